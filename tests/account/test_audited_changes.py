@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.account.scene import at_account, go
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, passkey, recovery
-from tests.sign_in.world import run
+from tests.sign_in.world import new_world
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
@@ -32,21 +32,18 @@ async def the(made: World, action: str) -> Any:
     return entry
 
 
-def test_a_language_is_told_before_and_after() -> None:
-    async def story(made: World) -> None:
-        browser = await at_account(made, "language")
-        await browser.fill_and_submit(language="ms")
-        entry = await the(made, "user.language")
-        assert (entry.actor, entry.object) == (f"user:{ALICE}", ALICE)
-        assert (entry.before, entry.after) == ({"language": "en"}, {"language": "ms"})
-        assert entry.detail["address"] == "127.0.0.1"
-        assert entry.request_id
-
-    run(story)
+async def test_a_language_is_told_before_and_after(made: World) -> None:
+    browser = await at_account(made, "language")
+    await browser.fill_and_submit(language="ms")
+    entry = await the(made, "user.language")
+    assert (entry.actor, entry.object) == (f"user:{ALICE}", ALICE)
+    assert (entry.before, entry.after) == ({"language": "en"}, {"language": "ms"})
+    assert entry.detail["address"] == "127.0.0.1"
+    assert entry.request_id
 
 
-def test_a_password_is_told_as_changed_and_its_hash_is_nowhere() -> None:
-    async def story(made: World) -> None:
+async def test_a_password_is_told_as_changed_and_its_hash_is_nowhere() -> None:
+    async with new_world(postbox=Postbox()) as made:
         browser = await at_account(made, "password")
         await browser.fill_and_submit(password=NEW_PASSWORD)
         entry = await the(made, "factors.password")
@@ -56,11 +53,9 @@ def test_a_password_is_told_as_changed_and_its_hash_is_nowhere() -> None:
         for secret in (NEW_PASSWORD, credentials.password_hash, credentials.totp_secret):
             assert secret not in text
 
-    run(story, postbox=Postbox())
 
-
-def test_passkeys_and_codes_are_told_by_name_and_number() -> None:
-    async def story(made: World) -> None:
+async def test_passkeys_and_codes_are_told_by_name_and_number() -> None:
+    async with new_world(postbox=Postbox()) as made:
         user = await made.provider.registry.directory.user(ALICE)
         await made.write(replace(user, email="alice@example.com"))
         await passkey(made)
@@ -78,20 +73,14 @@ def test_passkeys_and_codes_are_told_by_name_and_number() -> None:
             assert secret not in text
         assert re.search(r"Blue key", text)
 
-    run(story, postbox=Postbox())
 
-
-def test_addresses_stand_in_the_details_alone() -> None:
+async def test_addresses_stand_in_the_details_alone(made: World) -> None:
     """D57: also those of a sign-in."""
-
-    async def story(made: World) -> None:
-        await at_account(made)
-        completed = (await made.audit("sign_in.complete"))[-1]
-        assert completed.detail["address"] == "127.0.0.1"
-        with closing(sqlite3.connect(made.directory / "corpid.sqlite")) as opened:
-            rows = str(opened.execute("SELECT * FROM audit").fetchall())
-            details = str(opened.execute("SELECT detail FROM audit_details").fetchall())
-        assert "127.0.0.1" not in rows
-        assert "127.0.0.1" in details
-
-    run(story)
+    await at_account(made)
+    completed = (await made.audit("sign_in.complete"))[-1]
+    assert completed.detail["address"] == "127.0.0.1"
+    with closing(sqlite3.connect(made.directory / "corpid.sqlite")) as opened:
+        rows = str(opened.execute("SELECT * FROM audit").fetchall())
+        details = str(opened.execute("SELECT detail FROM audit_details").fetchall())
+    assert "127.0.0.1" not in rows
+    assert "127.0.0.1" in details

@@ -9,7 +9,6 @@ import pytest
 
 from tests.account.scene import account, at_account, go, hidden, send
 from tests.sign_in.factors import ALICE
-from tests.sign_in.world import run
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -29,67 +28,55 @@ async def names(made: World, user_id: str = ALICE) -> list[str]:
     return sorted(found.values())
 
 
-def test_a_browser_is_named_and_keeps_its_name_after_signing_out() -> None:
+async def test_a_browser_is_named_and_keeps_its_name_after_signing_out(made: World) -> None:
     """D30: also one elsewhere; an empty name brings back what the browser says of itself."""
-
-    async def story(made: World) -> None:
-        other, browser = await at_account(made, agent=IPAD), await at_account(made)
-        here, there = await pages(made, browser)
-        assert "Firefox on Linux This browser" in browser.page.text
-        await go(made, browser, here)
-        assert "Firefox on Linux · This browser" in browser.page.text
-        await browser.fill_and_submit(name="Work laptop")
-        assert "The name has been saved." in browser.page.text
-        assert "Work laptop Firefox on Linux This browser" in browser.page.text
-        await go(made, browser, there)
-        await browser.fill_and_submit(name="Kitchen")
-        await go(made, other, "browsers")
-        assert "Kitchen Safari on iPad This browser" in other.page.text
-        assert len(await made.audit("session.name")) == 2
-        assert "Kitchen" not in str(await made.audit("session.name"))
-        await browser.open(f"{made.base}/sign-out", site="none")
-        await browser.submit(next(form for form in browser.page.forms if form.action == "/sign-out"))
-        made.clock.pass_(60)
-        await browser.open(account(made, "browsers"), site="none")
-        await made.factors(browser, made.people["alice"])
-        assert "Work laptop" in browser.page.text
-        [here, _] = await pages(made, browser)
-        await go(made, browser, here)
-        await browser.fill_and_submit(name=" ")
-        assert "Work laptop" not in browser.page.text
-        assert await names(made) == ["Kitchen"]
-
-    run(story)
+    other, browser = await at_account(made, agent=IPAD), await at_account(made)
+    here, there = await pages(made, browser)
+    assert "Firefox on Linux This browser" in browser.page.text
+    await go(made, browser, here)
+    assert "Firefox on Linux · This browser" in browser.page.text
+    await browser.fill_and_submit(name="Work laptop")
+    assert "The name has been saved." in browser.page.text
+    assert "Work laptop Firefox on Linux This browser" in browser.page.text
+    await go(made, browser, there)
+    await browser.fill_and_submit(name="Kitchen")
+    await go(made, other, "browsers")
+    assert "Kitchen Safari on iPad This browser" in other.page.text
+    assert len(await made.audit("session.name")) == 2
+    assert "Kitchen" not in str(await made.audit("session.name"))
+    await browser.open(f"{made.base}/sign-out", site="none")
+    await browser.submit(next(form for form in browser.page.forms if form.action == "/sign-out"))
+    made.clock.pass_(60)
+    await browser.open(account(made, "browsers"), site="none")
+    await made.factors(browser, made.people["alice"])
+    assert "Work laptop" in browser.page.text
+    [here, _] = await pages(made, browser)
+    await go(made, browser, here)
+    await browser.fill_and_submit(name=" ")
+    assert "Work laptop" not in browser.page.text
+    assert await names(made) == ["Kitchen"]
 
 
 @pytest.mark.parametrize("typed", ["x" * 61, "a\u202eb", "tab\there", "zero\u200bwidth", "line\nend", "\x1b[31m"])
-def test_a_name_is_short_and_shows_what_it_is(typed: str) -> None:
+async def test_a_name_is_short_and_shows_what_it_is(made: World, typed: str) -> None:
     """D51: as of passkeys."""
-
-    async def story(made: World) -> None:
-        browser = await at_account(made)
-        [page] = await pages(made, browser)
-        answer = await send(made, browser, page, **hidden(browser), name=typed)
-        assert answer.status_code == 422
-        assert "Enter a name of at most 60 characters." in answer.text
-        assert await names(made) == []
-
-    run(story)
+    browser = await at_account(made)
+    [page] = await pages(made, browser)
+    answer = await send(made, browser, page, **hidden(browser), name=typed)
+    assert answer.status_code == 422
+    assert "Enter a name of at most 60 characters." in answer.text
+    assert await names(made) == []
 
 
-def test_nobody_names_another_persons_browser_and_of_two_names_at_once_one_stays() -> None:
+async def test_nobody_names_another_persons_browser_and_of_two_names_at_once_one_stays(made: World) -> None:
     """D30, D35: also with a form of another session."""
-
-    async def story(made: World) -> None:
-        await made.person("bob")
-        browser, bob = await at_account(made), await at_account(made, who="bob")
-        [page], [theirs] = await pages(made, browser), await pages(made, bob)
-        await send(made, bob, page, **hidden(bob), name="Mine now")
-        await send(made, bob, theirs, **hidden(browser), name="Mine now")
-        assert await names(made) == await names(made, "id-bob") == []
-        form = hidden(browser)
-        await asyncio.gather(*(send(made, browser, page, **form, name=each) for each in ("One", "Two")))
-        assert len(await names(made)) == 1
-        assert await names(made, "id-bob") == []
-
-    run(story)
+    await made.person("bob")
+    browser, bob = await at_account(made), await at_account(made, who="bob")
+    [page], [theirs] = await pages(made, browser), await pages(made, bob)
+    await send(made, bob, page, **hidden(bob), name="Mine now")
+    await send(made, bob, theirs, **hidden(browser), name="Mine now")
+    assert await names(made) == await names(made, "id-bob") == []
+    form = hidden(browser)
+    await asyncio.gather(*(send(made, browser, page, **form, name=each) for each in ("One", "Two")))
+    assert len(await names(made)) == 1
+    assert await names(made, "id-bob") == []

@@ -18,7 +18,7 @@ from corpid.rules.oauth.consent import Consent
 from tests.account.scene import at_account, go, hidden, reachable, send, sessions
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, passkey, recovery
-from tests.sign_in.world import PASSWORD, SECRET, run, walk_to
+from tests.sign_in.world import PASSWORD, SECRET, new_world, walk_to
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -48,11 +48,11 @@ async def erase(made: World, user_id: str = ALICE, **more: Any) -> erasure.Erase
     return await erasure.erase(made.provider.registry, made.provider.erase_details, user_id, **given)
 
 
-def test_who_asks_to_be_deleted_keeps_their_account_until_then_and_can_withdraw() -> None:
+async def test_who_asks_to_be_deleted_keeps_their_account_until_then_and_can_withdraw() -> None:
     """D61: said on the page and by e-mail, and kept in the audit."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reachable(made)
         browser = await at_account(made)
         assert await go(made, browser, "delete") == "Delete your account?"
@@ -72,66 +72,52 @@ def test_who_asks_to_be_deleted_keeps_their_account_until_then_and_can_withdraw(
         assert postbox.emails[-1].subject == "Your account will not be deleted"
         assert [entry.object for entry in await made.audit("user.withdraw_deletion")] == [ALICE]
 
-    run(story, postbox=postbox)
 
-
-def test_it_takes_a_sign_in_of_these_minutes_and_a_form_of_this_session() -> None:
+async def test_it_takes_a_sign_in_of_these_minutes_and_a_form_of_this_session(made: World) -> None:
     """D35, D45."""
-
-    async def story(made: World) -> None:
-        browser, other = await at_account(made, "delete"), await at_account(made, "delete")
-        stolen = hidden(browser)
-        await send(made, other, "delete", **stolen, decision="request")
-        assert await request(made) is None, "a form of another session"
-        made.clock.pass_(1200)
-        answer = await send(made, browser, "delete", **stolen, decision="request")
-        assert "/sign-in/" in answer.headers["location"]
-        assert await request(made) is None, "a page that was opened long ago"
-
-    run(story)
+    browser, other = await at_account(made, "delete"), await at_account(made, "delete")
+    stolen = hidden(browser)
+    await send(made, other, "delete", **stolen, decision="request")
+    assert await request(made) is None, "a form of another session"
+    made.clock.pass_(1200)
+    answer = await send(made, browser, "delete", **stolen, decision="request")
+    assert "/sign-in/" in answer.headers["location"]
+    assert await request(made) is None, "a page that was opened long ago"
 
 
-def test_of_two_requests_at_once_one_is_kept_and_a_repeated_one_changes_nothing() -> None:
+async def test_of_two_requests_at_once_one_is_kept_and_a_repeated_one_changes_nothing(made: World) -> None:
     """D45: also from two browsers."""
-
-    async def story(made: World) -> None:
-        one, two = await at_account(made, "delete"), await at_account(made, "delete")
-        first = hidden(one)
-        answers = await asyncio.gather(
-            send(made, one, "delete", **first, decision="request"),
-            send(made, two, "delete", **hidden(two), decision="request"),
-        )
-        assert {answer.status_code for answer in answers} == {303}
-        assert len(await made.audit("user.request_deletion")) == 1
-        await send(made, one, "delete", **first, decision="request")
-        await send(made, one, "delete", **first, decision="withdraw")
-        assert await request(made) is not None, "a page that was used is closed"
-
-    run(story)
+    one, two = await at_account(made, "delete"), await at_account(made, "delete")
+    first = hidden(one)
+    answers = await asyncio.gather(
+        send(made, one, "delete", **first, decision="request"),
+        send(made, two, "delete", **hidden(two), decision="request"),
+    )
+    assert {answer.status_code for answer in answers} == {303}
+    assert len(await made.audit("user.request_deletion")) == 1
+    await send(made, one, "delete", **first, decision="request")
+    await send(made, one, "delete", **first, decision="withdraw")
+    assert await request(made) is not None, "a page that was used is closed"
 
 
-def test_nobody_else_asks_for_a_person_and_no_person_erases() -> None:
+async def test_nobody_else_asks_for_a_person_and_no_person_erases(made: World) -> None:
     """D53."""
-
-    async def story(made: World) -> None:
-        await made.person("bob")
-        await at_account(made)
-        await ask(made, await at_account(made, who="bob"))
-        assert await request(made) is None
-        assert await request(made, "id-bob") is not None
-        for actor in (Person(user_id=ALICE), Person(user_id="id-bob")):
-            with pytest.raises(Forbidden):
-                await erase(made, "id-bob", actor=actor)
-        assert await made.provider.registry.directory.user("id-bob") is not None
-
-    run(story)
+    await made.person("bob")
+    await at_account(made)
+    await ask(made, await at_account(made, who="bob"))
+    assert await request(made) is None
+    assert await request(made, "id-bob") is not None
+    for actor in (Person(user_id=ALICE), Person(user_id="id-bob")):
+        with pytest.raises(Forbidden):
+            await erase(made, "id-bob", actor=actor)
+    assert await made.provider.registry.directory.user("id-bob") is not None
 
 
-def test_an_erased_person_leaves_identifiers_and_nothing_else() -> None:
+async def test_an_erased_person_leaves_identifiers_and_nothing_else() -> None:
     """D50, D57: whatever they had ends; names are found in no row of the database."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         registry = made.provider.registry
         user = User(
             user_id=ALICE, user_name="alice", name="Qwertine Vexley", email="qwertine@example.com",
@@ -176,59 +162,49 @@ def test_an_erased_person_leaves_identifiers_and_nothing_else() -> None:
         for name in ("Qwertine", "vexley", "qwertine@example.com", "S8979373D", "373D"):
             assert name not in told
 
-    run(story, postbox=postbox)
 
-
-def test_without_a_request_or_after_its_withdrawal_nobody_is_erased_by_mistake() -> None:
+async def test_without_a_request_or_after_its_withdrawal_nobody_is_erased_by_mistake(made: World) -> None:
     """D57: a withdrawal at this moment, too."""
+    with pytest.raises(Refused, match="has not asked to be deleted"):
+        await erase(made)
+    browser = await at_account(made)
+    await ask(made, browser)
+    browser = await at_account(made, "delete")
 
-    async def story(made: World) -> None:
-        with pytest.raises(Refused, match="has not asked to be deleted"):
-            await erase(made)
-        browser = await at_account(made)
-        await ask(made, browser)
-        browser = await at_account(made, "delete")
+    async def withdrawn() -> None:
+        await send(made, browser, "delete", **hidden(browser), decision="withdraw")
 
-        async def withdrawn() -> None:
-            await send(made, browser, "delete", **hidden(browser), decision="withdraw")
-
-        found = await asyncio.gather(erase(made), withdrawn(), return_exceptions=True)
-        gone = await made.provider.registry.directory.user(ALICE) is None
-        assert gone == isinstance(found[0], erasure.Erased)
-        assert gone or isinstance(found[0], ChangedMeanwhile | Refused)
-        assert gone != bool(await made.audit("user.withdraw_deletion"))
-        if not gone:
-            assert (await erase(made, unrequested=True)).user_id == ALICE
-
-    run(story)
+    found = await asyncio.gather(erase(made), withdrawn(), return_exceptions=True)
+    gone = await made.provider.registry.directory.user(ALICE) is None
+    assert gone == isinstance(found[0], erasure.Erased)
+    assert gone or isinstance(found[0], ChangedMeanwhile | Refused)
+    assert gone != bool(await made.audit("user.withdraw_deletion"))
+    if not gone:
+        assert (await erase(made, unrequested=True)).user_id == ALICE
 
 
-def test_an_interrupted_erasure_is_finished_by_the_same_command() -> None:
+async def test_an_interrupted_erasure_is_finished_by_the_same_command(made: World) -> None:
     """D57: the record goes first, so the details may be left."""
+    await ask(made, await at_account(made))
 
-    async def story(made: World) -> None:
-        await ask(made, await at_account(made))
+    async def fails(*_: Any, **__: Any) -> int:
+        raise ConnectionError
 
-        async def fails(*_: Any, **__: Any) -> int:
-            raise ConnectionError
-
-        with pytest.raises(ConnectionError):
-            await erasure.erase(
-                made.provider.registry, fails, ALICE, actor=OPERATOR, now=made.clock(), mail=made.provider.mail,
-                provider_name="CorpID",
-            )  # fmt: skip
-        assert await made.provider.registry.directory.user(ALICE) is None
-        assert (await erase(made)).details > 0
-        assert "Firefox" not in str(await made.provider.registry.audit.entries(limit=1000))
-
-    run(story)
+    with pytest.raises(ConnectionError):
+        await erasure.erase(
+            made.provider.registry, fails, ALICE, actor=OPERATOR, now=made.clock(), mail=made.provider.mail,
+            provider_name="CorpID",
+        )  # fmt: skip
+    assert await made.provider.registry.directory.user(ALICE) is None
+    assert (await erase(made)).details > 0
+    assert "Firefox" not in str(await made.provider.registry.audit.entries(limit=1000))
 
 
-def test_somebody_new_of_the_same_user_name_inherits_nothing() -> None:
+async def test_somebody_new_of_the_same_user_name_inherits_nothing() -> None:
     """D47, D51: an identifier is never given again; a browser of before is a new one for its next person."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reachable(made)
         old = await at_account(made)
         await ask(made, old)
@@ -252,24 +228,18 @@ def test_somebody_new_of_the_same_user_name_inherits_nothing() -> None:
         assert old.page.text.count("Password and authenticator app") == 1
         assert await go(made, old, "delete") == "Delete your account?"
 
-    run(story, postbox=postbox)
 
-
-def test_details_of_an_invitation_that_the_person_accepted_are_erased_too() -> None:
+async def test_details_of_an_invitation_that_the_person_accepted_are_erased_too(made: World) -> None:
     """D57, D60: until it was accepted it had an identifier of its own."""
-
-    async def story(made: World) -> None:
-        audit, told = made.provider.registry.audit, {"address": "203.0.113.7"}
-        for subject, action, more in (
-            (f"id-waiting/{ACME}", "membership.invite", {}),
-            (f"{ALICE}/{ACME}", "membership.accept", {"invited_as": "id-waiting"}),
-            (f"id-another/{ACME}", "membership.invite", {}),
-        ):
-            event = AuditEvent(actor="client:hr", action=action, object=subject, detail={**told, **more})
-            await audit.write(event, now=made.clock())
-        await erase(made, unrequested=True)
-        invited = await made.audit("membership.invite")
-        assert [entry.object for entry in invited if entry.detail.get("address")] == [f"id-another/{ACME}"]
-        assert {entry.object for entry in await made.audit("audit.erase")} == {ALICE, "id-waiting"}
-
-    run(story)
+    audit, told = made.provider.registry.audit, {"address": "203.0.113.7"}
+    for subject, action, more in (
+        (f"id-waiting/{ACME}", "membership.invite", {}),
+        (f"{ALICE}/{ACME}", "membership.accept", {"invited_as": "id-waiting"}),
+        (f"id-another/{ACME}", "membership.invite", {}),
+    ):
+        event = AuditEvent(actor="client:hr", action=action, object=subject, detail={**told, **more})
+        await audit.write(event, now=made.clock())
+    await erase(made, unrequested=True)
+    invited = await made.audit("membership.invite")
+    assert [entry.object for entry in invited if entry.detail.get("address")] == [f"id-another/{ACME}"]
+    assert {entry.object for entry in await made.audit("audit.erase")} == {ALICE, "id-waiting"}

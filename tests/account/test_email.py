@@ -127,10 +127,9 @@ async def undone(made: World, url: str) -> Browser:
     return browser
 
 
-def test_a_proven_address_takes_effect_after_72_hours_and_both_are_told() -> None:
+async def test_a_proven_address_takes_effect_after_72_hours_and_both_are_told() -> None:
     """D61: in the person's language; the audit has the addresses as erasable details."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         browser = await proven(made, postbox)
         assert f"Changes to {NEW}" in browser.page.text
         assert (await alice(made)).email == OLD
@@ -153,13 +152,10 @@ def test_a_proven_address_takes_effect_after_72_hours_and_both_are_told() -> Non
         await later(made)
         assert len(await made.audit("user.change_email")) == 1
 
-    mailed(story)
 
-
-def test_the_code_alone_proves_an_address() -> None:
+async def test_the_code_alone_proves_an_address() -> None:
     """D45, D61: neither a wrong code, nor one for another address, nor one that was used; five wrong ones end it."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         browser = await asked(made)
         assert (postbox.emails[-1].to, postbox.emails[-1].language) == (NEW, "ms")
         first = postbox.code()
@@ -174,13 +170,10 @@ def test_the_code_alone_proves_an_address() -> None:
         assert await waiting(made) is None
         assert (await alice(made)).email == OLD
 
-    mailed(story)
 
-
-def test_a_code_ends_with_its_time_and_a_new_one_ends_the_earlier() -> None:
+async def test_a_code_ends_with_its_time_and_a_new_one_ends_the_earlier() -> None:
     """D45."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         browser = await asked(made)
         earlier = postbox.code()
         await press(browser, "again")
@@ -195,8 +188,6 @@ def test_a_code_ends_with_its_time_and_a_new_one_ends_the_earlier() -> None:
         assert "This code no longer works." in answer.text
         assert await waiting(made) is None
 
-    mailed(story)
-
 
 @pytest.mark.parametrize(
     ("email", "sentence"),
@@ -207,10 +198,9 @@ def test_a_code_ends_with_its_time_and_a_new_one_ends_the_earlier() -> None:
         (f" {OLD.upper()} ", "This is your e-mail address already."),
     ],
 )
-def test_what_cannot_be_a_new_address_is_refused(email: str, sentence: str) -> None:
+async def test_what_cannot_be_a_new_address_is_refused(email: str, sentence: str) -> None:
     """RFC 5321 §4.1.2: nothing is sent."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         browser = await at_account(made, "email")
         sent = len(postbox.emails)
         answer = await send(made, browser, "email", decision="send", email=email, **hidden(browser))
@@ -218,13 +208,10 @@ def test_what_cannot_be_a_new_address_is_refused(email: str, sentence: str) -> N
         assert sentence in answer.text
         assert len(postbox.emails) == sent
 
-    mailed(story)
 
-
-def test_a_sign_in_of_these_minutes_is_needed() -> None:
+async def test_a_sign_in_of_these_minutes_is_needed() -> None:
     """D45: a stolen session that is older changes nothing, nor does one that has ended."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         browser = await at_account(made)
         made.clock.pass_(360)
         assert await go(made, browser, "email") == "Confirm it is you, Alice Tan"
@@ -235,26 +222,20 @@ def test_a_sign_in_of_these_minutes_is_needed() -> None:
         assert answer.status_code == 303
         assert await waiting(made) is None
 
-    mailed(story)
 
-
-def test_proving_ends_the_other_sessions_of_the_person() -> None:
+async def test_proving_ends_the_other_sessions_of_the_person() -> None:
     """D30: whoever else is signed in has to show the factors again."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         other = await at_account(made)
         browser = await proven(made, postbox)
         assert await go(made, other) == "Sign in"
         assert await go(made, browser) == "Your account"
         assert len(await sessions(made)) == 1
 
-    mailed(story)
 
-
-def test_looking_at_the_link_undoes_nothing_and_its_button_does_once() -> None:
+async def test_looking_at_the_link_undoes_nothing_and_its_button_does_once() -> None:
     """D34, D61: programs that check e-mail look; the button needs no sign-in and ends every session and link."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         browser = await proven(made, postbox)
         url, operators = undo_link(postbox), (await new_link(made, "password", ALICE)).url
         scanner = await made.browser("198.51.100.7")
@@ -284,13 +265,10 @@ def test_looking_at_the_link_undoes_nothing_and_its_button_does_once() -> None:
         assert (await alice(made)).email == OLD
         assert len(await made.audit("user.undo_email")) == 1
 
-    mailed(story)
 
-
-def test_a_forged_form_undoes_nothing() -> None:
+async def test_a_forged_form_undoes_nothing() -> None:
     """D35: of another browser, or from another site."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         await proven(made, postbox)
         victim, other = await made.browser(), await made.browser()
         for each in (victim, other):
@@ -302,13 +280,10 @@ def test_a_forged_form_undoes_nothing() -> None:
             assert answer.status_code >= 400
         assert await waiting(made) is not None
 
-    mailed(story)
 
-
-def test_after_72_hours_the_link_undoes_nothing() -> None:
+async def test_after_72_hours_the_link_undoes_nothing() -> None:
     """D61: also if the background task is late."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         await proven(made, postbox)
         made.clock.pass_(EMAIL_UNDO_SECONDS)
         visitor = await made.browser()
@@ -317,13 +292,10 @@ def test_after_72_hours_the_link_undoes_nothing() -> None:
         await later(made, 0)
         assert (await alice(made)).email == NEW
 
-    mailed(story)
 
-
-def test_recovery_and_notices_go_to_the_old_address_meanwhile() -> None:
+async def test_recovery_and_notices_go_to_the_old_address_meanwhile() -> None:
     """D44, D61: a thief of a session and a second factor gets no link; nor does a new password wait for one."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         await proven(made, postbox)
         postbox.emails.clear()
         visitor = await made.browser()
@@ -340,13 +312,10 @@ def test_recovery_and_notices_go_to_the_old_address_meanwhile() -> None:
         await made.provider.background_tasks.settle()
         assert {each.to for each in postbox.emails} == {NEW}
 
-    mailed(story)
 
-
-def test_codes_by_e_mail_go_to_the_old_address_meanwhile() -> None:
+async def test_codes_by_e_mail_go_to_the_old_address_meanwhile() -> None:
     """D45, D61: a thief who knows the password cannot sign in with the new mailbox."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world(email_codes=True) as (made, postbox):
         await proven(made, postbox)
         await made.write(Credentials(user_id=ALICE, password_hash=await made.passwords.hash(PASSWORD)))
         made.clock.pass_(60)
@@ -357,14 +326,11 @@ def test_codes_by_e_mail_go_to_the_old_address_meanwhile() -> None:
         await press(thief, "email")
         assert postbox.emails[-1].to == OLD
 
-    mailed(story, email_codes=True)
-
 
 @pytest.mark.parametrize("who", ["operator", "link"])
-def test_a_new_factor_by_an_operator_or_a_link_ends_a_waiting_change(who: str) -> None:
+async def test_a_new_factor_by_an_operator_or_a_link_ends_a_waiting_change(who: str) -> None:
     """D61: perhaps the answer to a theft, and then the new address is the thief's."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         await proven(made, postbox)
         if who == "operator":
             await made.provider.registry.directory.write([SignOut(ALICE)])
@@ -380,13 +346,10 @@ def test_a_new_factor_by_an_operator_or_a_link_ends_a_waiting_change(who: str) -
         await later(made)
         assert (await alice(made)).email == OLD
 
-    mailed(story)
 
-
-def test_the_address_of_a_person_who_is_disabled_stays() -> None:
+async def test_the_address_of_a_person_who_is_disabled_stays() -> None:
     """D50: also if nothing else ended the change; the audit says that it was dropped."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         await proven(made, postbox)
         await made.disable("alice")
         visitor = await made.browser()
@@ -398,13 +361,10 @@ def test_the_address_of_a_person_who_is_disabled_stays() -> None:
         assert len(postbox.emails) == sent
         assert [entry.outcome for entry in await made.audit("user.change_email")] == ["refused"]
 
-    mailed(story)
 
-
-def test_a_change_by_somebody_else_wins() -> None:
+async def test_a_change_by_somebody_else_wins() -> None:
     """D65: a file or an operator wrote another address meanwhile; the link then has nothing to undo."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         await proven(made, postbox)
         await made.write(replace(await alice(made), email="alice@payroll.example"))
         assert await waiting(made) is None
@@ -416,13 +376,10 @@ def test_a_change_by_somebody_else_wins() -> None:
         await proven(made, postbox)
         assert (await waiting(made) or pytest.fail("nothing waits")).old_email == "alice@payroll.example"
 
-    mailed(story)
 
-
-def test_the_page_says_that_the_address_comes_from_a_file_which_then_leaves_it_alone() -> None:
+async def test_the_page_says_that_the_address_comes_from_a_file_which_then_leaves_it_alone() -> None:
     """D65: the person's change is theirs, as their language is."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         registry = made.provider.registry
         event = AuditEvent(actor="file:hr.yaml", action=AuditAction.USER_UPDATE)
         user = replace(await alice(made), email="alice@hr.example")
@@ -436,25 +393,19 @@ def test_the_page_says_that_the_address_comes_from_a_file_which_then_leaves_it_a
         browser = await at_account(made, "email")
         assert "comes from a list" not in browser.page.text
 
-    mailed(story)
 
-
-def test_an_operator_sees_what_waits() -> None:
+async def test_an_operator_sees_what_waits() -> None:
     """`corpid user show`, D61."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         await proven(made, postbox)
         found = await person(made.provider.registry, CommandLine(by="lee@node1"), "alice", limit=5, now=made.clock())
         assert found.email_change is not None
         assert (found.user.email, found.email_change.new_email) == (OLD, NEW)
 
-    mailed(story)
 
-
-def test_another_change_needs_the_first_one_undone_and_the_old_address_is_told_of_each() -> None:
+async def test_another_change_needs_the_first_one_undone_and_the_old_address_is_told_of_each() -> None:
     """D61: a thief who changes twice does not get rid of the old address; the first link is of no use any more."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         browser = await proven(made, postbox)
         first = undo_link(postbox)
         made.clock.pass_(60)
@@ -474,13 +425,10 @@ def test_another_change_needs_the_first_one_undone_and_the_old_address_is_told_o
         at = await undone(made, undo_link(postbox))
         assert at.page.heading == STAYS
 
-    mailed(story)
 
-
-def test_of_two_changes_at_the_same_moment_one_is_stored() -> None:
+async def test_of_two_changes_at_the_same_moment_one_is_stored() -> None:
     """DESIGN "One-time means one statement": from one browser twice, and from two."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         browser = await asked(made)
         form, code = hidden(browser), postbox.code()
         answers = await asyncio.gather(
@@ -500,13 +448,10 @@ def test_of_two_changes_at_the_same_moment_one_is_stored() -> None:
         )
         assert tuple(done) in {(True, "gone"), (False, "changed")}
 
-    mailed(story)
 
-
-def test_codes_are_limited_for_a_person_and_for_an_address_each_day() -> None:
+async def test_codes_are_limited_for_a_person_and_for_an_address_each_day() -> None:
     """D47: nobody's mailbox is filled by way of the account."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         for number in range(EMAIL_CODES_PER_PERSON):
             await asked(made, f"n{number}@new.example")
         browser = await at_account(made, "email")
@@ -522,13 +467,10 @@ def test_codes_are_limited_for_a_person_and_for_an_address_each_day() -> None:
         assert "We have sent too many codes to this address." in other.page.text
         assert [each.to.lower() for each in postbox.emails].count(NEW) == EMAIL_CODES_PER_ADDRESS
 
-    mailed(story)
 
-
-def test_that_another_account_has_the_address_makes_no_difference() -> None:
+async def test_that_another_account_has_the_address_makes_no_difference() -> None:
     """D44: the page says nothing about who has an account."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         await made.person("bob", entity("200000001A", "Acme Pte. Ltd."), name="Bob Lim", email=NEW)
         await proven(made, postbox)
         await later(made)
@@ -536,13 +478,10 @@ def test_that_another_account_has_the_address_makes_no_difference() -> None:
         assert bob is not None
         assert (bob.email, (await alice(made)).email) == (NEW, NEW)
 
-    mailed(story)
 
-
-def test_a_first_address_waits_as_well() -> None:
+async def test_a_first_address_waits_as_well() -> None:
     """D61: there is nobody to tell, and no recovery to it meanwhile."""
-
-    async def story(made: World, postbox: Postbox) -> None:
+    async with mailed_world() as (made, postbox):
         await made.write(replace(await alice(made), email=""))
         await proven(made, postbox)
         postbox.emails.clear()
@@ -556,20 +495,15 @@ def test_a_first_address_waits_as_well() -> None:
         await later(made)
         assert [each.to for each in postbox.emails] == [NEW]
 
-    mailed(story)
 
-
-def test_without_mail_the_page_says_whom_to_ask() -> None:
+async def test_without_mail_the_page_says_whom_to_ask() -> None:
     """DESIGN "Pages"."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         browser = await at_account(made, "email")
         assert "no e-mails are sent" in browser.page.text
         answer = await send(made, browser, "email", decision="send", email=NEW, **await _form(made, browser))
         assert answer.status_code == 303
         assert await waiting(made) is None
-
-    run(story, entities=1)
 
 
 async def _form(made: World, browser: Browser) -> dict[str, str]:

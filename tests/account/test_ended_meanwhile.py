@@ -13,7 +13,7 @@ from corpid.ports import COMMAND_LINE
 from corpid.rules.directory.actors import CommandLine
 from tests.account.scene import at_account, go, hidden, send
 from tests.sign_in.factors import ALICE
-from tests.sign_in.world import PASSWORD, SECRET, run
+from tests.sign_in.world import PASSWORD, SECRET, new_world
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -34,13 +34,13 @@ async def reset_by_the_operator(made: World, _owner: Browser) -> None:
 
 
 @pytest.mark.parametrize("end", [sign_out_everywhere_else, reset_by_the_operator])
-def test_a_password_that_is_still_hashed_when_its_session_ends_is_not_written(
+async def test_a_password_that_is_still_hashed_when_its_session_ends_is_not_written(
     end: Callable[[World, Browser], Awaitable[None]],
 ) -> None:
     """D30, D44: who throws a thief out is not locked out by what the thief sent just before."""
     free = threading.Event()
 
-    async def story(made: World) -> None:
+    async with new_world() as made:
         thief, owner = await at_account(made, "password"), await at_account(made, "browsers")
         made.passwords._threads.submit(lambda: free.wait(60), COMMAND_LINE)
         sent = asyncio.create_task(send(made, thief, "password", password=NEW_PASSWORD, **hidden(thief)))
@@ -54,5 +54,3 @@ def test_a_password_that_is_still_hashed_when_its_session_ends_is_not_written(
         assert await made.passwords.verify(stored.password_hash, PASSWORD)
         assert await made.audit("factors.password") == []
         assert await go(made, thief) == "Sign in"
-
-    run(story)

@@ -12,7 +12,7 @@ from corpid.engines import StartError
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
 from tests.account.scene import at_account, go
 from tests.networks import written
-from tests.sign_in.world import run
+from tests.sign_in.world import new_world
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,40 +36,34 @@ def test_a_network_is_named_where_its_address_is_in_the_file(tmp_path: Path) -> 
         assert networks.name(address) == ""
 
 
-def test_the_page_names_it_and_the_audit_keeps_no_more_than_before(tmp_path: Path) -> None:
+async def test_the_page_names_it_and_the_audit_keeps_no_more_than_before(tmp_path: Path) -> None:
     """D57: looked up when it is read, so it goes with the address."""
-
-    async def story(made: World) -> None:
+    async with new_world(network_database=written(tmp_path / "asn.mmdb", NETWORKS)) as made:
         browser = await at_account(made)
         await go(made, browser, "sign-ins")
         assert "Network: Harbour Fibre Pte. Ltd." in browser.page.text
         assert "Harbour Fibre" not in str(await made.provider.registry.audit.entries(limit=1000))
 
-    run(story, network_database=written(tmp_path / "asn.mmdb", NETWORKS))
 
-
-def test_without_the_setting_nothing_is_said_of_networks() -> None:
-    async def story(made: World) -> None:
-        browser = await at_account(made)
-        await go(made, browser, "sign-ins")
-        assert "Network" not in browser.page.text
-
-    run(story)
+async def test_without_the_setting_nothing_is_said_of_networks(made: World) -> None:
+    browser = await at_account(made)
+    await go(made, browser, "sign-ins")
+    assert "Network" not in browser.page.text
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no database", bytes(3000), b"\xab\xcd\xefMaxMind.com\xff"])
-def test_a_file_that_cannot_be_read_is_named_at_start_and_by_the_doctor(tmp_path: Path, content: bytes | None) -> None:
+async def test_a_file_that_cannot_be_read_is_named_at_start_and_by_the_doctor(
+    tmp_path: Path, content: bytes | None
+) -> None:
     path = tmp_path / "asn.mmdb"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(NetworksUnreadable, match=r"network_database .* cannot be read"):
         FileOfNetworks(path)
 
-    async def story(_: World) -> None:
-        """It does not come so far."""
-
     with pytest.raises(StartError, match="network_database"):
-        run(story, network_database=path)
+        async with new_world(network_database=path) as _:
+            """It does not come so far."""
     chosen = settings.load(developer_mode=True, data_dir=tmp_path, network_database=path)
     assert any("network_database" in str(found) for found in look(chosen))
 

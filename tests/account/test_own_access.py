@@ -19,7 +19,7 @@ from corpid.web.pages.role_fields import parameter_field
 from tests.account.scene import at_account, go, hidden, send
 from tests.manage.access_scene import HARBOUR, NOTICES, checker, confirm, employed, follow, requests, roles
 from tests.manage.scene import ACME
-from tests.sign_in.world import World, entity, run
+from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
     from corpid.rules.directory.actors import Administering
@@ -48,68 +48,54 @@ async def asked(made: World) -> Browser:
     return browser
 
 
-def test_a_person_reads_their_roles_in_sentences_with_who_gave_them() -> None:
+async def test_a_person_reads_their_roles_in_sentences_with_who_gave_them(made: World) -> None:
     """D61, D65: by name if the giver belongs to the organisation."""
-
-    async def within(made: World) -> None:
-        await managed(made)
-        event = AuditEvent(actor="user:id-nadia", action=AuditAction.ASSIGNMENT_ADD, object="x", entity_id=ACME)
-        mine = checker("alice", end_date="2099-12-31")
-        await made.provider.registry.directory.write([Upsert(mine, event)])
-        browser = await at_account(made, "access")
-        text = browser.page.text
-        assert "You may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec" in text
-        assert "Permit Year: 2026" in text
-        assert "Given by nadia (Nadia Rahman)" in text
-        level = Administrator(user_id="id-nadia", entity_id=ACME, level="owner")
-        await made.provider.registry.directory.write([Delete(level), Delete(await _membership(made, "nadia"))])
-        await go(made, browser, "access")
-        assert "Nadia" not in browser.page.text
-
-    run(within)
+    await managed(made)
+    event = AuditEvent(actor="user:id-nadia", action=AuditAction.ASSIGNMENT_ADD, object="x", entity_id=ACME)
+    mine = checker("alice", end_date="2099-12-31")
+    await made.provider.registry.directory.write([Upsert(mine, event)])
+    browser = await at_account(made, "access")
+    text = browser.page.text
+    assert "You may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec" in text
+    assert "Permit Year: 2026" in text
+    assert "Given by nadia (Nadia Rahman)" in text
+    level = Administrator(user_id="id-nadia", entity_id=ACME, level="owner")
+    await made.provider.registry.directory.write([Delete(level), Delete(await _membership(made, "nadia"))])
+    await go(made, browser, "access")
+    assert "Nadia" not in browser.page.text
 
 
-def test_a_person_reads_that_nobody_can_decide() -> None:
+async def test_a_person_reads_that_nobody_can_decide(made: World) -> None:
     """D53, D55: before they ask in vain."""
-
-    async def within(made: World) -> None:
-        await managed(made)
-        page, nobody = f"access/ask?entity={ACME}&service=HARBOUR", "nobody else who can decide"
-        browser = await at_account(made, page)
-        assert nobody not in browser.page.text
-        sub_administrator = Administrator(
-            user_id="id-nadia", entity_id=ACME, level="sub_administrator", services=("NOTICES",)
-        )
-        await made.write(sub_administrator)
-        await go(made, browser, page)
-        assert nobody in browser.page.text
-        await made.write(replace(sub_administrator, services=("HARBOUR",)))
-        await go(made, browser, page)
-        assert nobody not in browser.page.text
-
-    run(within)
+    await managed(made)
+    page, nobody = f"access/ask?entity={ACME}&service=HARBOUR", "nobody else who can decide"
+    browser = await at_account(made, page)
+    assert nobody not in browser.page.text
+    sub_administrator = Administrator(
+        user_id="id-nadia", entity_id=ACME, level="sub_administrator", services=("NOTICES",)
+    )
+    await made.write(sub_administrator)
+    await go(made, browser, page)
+    assert nobody in browser.page.text
+    await made.write(replace(sub_administrator, services=("HARBOUR",)))
+    await go(made, browser, page)
+    assert nobody not in browser.page.text
 
 
-def test_many_organisations_are_folded_and_few_are_not() -> None:
+async def test_many_organisations_are_folded_and_few_are_not(made: World) -> None:
     """Without a script: each opens with the keyboard, and says how many roles are in it."""
-
-    async def within(made: World) -> None:
-        await managed(made)
-        await made.write(checker("alice", end_date="2099-12-31"))
-        browser = await at_account(made, "access")
-        assert browser.response is not None
-        assert "<details" not in browser.response.text
-        for number in range(10, 14):
-            more = entity(f"2000000{number}A", f"Works {number}")
-            await made.write(
-                more, Membership(user_id="id-alice", entity_id=more.entity_id, membership_id=f"m-{number}")
-            )
-        await go(made, browser, "access")
-        assert browser.response.text.count("<details") == browser.response.text.count("<summary") >= 5
-        assert "Acme Pte. Ltd. 1 role" in browser.page.text
-        assert "Works 13 No role" in browser.page.text
-
-    run(within)
+    await managed(made)
+    await made.write(checker("alice", end_date="2099-12-31"))
+    browser = await at_account(made, "access")
+    assert browser.response is not None
+    assert "<details" not in browser.response.text
+    for number in range(10, 14):
+        more = entity(f"2000000{number}A", f"Works {number}")
+        await made.write(more, Membership(user_id="id-alice", entity_id=more.entity_id, membership_id=f"m-{number}"))
+    await go(made, browser, "access")
+    assert browser.response.text.count("<details") == browser.response.text.count("<summary") >= 5
+    assert "Acme Pte. Ltd. 1 role" in browser.page.text
+    assert "Works 13 No role" in browser.page.text
 
 
 async def _membership(made: World, user_name: str) -> Membership:
@@ -118,123 +104,99 @@ async def _membership(made: World, user_name: str) -> Membership:
     return found
 
 
-def test_a_person_asks_for_a_role_and_sees_what_became_of_it() -> None:
+async def test_a_person_asks_for_a_role_and_sees_what_became_of_it(made: World) -> None:
     """D55: it always needs approval, also where the organisation demands none."""
-
-    async def within(made: World) -> None:
-        await managed(made)
-        browser = await at_account(made, "access")
-        await follow(browser, "Ask for access")
-        await browser.fill_and_submit(service="HARBOUR")
-        await confirm(browser, role="Checker", end="year-end")
-        assert "Enter the Permit Year. Harbour permits needs it." in browser.page.text
-        assert "Say why you need it." in browser.page.text
-        await confirm(browser, reason="I check permits now", **{YEAR: "2026"})
-        assert "Your request has been sent" in browser.page.text
-        assert "You asked to act as Checker at Harbour permits" in browser.page.text
-        assert await roles(made, "alice") == []
-        [request] = await requests(made)
-        registry, now = made.provider.registry, made.clock()
-        await approvals.approve(registry, request.request_id, actor=await nadia(made), reason="Agreed", now=now)
-        [row] = await roles(made, "alice")
-        assert row.role == "Checker"
-        await go(made, browser, "access")
-        assert "Approved" in browser.page.text
-        assert "Answer: Agreed" in browser.page.text
-        assert "Given by nadia (Nadia Rahman)" in browser.page.text
-        [added] = await made.audit("assignment.add")
-        assert (added.actor, added.detail["requested_by"]) == ("user:id-nadia", "user:id-alice")
-
-    run(within)
+    await managed(made)
+    browser = await at_account(made, "access")
+    await follow(browser, "Ask for access")
+    await browser.fill_and_submit(service="HARBOUR")
+    await confirm(browser, role="Checker", end="year-end")
+    assert "Enter the Permit Year. Harbour permits needs it." in browser.page.text
+    assert "Say why you need it." in browser.page.text
+    await confirm(browser, reason="I check permits now", **{YEAR: "2026"})
+    assert "Your request has been sent" in browser.page.text
+    assert "You asked to act as Checker at Harbour permits" in browser.page.text
+    assert await roles(made, "alice") == []
+    [request] = await requests(made)
+    registry, now = made.provider.registry, made.clock()
+    await approvals.approve(registry, request.request_id, actor=await nadia(made), reason="Agreed", now=now)
+    [row] = await roles(made, "alice")
+    assert row.role == "Checker"
+    await go(made, browser, "access")
+    assert "Approved" in browser.page.text
+    assert "Answer: Agreed" in browser.page.text
+    assert "Given by nadia (Nadia Rahman)" in browser.page.text
+    [added] = await made.audit("assignment.add")
+    assert (added.actor, added.detail["requested_by"]) == ("user:id-nadia", "user:id-alice")
 
 
-def test_nobody_approves_what_they_asked_for_themselves() -> None:
+async def test_nobody_approves_what_they_asked_for_themselves(made: World) -> None:
     """D54, D55: not even an owner."""
-
-    async def within(made: World) -> None:
-        await managed(made)
-        await made.write(Administrator(user_id="id-alice", entity_id=ACME, level="owner"))
-        await asked(made)
-        [request] = await requests(made)
-        registry, now = made.provider.registry, made.clock()
-        alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
-        with pytest.raises(Forbidden, match="nobody can decide on their own request"):
-            await approvals.approve(registry, request.request_id, actor=alice, reason="Mine", now=now)
-
-    run(within)
+    await managed(made)
+    await made.write(Administrator(user_id="id-alice", entity_id=ACME, level="owner"))
+    await asked(made)
+    [request] = await requests(made)
+    registry, now = made.provider.registry, made.clock()
+    alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
+    with pytest.raises(Forbidden, match="nobody can decide on their own request"):
+        await approvals.approve(registry, request.request_id, actor=alice, reason="Mine", now=now)
 
 
-def test_the_request_of_somebody_who_left_cannot_be_approved() -> None:
+async def test_the_request_of_somebody_who_left_cannot_be_approved(made: World) -> None:
     """D50, D55."""
-
-    async def within(made: World) -> None:
-        await managed(made)
-        await asked(made)
-        [request] = await requests(made)
-        await made.write(replace(await _membership(made, "alice"), enabled=False))
-        registry, now = made.provider.registry, made.clock()
-        with pytest.raises(Refused, match="no longer acts for this entity"):
-            await approvals.approve(registry, request.request_id, actor=await nadia(made), reason="Late", now=now)
-
-    run(within)
+    await managed(made)
+    await asked(made)
+    [request] = await requests(made)
+    await made.write(replace(await _membership(made, "alice"), enabled=False))
+    registry, now = made.provider.registry, made.clock()
+    with pytest.raises(Refused, match="no longer acts for this entity"):
+        await approvals.approve(registry, request.request_id, actor=await nadia(made), reason="Late", now=now)
 
 
-def test_a_request_is_made_once_and_withdrawn_by_the_person_who_made_it() -> None:
+async def test_a_request_is_made_once_and_withdrawn_by_the_person_who_made_it(made: World) -> None:
     """D55."""
-
-    async def within(made: World) -> None:
-        await managed(made)
-        browser = await asked(made)
-        await go(made, browser, f"access/ask?entity={ACME}&service=HARBOUR")
-        await confirm(browser, role="Checker", end="none", reason="Again", **{YEAR: "2027"})
-        assert "You have asked for this already" in browser.page.text
-        [request] = await requests(made)
-        await made.person("mallory")
-        other = await at_account(made, who="mallory")
-        foreign = {**hidden_of(other), "request": request.request_id}
-        assert (await send(made, other, "access", **foreign)).status_code in {303, 404}
-        assert len(await requests(made)) == 1
-        await go(made, browser, "access")
-        await browser.fill_and_submit("request")
-        assert "Your request has been withdrawn." in browser.page.text
-        assert await requests(made) == []
-
-    run(within)
+    await managed(made)
+    browser = await asked(made)
+    await go(made, browser, f"access/ask?entity={ACME}&service=HARBOUR")
+    await confirm(browser, role="Checker", end="none", reason="Again", **{YEAR: "2027"})
+    assert "You have asked for this already" in browser.page.text
+    [request] = await requests(made)
+    await made.person("mallory")
+    other = await at_account(made, who="mallory")
+    foreign = {**hidden_of(other), "request": request.request_id}
+    assert (await send(made, other, "access", **foreign)).status_code in {303, 404}
+    assert len(await requests(made)) == 1
+    await go(made, browser, "access")
+    await browser.fill_and_submit("request")
+    assert "Your request has been withdrawn." in browser.page.text
+    assert await requests(made) == []
 
 
 def hidden_of(browser: Browser) -> dict[str, str]:
     return hidden(browser) if any("form_token" in form.names() for form in browser.page.forms) else {}
 
 
-def test_nobody_asks_for_an_organisation_that_they_do_not_belong_to() -> None:
+async def test_nobody_asks_for_an_organisation_that_they_do_not_belong_to(made: World) -> None:
     """D53, D55."""
-
-    async def within(made: World) -> None:
-        await managed(made)
-        browser = await at_account(made, "access/ask")
-        await go(made, browser, f"access/ask?entity={ACME}&service=NOTICES")
-        sent = {**hidden(browser), "entity": "200000009Z", "service": "NOTICES", "end": "none", "reason": "x"}
-        assert (await send(made, browser, "access/ask", **sent)).status_code == 404
-        await made.write(replace(await _membership(made, "alice"), enabled=False))
-        assert (await send(made, browser, "access/ask", **{**sent, "entity": ACME})).status_code == 404
-        assert await requests(made) == []
-        await go(made, browser, "access/ask")
-        assert "Banyan Trading" in browser.page.text
-
-    run(within)
+    await managed(made)
+    browser = await at_account(made, "access/ask")
+    await go(made, browser, f"access/ask?entity={ACME}&service=NOTICES")
+    sent = {**hidden(browser), "entity": "200000009Z", "service": "NOTICES", "end": "none", "reason": "x"}
+    assert (await send(made, browser, "access/ask", **sent)).status_code == 404
+    await made.write(replace(await _membership(made, "alice"), enabled=False))
+    assert (await send(made, browser, "access/ask", **{**sent, "entity": ACME})).status_code == 404
+    assert await requests(made) == []
+    await go(made, browser, "access/ask")
+    assert "Banyan Trading" in browser.page.text
 
 
-def test_a_person_asks_so_often_a_day_and_no_more() -> None:
+async def test_a_person_asks_so_often_a_day_and_no_more(made: World) -> None:
     """D47, D55."""
-
-    async def within(made: World) -> None:
-        await managed(made)
-        browser = await at_account(made, "access")
-        for number in range(ACCESS_REQUESTS_PER_DAY + 1):
-            await go(made, browser, f"access/ask?entity={ACME}&service=HARBOUR")
-            fields = {YEAR: "2026", "sub_entity": f"Branch {number}"}
-            await confirm(browser, role="Checker", end="none", reason="Every branch", **fields)
-        assert "Try again tomorrow." in browser.page.text
-        assert len(await requests(made)) == ACCESS_REQUESTS_PER_DAY
-
-    run(within)
+    await managed(made)
+    browser = await at_account(made, "access")
+    for number in range(ACCESS_REQUESTS_PER_DAY + 1):
+        await go(made, browser, f"access/ask?entity={ACME}&service=HARBOUR")
+        fields = {YEAR: "2026", "sub_entity": f"Branch {number}"}
+        await confirm(browser, role="Checker", end="none", reason="Every branch", **fields)
+    assert "Try again tomorrow." in browser.page.text
+    assert len(await requests(made)) == ACCESS_REQUESTS_PER_DAY

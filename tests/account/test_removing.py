@@ -13,7 +13,7 @@ from corpid.rules.authentication.records import Credentials
 from tests.account.scene import at_account, go, hidden, send
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, change, passkey, recovery
-from tests.sign_in.world import run
+from tests.sign_in.world import new_world
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
@@ -37,11 +37,11 @@ async def reachable(made: World, **more: Any) -> None:
     await made.write(replace(user, email="alice@example.com", **more))
 
 
-def test_an_app_is_seen_in_use_and_removed_after_a_question() -> None:
+async def test_an_app_is_seen_in_use_and_removed_after_a_question() -> None:
     """D45: its codes no longer work, every other session ends, the person is told and the audit says it."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox, email_codes=True) as made:
         await reachable(made)
         key = await passkey(made)
         other, browser = await at_account(made, key=key), await at_account(made)
@@ -62,14 +62,12 @@ def test_an_app_is_seen_in_use_and_removed_after_a_question() -> None:
         assert [entry.object for entry in await made.audit("factors.remove_app")] == [ALICE]
         assert await go(made, browser, "remove-app") == "Your account"
 
-    run(story, postbox=postbox, email_codes=True)
 
-
-def test_recovery_codes_are_removed_after_a_question() -> None:
+async def test_recovery_codes_are_removed_after_a_question() -> None:
     """D45."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reachable(made)
         await recovery(made)
         browser = await at_account(made, "remove-codes")
@@ -82,71 +80,53 @@ def test_recovery_codes_are_removed_after_a_question() -> None:
         assert (await send(made, browser, "remove-codes", **form)).headers["location"] == "/account"
         assert len(await made.audit("factors.remove_recovery_codes")) == 1
 
-    run(story, postbox=postbox)
-
 
 @pytest.mark.parametrize("what", ["app", "codes"])
-def test_nobody_removes_what_they_need_to_get_in(what: str) -> None:
+async def test_nobody_removes_what_they_need_to_get_in(made: World, what: str) -> None:
     """D45: recovery codes run out, so that they are no way that stays; but they are not taken from who has nothing else."""
-
-    async def story(made: World) -> None:
-        await recovery(made)
-        browser = await at_account(made, f"remove-{what}")
-        if what == "codes":
-            await change(made, after=replace(await credentials(made), totp_secret=None))
-        before = await credentials(made)
-        await browser.submit(next(f for f in browser.page.forms if f.action.endswith(f"remove-{what}")))
-        assert NO_WAY in browser.page.text
-        assert (await credentials(made), await codes_left(made)) == (before, len(CODES))
-
-    run(story)
-
-
-def test_of_the_last_two_ways_removed_at_once_one_remains() -> None:
-    """D45, D46: the rule is kept where the change is written."""
-
-    async def story(made: World) -> None:
-        await passkey(made)
-        one, two = await at_account(made, "remove-app"), await at_account(made, "passkeys")
-        page = next(target for target, text in two.page.links if text == "A key").removeprefix("/account/")
-        await go(made, two, page)
-        await asyncio.gather(
-            send(made, one, "remove-app", **hidden(one)), send(made, two, page, **hidden(two), decision="remove")
-        )
-        keys = await made.provider.registry.factors.passkeys(ALICE)
-        assert bool(keys) != bool((await credentials(made)).totp_secret)
-
-    run(story)
-
-
-def test_what_opens_nothing_alone_is_said_to_need_the_other() -> None:
-    """D45: an app or codes without a password, a password without a second factor."""
-
-    async def story(made: World) -> None:
-        key = await passkey(made)
-        await change(made, after=Credentials(user_id=ALICE))
-        browser = await at_account(made, key=key)
-        for page, text in (("app", "An app works only with a password"), ("codes", "Recovery codes work only")):
-            await go(made, browser, page)
-            assert text in browser.page.text
-        await change(made, after=Credentials(user_id=ALICE, totp_secret="JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"))
-        await recovery(made)
-        browser = await at_account(made, key=key)
-        assert f"Authenticator app {ALONE}" in browser.page.text
-        assert f"Recovery codes {ALONE}" in browser.page.text
-
-    run(story)
-
-
-def test_a_password_that_nothing_goes_with_is_said_to_need_a_second_factor() -> None:
-    """D45: passkeys count only where they work."""
-
-    async def story(made: World) -> None:
-        browser = await at_account(made)
+    await recovery(made)
+    browser = await at_account(made, f"remove-{what}")
+    if what == "codes":
         await change(made, after=replace(await credentials(made), totp_secret=None))
-        await go(made, browser)
-        assert "Password Works once you have a second step" in browser.page.text
-        await go(made, browser, "password")
-        assert "A password works only with a second step" in browser.page.text
+    before = await credentials(made)
+    await browser.submit(next(f for f in browser.page.forms if f.action.endswith(f"remove-{what}")))
+    assert NO_WAY in browser.page.text
+    assert (await credentials(made), await codes_left(made)) == (before, len(CODES))
 
-    run(story)
+
+async def test_of_the_last_two_ways_removed_at_once_one_remains(made: World) -> None:
+    """D45, D46: the rule is kept where the change is written."""
+    await passkey(made)
+    one, two = await at_account(made, "remove-app"), await at_account(made, "passkeys")
+    page = next(target for target, text in two.page.links if text == "A key").removeprefix("/account/")
+    await go(made, two, page)
+    await asyncio.gather(
+        send(made, one, "remove-app", **hidden(one)), send(made, two, page, **hidden(two), decision="remove")
+    )
+    keys = await made.provider.registry.factors.passkeys(ALICE)
+    assert bool(keys) != bool((await credentials(made)).totp_secret)
+
+
+async def test_what_opens_nothing_alone_is_said_to_need_the_other(made: World) -> None:
+    """D45: an app or codes without a password, a password without a second factor."""
+    key = await passkey(made)
+    await change(made, after=Credentials(user_id=ALICE))
+    browser = await at_account(made, key=key)
+    for page, text in (("app", "An app works only with a password"), ("codes", "Recovery codes work only")):
+        await go(made, browser, page)
+        assert text in browser.page.text
+    await change(made, after=Credentials(user_id=ALICE, totp_secret="JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"))
+    await recovery(made)
+    browser = await at_account(made, key=key)
+    assert f"Authenticator app {ALONE}" in browser.page.text
+    assert f"Recovery codes {ALONE}" in browser.page.text
+
+
+async def test_a_password_that_nothing_goes_with_is_said_to_need_a_second_factor(made: World) -> None:
+    """D45: passkeys count only where they work."""
+    browser = await at_account(made)
+    await change(made, after=replace(await credentials(made), totp_secret=None))
+    await go(made, browser)
+    assert "Password Works once you have a second step" in browser.page.text
+    await go(made, browser, "password")
+    assert "A password works only with a second step" in browser.page.text

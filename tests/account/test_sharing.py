@@ -14,7 +14,7 @@ from corpid.rules.limits import ACCESS_TOKEN_SECONDS
 from corpid.rules.oauth.consent import Consent
 from tests.account.scene import at_account, go, hidden, send
 from tests.sign_in.factors import ALICE
-from tests.sign_in.world import entity, run, walk_to
+from tests.sign_in.world import entity, new_world, walk_to
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -54,22 +54,18 @@ def page_of(target: str) -> str:
     return target.removeprefix("/account/")
 
 
-def test_without_any_consent_the_list_says_when_there_will_be_one() -> None:
+async def test_without_any_consent_the_list_says_when_there_will_be_one() -> None:
     """D29, DESIGN "Pages"."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         browser = await at_account(made)
         assert f"{LIST} None" in browser.page.text
         assert await go(made, browser, "sharing") == LIST
         assert "There are none." in browser.page.text
 
-    run(story, entities=1)
 
-
-def test_what_was_agreed_to_is_listed_with_whom_for_whom_what_and_how_long() -> None:
+async def test_what_was_agreed_to_is_listed_with_whom_for_whom_what_and_how_long() -> None:
     """D29."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await made.client(sector="private")
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(scope=NAME), ("password", "code"))
@@ -84,47 +80,40 @@ def test_what_was_agreed_to_is_listed_with_whom_for_whom_what_and_how_long() -> 
         for said in ("Relying Party 1", "For Acme Pte. Ltd.", "Since ", ", until ", "Your name"):
             assert said in browser.page.text
 
-    run(story, entities=1)
 
-
-def test_who_stops_sharing_confirms_it_and_is_asked_again_by_that_service() -> None:
+async def test_who_stops_sharing_confirms_it_and_is_asked_again_by_that_service(made: World) -> None:
     """D29: the audit says what ended; nothing else does."""
-
-    async def story(made: World) -> None:
-        await made.client(sector="private")
-        await give(made)
-        await give(made, scopes=("authinfo", "openid"))
-        other = await give(made, entity_id=BANYAN)
-        browser = await at_account(made)
-        assert f"{LIST} 1 service" in browser.page.text
-        await go(made, browser, "sharing")
-        assert len(links(browser, "/account/stop-sharing/")) == 2
-        for target in links(browser, "/account/stop-sharing/"):
-            assert await go(made, browser, page_of(target)) == STOP
-            if "For Acme" in browser.page.text:
-                break
-        assert "your name" in browser.page.text
-        assert "your roles there" in browser.page.text
-        assert len(await stored(made)) == 3
-        await browser.submit(next(form for form in browser.page.forms if form.action == target))
-        assert browser.page.heading == LIST
-        assert "You no longer share your data with that service." in browser.page.text
-        assert await stored(made) == [other]
-        [event] = await made.audit("consent.withdraw")
-        assert (event.actor, event.client_id, event.entity_id) == (f"user:{ALICE}", "rp1", ACME)
-        assert event.detail["scopes"] == "authinfo openid user.name"
-        made.clock.pass_(60)
-        again = await made.browser()
-        await walk_to(made, again, await made.relying_party(scope=NAME), ("password", "code", "entity"))
-        assert again.page.heading == "Do you agree to share this?"
-
-    run(story)
+    await made.client(sector="private")
+    await give(made)
+    await give(made, scopes=("authinfo", "openid"))
+    other = await give(made, entity_id=BANYAN)
+    browser = await at_account(made)
+    assert f"{LIST} 1 service" in browser.page.text
+    await go(made, browser, "sharing")
+    assert len(links(browser, "/account/stop-sharing/")) == 2
+    for target in links(browser, "/account/stop-sharing/"):
+        assert await go(made, browser, page_of(target)) == STOP
+        if "For Acme" in browser.page.text:
+            break
+    assert "your name" in browser.page.text
+    assert "your roles there" in browser.page.text
+    assert len(await stored(made)) == 3
+    await browser.submit(next(form for form in browser.page.forms if form.action == target))
+    assert browser.page.heading == LIST
+    assert "You no longer share your data with that service." in browser.page.text
+    assert await stored(made) == [other]
+    [event] = await made.audit("consent.withdraw")
+    assert (event.actor, event.client_id, event.entity_id) == (f"user:{ALICE}", "rp1", ACME)
+    assert event.detail["scopes"] == "authinfo openid user.name"
+    made.clock.pass_(60)
+    again = await made.browser()
+    await walk_to(made, again, await made.relying_party(scope=NAME), ("password", "code", "entity"))
+    assert again.page.heading == "Do you agree to share this?"
 
 
-def test_tokens_that_were_issued_end_by_themselves() -> None:
+async def test_tokens_that_were_issued_end_by_themselves() -> None:
     """D29, D50: userinfo is answered until then, as the page says."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await made.client(sector="private")
         browser, rp = await made.browser(), await made.relying_party(scope=f"{NAME} authinfo")
         await walk_to(made, browser, rp, ("password", "code"))
@@ -137,13 +126,10 @@ def test_tokens_that_were_issued_end_by_themselves() -> None:
         assert await stored(made) == []
         assert await rp.userinfo()
 
-    run(story, entities=1)
 
-
-def test_a_form_that_is_sent_twice_ends_it_once() -> None:
+async def test_a_form_that_is_sent_twice_ends_it_once() -> None:
     """DESIGN, Security: and leads to the list both times."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await give(made)
         browser = await at_account(made, "sharing")
         page = page_of(links(browser, "/account/stop-sharing/")[0])
@@ -156,13 +142,10 @@ def test_a_form_that_is_sent_twice_ends_it_once() -> None:
         assert len(await made.audit("consent.withdraw")) == 1
         assert await go(made, browser, page) == LIST
 
-    run(story, entities=1)
 
-
-def test_nobody_ends_or_sees_the_consent_of_somebody_else() -> None:
+async def test_nobody_ends_or_sees_the_consent_of_somebody_else() -> None:
     """D29: its name in the address is worth nothing to another person."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         bob = await made.person("bob", entity(ACME, "Acme Pte. Ltd."), name="Bob Lim")
         await give(made)
         hers = await at_account(made, "sharing")
@@ -176,14 +159,11 @@ def test_nobody_ends_or_sees_the_consent_of_somebody_else() -> None:
         assert len(await stored(made)) == 1
         assert await made.audit("consent.withdraw") == []
 
-    run(story, entities=1)
-
 
 @pytest.mark.parametrize("forged", ["site", "token", "session"])
-def test_a_forged_form_ends_nothing(forged: str) -> None:
+async def test_a_forged_form_ends_nothing(forged: str) -> None:
     """D35: from another site, without the page's token, or with that of another browser."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await give(made)
         other = await at_account(made, "language")
         browser = await at_account(made, "sharing")
@@ -200,36 +180,28 @@ def test_a_forged_form_ends_nothing(forged: str) -> None:
                 await send(made, browser, page, **{**form, "form_token": hidden(other)["form_token"]})
         assert len(await stored(made)) == 1
 
-    run(story, entities=1)
-
 
 @pytest.mark.parametrize("page", ["stop-sharing/0123456789abcdef", "sharing/2", "sharing/99999"])
-def test_an_address_that_leads_to_nothing_leads_to_the_list(page: str) -> None:
+async def test_an_address_that_leads_to_nothing_leads_to_the_list(page: str) -> None:
     """DESIGN "Pages": one that was kept, or one whose consent was withdrawn elsewhere."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         assert await go(made, await at_account(made), page) == LIST
-
-    run(story, entities=1)
 
 
 @pytest.mark.parametrize("page", ["stop-sharing/", "stop-sharing/x", "sharing/0", "sharing/-1", "sharing/1000000"])
-def test_other_addresses_are_not_found(page: str) -> None:
+async def test_other_addresses_are_not_found(page: str) -> None:
     """D32."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         browser = await at_account(made)
         answer = await browser.http.get(f"{made.base}/account/{page}")
         assert answer.status_code == 404
 
-    run(story, entities=1)
 
-
-def test_a_long_list_is_shown_in_parts_the_latest_first() -> None:
+async def test_a_long_list_is_shown_in_parts_the_latest_first() -> None:
     """DESIGN "Speed": a page costs the same for any number of entities."""
     number = own_consents.SHOWN + 1
 
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         for each in range(number):
             one = entity(f"E{each:03}", f"Entity {each:03}")
             await made.write(one, Membership(user_id=ALICE, entity_id=one.entity_id))
@@ -244,31 +216,24 @@ def test_a_long_list_is_shown_in_parts_the_latest_first() -> None:
         assert len(links(browser, "/account/stop-sharing/")) == 1
         assert set(links(browser, "/account/sharing")) == {"/account/sharing"}
 
-    run(story, entities=1)
-
 
 @pytest.mark.parametrize(("site", "told"), [("same-origin", True), ("none", False), ("cross-site", False)])
-def test_a_link_from_elsewhere_cannot_say_that_something_was_changed(site: str, *, told: bool) -> None:
+async def test_a_link_from_elsewhere_cannot_say_that_something_was_changed(
+    made: World, site: str, *, told: bool
+) -> None:
     """D35: "Your password has been changed." in somebody's e-mail would lend them our name."""
-
-    async def story(made: World) -> None:
-        browser = await at_account(made)
-        await browser.open(f"{made.base}/account?saved=password", site=site)
-        assert ("Your password has been changed." in browser.page.text) == told
-
-    run(story)
+    browser = await at_account(made)
+    await browser.open(f"{made.base}/account?saved=password", site=site)
+    assert ("Your password has been changed." in browser.page.text) == told
 
 
 @pytest.mark.parametrize(("days", "again"), [(0, True), (365, False)])
-def test_the_list_says_whether_a_service_asks_again(days: int, again: bool) -> None:
+async def test_the_list_says_whether_a_service_asks_again(days: int, again: bool) -> None:
     """D29: without a memory an earlier consent still has its end, and spares no question."""
-
-    async def story(made: World) -> None:
+    async with new_world(consent_days=days) as made:
         await give(made)
         browser = await at_account(made, "sharing")
         assert ("You are now asked again each time you sign in there." in browser.page.text) is again
         assert ("without asking you again" in browser.page.text) is not again
         await go(made, browser, page_of(links(browser, "/account/stop-sharing/")[0]))
         assert ("If you stop, you will be asked again" in browser.page.text) is not again
-
-    run(story, consent_days=days)

@@ -14,7 +14,7 @@ from tests.account.scene import at_account, go, hidden, send
 from tests.enrolment import newcomer
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE
-from tests.sign_in.world import PASSWORD, form_of, post, run, walk_to
+from tests.sign_in.world import PASSWORD, form_of, new_world, post, walk_to
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
@@ -22,54 +22,46 @@ if TYPE_CHECKING:
 WAIT = r"Too many attempts\. Wait (\d+) (second|minute)s?, then try again\."
 
 
-def test_many_changes_of_one_person_keep_nobody_else_from_signing_in() -> None:
+async def test_many_changes_of_one_person_keep_nobody_else_from_signing_in(made: World) -> None:
     """D44, D47: what is too much is refused before anything is hashed for it."""
-
-    async def story(made: World) -> None:
-        await made.person("bob")
-        browser, other = await at_account(made, "password"), await made.browser("203.0.113.77")
-        await walk_to(made, other, await made.relying_party())
-        form, sent = hidden(browser), {**form_of(other, "password"), "user_name": "bob", "password": PASSWORD}
-        changes = [
-            asyncio.create_task(send(made, browser, "password", **form, password=f"six green bicycles {number}"))
-            for number in range(4 * FACTOR_CHANGES)
-        ]
-        await asyncio.sleep(0)
-        assert (await post(other, "password", sent)).status_code == 303
-        answers = await asyncio.gather(*changes)
-        counted = Counter(answer.status_code for answer in answers)
-        assert set(counted) == {303, 422, 429}
-        assert counted[429] >= 3 * FACTOR_CHANGES - 1
-        refused = next(answer for answer in answers if answer.status_code == 429)
-        assert re.search(WAIT, refused.text)
-        assert int(refused.headers["retry-after"]) > 0
-
-    run(story)
+    await made.person("bob")
+    browser, other = await at_account(made, "password"), await made.browser("203.0.113.77")
+    await walk_to(made, other, await made.relying_party())
+    form, sent = hidden(browser), {**form_of(other, "password"), "user_name": "bob", "password": PASSWORD}
+    changes = [
+        asyncio.create_task(send(made, browser, "password", **form, password=f"six green bicycles {number}"))
+        for number in range(4 * FACTOR_CHANGES)
+    ]
+    await asyncio.sleep(0)
+    assert (await post(other, "password", sent)).status_code == 303
+    answers = await asyncio.gather(*changes)
+    counted = Counter(answer.status_code for answer in answers)
+    assert set(counted) == {303, 422, 429}
+    assert counted[429] >= 3 * FACTOR_CHANGES - 1
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert re.search(WAIT, refused.text)
+    assert int(refused.headers["retry-after"]) > 0
 
 
-def test_a_link_is_counted_by_itself() -> None:
+async def test_a_link_is_counted_by_itself(made: World) -> None:
     """D44, D47: many passwords sent to one enrolment are too many, whatever is done in the account meanwhile."""
-
-    async def story(made: World) -> None:
-        await newcomer.nina(made)
-        browser = await newcomer.opened(made, await newcomer.link(made))
-        statuses = []
-        for _ in range(FACTOR_CHANGES + 2):
-            await newcomer.password(browser, "short")
-            statuses.append(browser.response.status_code if browser.response else 0)
-        assert statuses == [*[422] * (FACTOR_CHANGES + 1), 429]
-        assert re.search(WAIT, browser.page.text)
-        made.clock.pass_(60)
-        assert await newcomer.password(browser) != "Choose a password"
-
-    run(story)
+    await newcomer.nina(made)
+    browser = await newcomer.opened(made, await newcomer.link(made))
+    statuses = []
+    for _ in range(FACTOR_CHANGES + 2):
+        await newcomer.password(browser, "short")
+        statuses.append(browser.response.status_code if browser.response else 0)
+    assert statuses == [*[422] * (FACTOR_CHANGES + 1), 429]
+    assert re.search(WAIT, browser.page.text)
+    made.clock.pass_(60)
+    assert await newcomer.password(browser) != "Choose a password"
 
 
-def test_a_person_is_sent_few_emails_at_a_time_and_may_go_on_after_the_wait() -> None:
+async def test_a_person_is_sent_few_emails_at_a_time_and_may_go_on_after_the_wait() -> None:
     """D45, D47: the mail queue is there for everybody."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         user = await made.provider.registry.directory.user(ALICE)
         await made.write(replace(user, email="alice@example.com"))
         browser = await at_account(made)
@@ -83,5 +75,3 @@ def test_a_person_is_sent_few_emails_at_a_time_and_may_go_on_after_the_wait() ->
         assert len(postbox.emails) - before == FACTOR_CHANGES + 1
         made.clock.pass_(int(slowed.headers["retry-after"]))
         assert (await send(made, browser, "codes", **hidden(browser), kept="yes")).status_code == 303
-
-    run(story, postbox=postbox)

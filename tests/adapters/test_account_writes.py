@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from tests.adapters.databases import Place
 
 
-def test_of_several_removals_at_once_the_last_passkey_is_left(place: Place) -> None:
+async def test_of_several_removals_at_once_the_last_passkey_is_left(place: Place) -> None:
     """D46: also of a person whose credentials have no row yet."""
     ids = ("A", "B", "C", "D")
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN)
         factors = stores.registry.factors
         for each in ids:
@@ -36,13 +36,10 @@ def test_of_several_removals_at_once_the_last_passkey_is_left(place: Place) -> N
         assert sum(done) == len(ids) - 1
         assert len(await factors.passkeys(TAN.user_id)) == 1
 
-    place.run(scenario)
 
-
-def test_of_several_additions_at_once_no_more_are_kept_than_there_may_be(place: Place) -> None:
+async def test_of_several_additions_at_once_no_more_are_kept_than_there_may_be(place: Place) -> None:
     """D46: also of a person whose credentials have no row yet."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN)
         factors = stores.registry.factors
         additions = [replace(add(replace(KEY, credential_id=each)), passkeys_at_most=2) for each in "ABCD"]
@@ -51,13 +48,10 @@ def test_of_several_additions_at_once_no_more_are_kept_than_there_may_be(place: 
         assert len(await factors.passkeys(TAN.user_id)) == 2
         assert await factors.change(add(replace(KEY, credential_id="E")), EVENT)
 
-    place.run(scenario)
 
-
-def test_a_use_is_noted_of_a_session_that_lives_and_of_no_other(place: Place) -> None:
+async def test_a_use_is_noted_of_a_session_that_lives_and_of_no_other(place: Place) -> None:
     """D30: what has ended does not come back; the other browsers of a person end together."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN, LIM)
         sessions = stores.registry.sessions
         now = int(await stores.transient.engine_time() or NOW)
@@ -78,17 +72,13 @@ def test_a_use_is_noted_of_a_session_that_lives_and_of_no_other(place: Place) ->
         await sessions.put(replace(here, expires_at=now))
         assert await sessions.of(TAN.user_id, now=now) == []
 
-    place.run(scenario)
 
-
-def test_a_language_is_written_and_nothing_else_of_a_person(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_language_is_written_and_nothing_else_of_a_person(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN, LIM)
         await stores.registry.directory.set_language(TAN.user_id, "ms", EVENT)
         found = await stores.registry.directory.read(User, [TAN.key, LIM.key])
         assert found == {TAN.key: replace(TAN, language="ms"), LIM.key: LIM}
-
-    place.run(scenario)
 
 
 LINK = Link(
@@ -106,10 +96,9 @@ async def _signed_in_with_a_link(stores: SqlStores, now: int) -> Session:
     return session
 
 
-def test_any_change_of_a_persons_factors_ends_every_link_of_theirs(place: Place) -> None:
+async def test_any_change_of_a_persons_factors_ends_every_link_of_theirs(place: Place) -> None:
     """D46: also one of passkeys alone, so that what was begun with a lost passkey cannot be finished."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN, LIM)
         factors = stores.registry.factors
         assert await factors.change(add(KEY), EVENT)
@@ -123,13 +112,10 @@ def test_any_change_of_a_persons_factors_ends_every_link_of_theirs(place: Place)
         begun_before = FactorChange(before=NOBODY, after=NOBODY, spend_link="password")
         assert not await factors.change(begun_before, EVENT)
 
-    place.run(scenario)
 
-
-def test_who_is_signed_out_has_neither_sessions_nor_links(place: Place) -> None:
+async def test_who_is_signed_out_has_neither_sessions_nor_links(place: Place) -> None:
     """D44, D50: in the transaction of the change that asks for it."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN, LIM)
         now = int(await stores.transient.engine_time() or NOW)
         await _signed_in_with_a_link(stores, now)
@@ -141,13 +127,10 @@ def test_who_is_signed_out_has_neither_sessions_nor_links(place: Place) -> None:
         assert await stores.registry.factors.link(LINK.link_hash) is None
         assert await stores.registry.directory.user(TAN.user_id) == off
 
-    place.run(scenario)
 
-
-def test_browsers_keep_the_names_given_last_and_lose_them_with_their_person(place: Place) -> None:
+async def test_browsers_keep_the_names_given_last_and_lose_them_with_their_person(place: Place) -> None:
     """D30: of one person so many; an empty name takes one away."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN, LIM)
         sessions = stores.registry.sessions
         for number in range(BROWSER_NAMES + 3):
@@ -165,5 +148,3 @@ def test_browsers_keep_the_names_given_last_and_lose_them_with_their_person(plac
         assert await sessions.browser_names(LIM.user_id) == {"b05": "Mine"}
         with pytest.raises(MissingReference):
             await sessions.name_browser(TAN.user_id, "b05", "Gone", EVENT, at=99)
-
-    place.run(scenario)

@@ -64,8 +64,8 @@ async def roles(stores: SqlStores, user_id: str, entity_id: str = "E1") -> int:
     return len(await stores.registry.directory.assignments(user_id, entity_id, ["plain", "yearly"]))
 
 
-def test_an_owner_gives_a_role_and_the_history_says_who(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_an_owner_gives_a_role_and_the_history_says_who(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, LIM_OWNS)
         await write_as(stores.registry, await acting(stores, "u2"), [role("u3")])
         assert await roles(stores, "u3") == 1
@@ -73,13 +73,10 @@ def test_an_owner_gives_a_role_and_the_history_says_who(place: Place) -> None:
         assert (entry.actor, entry.action, entry.entity_id) == ("user:u2", "assignment.add", "E1")
         assert "self" not in entry.detail
 
-    place.run(scenario)
 
-
-def test_the_only_administrators_own_roles_are_marked(place: Place) -> None:
+async def test_the_only_administrators_own_roles_are_marked(place: Place) -> None:
     """D54: `self`, and only as long as there is nobody else."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, LIM_OWNS)
         owner = await acting(stores, "u2")
         await write_as(stores.registry, owner, [role("u2")])
@@ -91,18 +88,15 @@ def test_the_only_administrators_own_roles_are_marked(place: Place) -> None:
                 await write_as(stores.registry, actor, [role("u2", "yearly")])
         assert await roles(stores, "u2") == 1
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize(
     "off",
     [replace(LIM, enabled=False), ACME, Membership(user_id="u2", entity_id="E1", enabled=False)],
     ids=["person", "entity", "membership"],
 )
-def test_whoever_cannot_act_for_the_entity_does_not_administer_it(place: Place, off: Record) -> None:
+async def test_whoever_cannot_act_for_the_entity_does_not_administer_it(place: Place, off: Record) -> None:
     """D50."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, LIM_OWNS)
         actor = await acting(stores, "u2")
         await write(stores, off)
@@ -113,13 +107,10 @@ def test_whoever_cannot_act_for_the_entity_does_not_administer_it(place: Place, 
             await write_as(stores.registry, actor, [role("u3")])
         assert await roles(stores, "u3") == 0
 
-    place.run(scenario)
 
-
-def test_a_membership_that_ended_a_second_ago_gives_nothing(place: Place) -> None:
+async def test_a_membership_that_ended_a_second_ago_gives_nothing(place: Place) -> None:
     """Before the decision, and between the decision and the write."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, LIM_OWNS)
         actor, change = await acting(stores, "u2"), role("u3")
         thing = Object(kind="assignment", entity_id="E1", service_id="plain", user_id="u3")
@@ -131,11 +122,9 @@ def test_a_membership_that_ended_a_second_ago_gives_nothing(place: Place) -> Non
             await write_as(stores.registry, actor, [change])
         assert await roles(stores, "u3") == 0
 
-    place.run(scenario)
 
-
-def test_a_level_that_was_lowered_since_is_not_used_any_more(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_level_that_was_lowered_since_is_not_used_any_more(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, LIM_OWNS)
         owner = await acting(stores, "u2")
         await write(stores, Administrator(user_id="u2", entity_id="E1", level="administrator"))
@@ -143,13 +132,10 @@ def test_a_level_that_was_lowered_since_is_not_used_any_more(place: Place) -> No
             await write_as(stores.registry, owner, [given(RINA_OWNS)])
         assert await stores.registry.directory.administered("u3") == []
 
-    place.run(scenario)
 
-
-def test_the_right_at_one_entity_is_none_at_another(place: Place) -> None:
+async def test_the_right_at_one_entity_is_none_at_another(place: Place) -> None:
     """D54: Rina owns E1, and helps at E2, which she chose."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, RINA_OWNS, RINA_HELPS)
         at_e2 = await acting(stores, "u3", "E2")
         for change in (given(LIM_OWNS), role("u2"), given(replace(LIM_OWNS, entity_id="E2"))):
@@ -159,24 +145,19 @@ def test_the_right_at_one_entity_is_none_at_another(place: Place) -> None:
         with pytest.raises(Forbidden):
             await acting(stores, "u2", "E1")
 
-    place.run(scenario)
 
-
-def test_one_change_that_is_refused_keeps_the_others_from_being_written(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_one_change_that_is_refused_keeps_the_others_from_being_written(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, RINA_HELPS)
         helper = await acting(stores, "u3", "E2")
         with pytest.raises(Forbidden):
             await write_as(stores.registry, helper, [role("u2", entity_id="E2"), role("u1", entity_id="E2")])
         assert await roles(stores, "u2", "E2") == 0
 
-    place.run(scenario)
 
-
-def test_an_administrator_does_not_touch_an_owner(place: Place) -> None:
+async def test_an_administrator_does_not_touch_an_owner(place: Place) -> None:
     """D53: the level of the other one is read from the store, and nobody has to say it."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         administers = Administrator(user_id="u2", entity_id="E1", level="administrator")
         await write(stores, *EVERYBODY, administers, RINA_OWNS)
         administrator = await acting(stores, "u2")
@@ -190,21 +171,17 @@ def test_an_administrator_does_not_touch_an_owner(place: Place) -> None:
                 await write_as(stores.registry, administrator, [change])
         assert await stores.registry.directory.administered("u3") == [RINA_OWNS]
 
-    place.run(scenario)
 
-
-def test_an_old_sign_in_changes_nothing(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_an_old_sign_in_changes_nothing(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, LIM_OWNS)
         with pytest.raises(Forbidden) as refused:
             await write_as(stores.registry, await acting(stores, "u2", since=901), [role("u3")])
         assert "sign in again" in refused.value.reason
 
-    place.run(scenario)
 
-
-def test_of_two_owners_who_remove_each_other_at_once_one_stays(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_of_two_owners_who_remove_each_other_at_once_one_stays(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, LIM_OWNS, RINA_OWNS)
         lim, rina = await acting(stores, "u2"), await acting(stores, "u3")
 
@@ -218,13 +195,10 @@ def test_of_two_owners_who_remove_each_other_at_once_one_stays(place: Place) -> 
         assert sorted(await asyncio.gather(removed(lim, RINA_OWNS), removed(rina, LIM_OWNS))) == [False, True]
         assert len(await stores.registry.directory.administrators("E1")) == 1
 
-    place.run(scenario)
 
-
-def test_the_last_owner_goes_by_an_operator_only(place: Place) -> None:
+async def test_the_last_owner_goes_by_an_operator_only(place: Place) -> None:
     """D54; a provisioning token ends the membership of every other one (D60)."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, LIM_OWNS, RINA_OWNS)
         token = ProvisioningToken(token_id="t", entity_id="E1")
         await write_as(stores.registry, token, [taken(Membership(user_id="u3", entity_id="E1"))])
@@ -238,15 +212,13 @@ def test_the_last_owner_goes_by_an_operator_only(place: Place) -> None:
         await write_as(stores.registry, CommandLine(by="lee@node1"), [taken(LIM_OWNS)])
         assert await stores.registry.directory.administrators("E1") == []
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("ends", ["removed", "level", "disabled"])
-def test_an_operator_whose_right_ends_meanwhile_changes_nothing(place: Place, ends: str) -> None:
+async def test_an_operator_whose_right_ends_meanwhile_changes_nothing(place: Place, ends: str) -> None:
     """D53, D54: looked at when the change is decided on, and again in its transaction."""
     appointed = Operator(user_id="u3", level="operator")
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, LIM_OWNS, RINA_OWNS, appointed)
         registry = stores.registry
         operator = await acting_operator(registry, "u3", auth_time=NOW, now=NOW)
@@ -267,14 +239,11 @@ def test_an_operator_whose_right_ends_meanwhile_changes_nothing(place: Place, en
                 await acting_operator(registry, "u3", auth_time=NOW, now=NOW)
         assert len(await registry.directory.administrators("E1")) == 2
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("removed", [False, True], ids=["disabled", "removed"])
-def test_an_api_client_disables_no_last_owner_of_any_entity(place: Place, removed: bool) -> None:
+async def test_an_api_client_disables_no_last_owner_of_any_entity(place: Place, removed: bool) -> None:
     """D54, D59: a person's record has no entity; what they own is read."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, replace(LIM_OWNS, entity_id="E2"), LIM_OWNS, RINA_OWNS)
         client = ApiClient(client_id="c", scopes=frozenset({"directory.write"}))
         becomes = None if removed else replace(LIM, enabled=False)
@@ -290,13 +259,10 @@ def test_an_api_client_disables_no_last_owner_of_any_entity(place: Place, remove
             [False, True],
         )
 
-    place.run(scenario)
 
-
-def test_provisioning_gives_no_role_that_has_parameters(place: Place) -> None:
+async def test_provisioning_gives_no_role_that_has_parameters(place: Place) -> None:
     """D60: the service's definition decides, also where the row names none."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY)
         token = ProvisioningToken(token_id="t", entity_id="E1")
         await write_as(stores.registry, token, [role("u3")])
@@ -304,13 +270,10 @@ def test_provisioning_gives_no_role_that_has_parameters(place: Place) -> None:
             await write_as(stores.registry, token, [role("u3", "yearly")])
         assert await roles(stores, "u3") == 1
 
-    place.run(scenario)
 
-
-def test_a_grant_is_the_client_entitys_to_give_and_either_sides_to_end(place: Place) -> None:
+async def test_a_grant_is_the_client_entitys_to_give_and_either_sides_to_end(place: Place) -> None:
     """D56: the client entity is who lets the other one act."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, BOOKS, LIM_OWNS, replace(RINA_OWNS, entity_id="E2"))
         by_e1 = ThirdPartyGrant(client_entity_id="E1", entity_id="E2", service_id="plain", state="offered")
         client, third_party = await acting(stores, "u2"), await acting(stores, "u3", "E2")
@@ -319,18 +282,13 @@ def test_a_grant_is_the_client_entitys_to_give_and_either_sides_to_end(place: Pl
         await write_as(stores.registry, client, [given(by_e1)])
         await write_as(stores.registry, third_party, [taken(by_e1)])
 
-    place.run(scenario)
 
-
-def test_an_owner_suspends_a_member(place: Place) -> None:
+async def test_an_owner_suspends_a_member(place: Place) -> None:
     """D53: somebody without a level, whom nobody else has to remain for."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, LIM_OWNS)
         membership = Membership(user_id=RINA.user_id, entity_id="E1", membership_id="u3 at E1")
         suspended = replace(membership, enabled=False)
         change = Change(verb="change", kind="membership", key=membership.key, was=membership, becomes=suspended)
         await write_as(stores.registry, await acting(stores, "u2"), [change])
         assert await stores.registry.directory.read(Membership, [membership.key]) == {membership.key: suspended}
-
-    place.run(scenario)

@@ -47,8 +47,8 @@ async def changed(stores: SqlStores, *changes: Change) -> bool:
     return True
 
 
-def test_levels_are_found_by_person_and_by_entity(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_levels_are_found_by_person_and_by_entity(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OWNS, RINA_OWNS, RINA_HELPS)
         directory = stores.registry.directory
         assert await directory.administered("u3") == [RINA_OWNS, RINA_HELPS]
@@ -62,13 +62,10 @@ def test_levels_are_found_by_person_and_by_entity(place: Place) -> None:
         assert await directory.administrators("E2") == [Appointed(record=RINA_HELPS, enabled=False)]
         assert await directory.administrators("nothing") == []
 
-    place.run(scenario)
 
-
-def test_whoever_acts_for_an_entity_is_found_with_the_level_there(place: Place) -> None:
+async def test_whoever_acts_for_an_entity_is_found_with_the_level_there(place: Place) -> None:
     """D53: of that entity, and of no other."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *PEOPLE, RINA_OWNS, RINA_HELPS)
         found = [await stores.registry.directory.acting("u3", entity_id) for entity_id in ("E1", "E2")]
         assert [each and each.administrator for each in found] == [RINA_OWNS, RINA_HELPS]
@@ -76,11 +73,9 @@ def test_whoever_acts_for_an_entity_is_found_with_the_level_there(place: Place) 
         acting = Acting(user=LIM, entity=ACME, membership=member, administrator=None)
         assert await stores.registry.directory.acting("u2", "E1") == acting
 
-    place.run(scenario)
 
-
-def test_operators_are_found_by_level(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_operators_are_found_by_level(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OPERATES, Operator(user_id="u1", level="operator"))
         await write(stores, Operator(user_id="u3", level="support"))
         assert await stores.registry.directory.operators("operator") == [
@@ -88,8 +83,6 @@ def test_operators_are_found_by_level(place: Place) -> None:
             Appointed(record=LIM_OPERATES, enabled=True),
         ]
         assert await stores.registry.directory.operators("auditor") == []
-
-    place.run(scenario)
 
 
 @pytest.mark.parametrize(
@@ -102,17 +95,14 @@ def test_operators_are_found_by_level(place: Place) -> None:
     ],
     ids=["removed", "demoted", "disabled", "person removed"],
 )
-def test_the_last_operator_stays(place: Place, change: Change) -> None:
+async def test_the_last_operator_stays(place: Place, change: Change) -> None:
     """D53: also when another one is there who cannot sign in."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OPERATES, Operator(user_id="u1", level="operator"))
         before = await everything(stores)
         assert not await changed(stores, change, SignOut("u2"), OPERATORS_REMAIN)
         assert await everything(stores) == before
         assert await changed(stores, change, Upsert(RINA_OPERATES), OPERATORS_REMAIN)
-
-    place.run(scenario)
 
 
 @pytest.mark.parametrize(
@@ -125,42 +115,34 @@ def test_the_last_operator_stays(place: Place, change: Change) -> None:
     ],
     ids=["removed", "demoted", "suspended", "membership ended"],
 )
-def test_the_last_owner_stays(place: Place, change: Change) -> None:
+async def test_the_last_owner_stays(place: Place, change: Change) -> None:
     """D54."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OWNS, RINA_HELPS)
         before = await everything(stores)
         assert not await changed(stores, change, OWNERS_REMAIN)
         assert await everything(stores) == before
         assert await changed(stores, change, Upsert(RINA_OWNS), OWNERS_REMAIN)
 
-    place.run(scenario)
 
-
-def test_where_nobody_was_before_nobody_need_remain(place: Place) -> None:
+async def test_where_nobody_was_before_nobody_need_remain(place: Place) -> None:
     """A deployment begins without operators, and an entity without owners."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *PEOPLE)
         assert await changed(stores, Delete(LIM), OPERATORS_REMAIN, OWNERS_REMAIN)
 
-    place.run(scenario)
 
-
-def test_the_last_operator_stays_in_a_change_of_several_transactions(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_the_last_operator_stays_in_a_change_of_several_transactions(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OPERATES)
         firms = [Upsert(msgspec.structs.replace(BOOKS, entity_id=f"F{n}")) for n in range(CHANGES_AT_ONCE + 1)]
         assert not await changed(stores, *firms, Delete(LIM_OPERATES), OPERATORS_REMAIN)
         assert await changed(stores, *firms, Delete(LIM_OPERATES), Upsert(RINA_OPERATES), OPERATORS_REMAIN)
         assert [each.record for each in await stores.registry.directory.operators("operator")] == [RINA_OPERATES]
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("disable", [False, True], ids=["removed", "disabled"])
-def test_of_two_who_take_each_others_level_at_once_one_stays(place: Place, disable: bool) -> None:
+async def test_of_two_who_take_each_others_level_at_once_one_stays(place: Place, disable: bool) -> None:
     """D53, D54: each sees the other one, and only one of them is still there."""
 
     async def scenario(stores: SqlStores) -> None:
@@ -179,7 +161,8 @@ def test_of_two_who_take_each_others_level_at_once_one_stays(place: Place, disab
         assert sorted(written) == [False, True]
         assert len(await stores.registry.directory.administrators("E1")) == 1
 
-    place.run(scenario)
+    async with place.opened() as stores:
+        await scenario(stores)
 
 
 WITHOUT = {user.user_id: Upsert(msgspec.structs.replace(user, enabled=False)) for user in (LIM, RINA)}
@@ -195,12 +178,11 @@ CROSSING: dict[str, tuple[Change, Change, Change]] = {
 
 
 @pytest.mark.parametrize(("first", "second", "condition"), CROSSING.values(), ids=CROSSING)
-def test_a_change_waits_for_one_that_may_take_what_it_rests_on(
+async def test_a_change_waits_for_one_that_may_take_what_it_rests_on(
     postgresql: Place, first: Change, second: Change, condition: Change
 ) -> None:
     """D53, D54: neither sees what the other one has not committed, so that one of them has to wait."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with postgresql.opened() as stores:
         await write(stores, *PEOPLE, LIM_OPERATES, RINA_OPERATES, LIM_OWNS, RINA_OWNS)
         async with stores.transient.unit(NOW):
             assert await changed(stores, first, condition)
@@ -208,8 +190,6 @@ def test_a_change_waits_for_one_that_may_take_what_it_rests_on(
             done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
             assert not done
         assert not await late
-
-    postgresql.run(scenario)
 
 
 @pytest.mark.parametrize(
@@ -221,10 +201,9 @@ def test_a_change_waits_for_one_that_may_take_what_it_rests_on(
     ],
     ids=["level removed", "membership ended", "demoted"],
 )
-def test_nothing_is_written_if_the_right_to_it_has_ended_since(place: Place, since: Change) -> None:
+async def test_nothing_is_written_if_the_right_to_it_has_ended_since(place: Place, since: Change) -> None:
     """D53, D54: level and membership are looked at again in the transaction of the change."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OWNS)
         seen = Seen(Administrator, LIM_OWNS.key, LIM_OWNS)
         assert await changed(stores, Upsert(RINA_HELPS), seen)
@@ -233,24 +212,19 @@ def test_nothing_is_written_if_the_right_to_it_has_ended_since(place: Place, sin
         assert await stores.registry.directory.read(Administrator, [RINA_OWNS.key]) == {}
         assert len(await stores.registry.audit.entries()) == 1
 
-    place.run(scenario)
 
-
-def test_nothing_is_written_about_somebody_who_got_a_level_since(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_nothing_is_written_about_somebody_who_got_a_level_since(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *PEOPLE)
         none = Seen(Administrator, RINA_OWNS.key, None)
         assert await changed(stores, Upsert(LIM_OWNS), none)
         await write(stores, RINA_OWNS)
         assert not await changed(stores, Delete(LIM_OWNS), none)
 
-    place.run(scenario)
 
-
-def test_a_level_needs_a_membership(place: Place) -> None:
+async def test_a_level_needs_a_membership(place: Place) -> None:
     """D53: a new membership starts without the level of an earlier one."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OWNS)
         membership = Membership(user_id="u2", entity_id="E1")
         await stores.registry.directory.write([Delete(membership)], EVENT)
@@ -258,5 +232,3 @@ def test_a_level_needs_a_membership(place: Place) -> None:
         acting = await stores.registry.directory.acting("u2", "E1")
         assert acting is not None
         assert acting.administrator is None
-
-    place.run(scenario)

@@ -43,10 +43,9 @@ async def written(stores: SqlStores, *records: Written) -> bool:
     return True
 
 
-def test_a_client_of_the_api_is_kept_and_listed(place: Place) -> None:
+async def test_a_client_of_the_api_is_kept_and_listed(place: Place) -> None:
     """D59: it belongs to nobody but the API."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         registry = stores.registry
         assert await written(stores, PORTAL, OTHER)
         assert await registry.api_clients.all() == [OTHER, PORTAL]
@@ -55,13 +54,10 @@ def test_a_client_of_the_api_is_kept_and_listed(place: Place) -> None:
         await registry.directory.write([Delete(PORTAL, EVENT)])
         assert await registry.api_clients.get("portal") is None
 
-    place.run(scenario)
 
-
-def test_a_change_of_a_record_that_was_changed_meanwhile_is_refused(place: Place) -> None:
+async def test_a_change_of_a_record_that_was_changed_meanwhile_is_refused(place: Place) -> None:
     """A client that is being disabled is not enabled again by an update that read it before."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await written(stores, PORTAL)
         await written(stores, replace(PORTAL, enabled=False))
         with pytest.raises(ChangedMeanwhile):
@@ -70,13 +66,10 @@ def test_a_change_of_a_record_that_was_changed_meanwhile_is_refused(place: Place
             )
         assert await stores.registry.api_clients.get("portal") == replace(PORTAL, enabled=False)
 
-    place.run(scenario)
 
-
-def test_fetched_keys_are_kept_apart_and_end_with_the_client(place: Place) -> None:
+async def test_fetched_keys_are_kept_apart_and_end_with_the_client(place: Place) -> None:
     """D27: also through a restart; those of relying parties are another table's."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         registry = stores.registry
         await written(stores, PORTAL)
         await registry.api_clients.keep_fetched_key_set("portal", FETCHED)
@@ -88,13 +81,10 @@ def test_fetched_keys_are_kept_apart_and_end_with_the_client(place: Place) -> No
         await registry.directory.write([Delete(PORTAL, EVENT)])
         assert await registry.api_clients.fetched_key_set("portal") is None
 
-    place.run(scenario)
 
-
-def test_an_identifier_is_of_one_kind_of_client(place: Place) -> None:
+async def test_an_identifier_is_of_one_kind_of_client(place: Place) -> None:
     """D59: whoever writes; once it is free, the other kind may have it."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         assert await written(stores, PORTAL, relying_party("rp"))
         assert not await written(stores, relying_party("portal"))
         assert not await written(stores, replace(PORTAL, client_id="rp"))
@@ -102,19 +92,13 @@ def test_an_identifier_is_of_one_kind_of_client(place: Place) -> None:
         await stores.registry.directory.write([Delete(PORTAL, EVENT)])
         assert await written(stores, relying_party("portal"))
 
-    place.run(scenario)
 
-
-def test_of_two_writers_of_one_identifier_one_wins(place: Place) -> None:
+async def test_of_two_writers_of_one_identifier_one_wins(place: Place) -> None:
     """D59: in each round both begin at once, in transactions of their own."""
-
-    async def scenario(stores: SqlStores) -> None:
-        async with place.opened() as others:
-            for number in range(10):
-                client_id = f"c{number}"
-                outcomes = await asyncio.gather(
-                    written(stores, replace(PORTAL, client_id=client_id)), written(others, relying_party(client_id))
-                )
-                assert sorted(outcomes) == [False, True]
-
-    place.run(scenario)
+    async with place.opened() as stores, place.opened() as others:
+        for number in range(10):
+            client_id = f"c{number}"
+            outcomes = await asyncio.gather(
+                written(stores, replace(PORTAL, client_id=client_id)), written(others, relying_party(client_id))
+            )
+            assert sorted(outcomes) == [False, True]

@@ -96,25 +96,23 @@ def entity(was: Entity, becomes: Entity) -> Change:
 @pytest.mark.parametrize(
     ("meanwhile", "done"), [({"invitation_sent_at": int(NOW)}, True), ({"email": "other@firm.example"}, False)]
 )
-def test_sending_an_invitation_makes_no_request_stale_and_another_address_does(
+async def test_sending_an_invitation_makes_no_request_stale_and_another_address_does(
     place: Place, meanwhile: dict[str, Any], *, done: bool
 ) -> None:
     """D55, D60: sending is nobody's decision."""
     invited = replace(TAN_IS_MEMBER, invited=True, email="tan@firm.example", invitation_sent_at=0)
     ending = Change(verb="remove", kind="membership", key=invited.key, was=invited)
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         others = [each for each in EVERYBODY if getattr(each, "user_id", "") != "u1"]
         await write(stores, *others, replace(FIRM, approvals="all"), replace(TAN, placeholder=True), invited)
         made = await request(stores, ending)
         await write(stores, replace(invited, **meanwhile))
         assert await outcome(approved(stores, made, await acting(stores, "u3"))) is done
 
-    place.run(scenario)
 
-
-def test_a_change_is_made_when_another_administrator_approves_it(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_change_is_made_when_another_administrator_approves_it(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY)
         before = await history(stores)
         with pytest.raises(Forbidden) as refused:
@@ -137,14 +135,11 @@ def test_a_change_is_made_when_another_administrator_approves_it(place: Place) -
         [role] = [each async for each in stores.registry.directory.scan_sourced(Assignment)]
         assert role.sources.record == "user:u2", "it is whose it was asked for, not whose who agreed (D65)"
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("how", ["declined", "withdrawn", "expired"])
-def test_what_is_not_approved_changes_nothing(place: Place, how: str) -> None:
+async def test_what_is_not_approved_changes_nothing(place: Place, how: str) -> None:
     """It ends once: afterwards nothing else is decided."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY)
         made, registry = await request(stores), stores.registry
         lim, rina = await acting(stores, "u2"), await acting(stores, "u3")
@@ -170,14 +165,11 @@ def test_what_is_not_approved_changes_nothing(place: Place, how: str) -> None:
         assert await roles(stores) == 0
         assert (await history(stores))[-1][1] == EVENTS[how]
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("other", ["approve", "decline", "withdraw"])
-def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) -> None:
+async def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) -> None:
     """Two approvers, an approver and the requester: the loser changes nothing, and no event says so."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, REGISTERED)
         made = await request(stores, actor=CLIENT)
         lim, rina = await acting(stores, "u2"), await acting(stores, "u3")
@@ -196,8 +188,6 @@ def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) -> None:
         assert decisions == ["approval.request", "approval.approve" if done else f"approval.{other}"]
         shown = await approvals.request(stores.registry, rina, made, now=NOW)
         assert (shown.state == "approved") is done
-
-    place.run(scenario)
 
 
 @pytest.mark.parametrize(
@@ -223,10 +213,9 @@ def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) -> None:
         "service gone",
     ],
 )
-def test_the_rules_are_asked_again_when_it_is_approved(place: Place, since: StoreChange, reason: str) -> None:
+async def test_the_rules_are_asked_again_when_it_is_approved(place: Place, since: StoreChange, reason: str) -> None:
     """A request that is no longer right is refused, says why, and stays to be declined."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY)
         made = await request(stores)
         await stores.registry.directory.write([since])
@@ -237,13 +226,10 @@ def test_the_rules_are_asked_again_when_it_is_approved(place: Place, since: Stor
         assert await roles(stores) == before
         await approvals.decline(stores.registry, made, actor=rina, reason="Too late", now=NOW)
 
-    place.run(scenario)
 
-
-def test_a_service_that_is_disabled_at_the_same_moment_decides(postgresql: Place) -> None:
+async def test_a_service_that_is_disabled_at_the_same_moment_decides(postgresql: Place) -> None:
     """The approval waits for whoever disables it, and then gives nothing."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with postgresql.opened() as stores:
         await write(stores, *EVERYBODY)
         made, rina = await request(stores), await acting(stores, "u3")
         async with stores.transient.unit(NOW):
@@ -255,11 +241,9 @@ def test_a_service_that_is_disabled_at_the_same_moment_decides(postgresql: Place
         assert await roles(stores) == 0
         assert (await history(stores))[-1][1] == "approval.request"
 
-    postgresql.run(scenario)
 
-
-def test_a_record_that_is_changed_at_the_same_moment_is_not_overwritten(postgresql: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_record_that_is_changed_at_the_same_moment_is_not_overwritten(postgresql: Place) -> None:
+    async with postgresql.opened() as stores:
         held = replace(GIVEN.becomes, end_date="2030-12-31")  # type: ignore[type-var]
         await write(stores, *EVERYBODY, held)  # type: ignore[arg-type]
         longer = replace(GIVEN, verb="change", was=held)
@@ -272,11 +256,9 @@ def test_a_record_that_is_changed_at_the_same_moment_is_not_overwritten(postgres
         assert not await late
         assert [row.end_date async for row in stores.registry.directory.scan(Assignment)] == ["2028-12-31"]
 
-    postgresql.run(scenario)
 
-
-def test_a_right_that_ends_while_it_is_approved_gives_nothing(postgresql: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_right_that_ends_while_it_is_approved_gives_nothing(postgresql: Place) -> None:
+    async with postgresql.opened() as stores:
         await write(stores, *EVERYBODY)
         made, rina = await request(stores), await acting(stores, "u3")
         async with stores.transient.unit(NOW):
@@ -287,11 +269,9 @@ def test_a_right_that_ends_while_it_is_approved_gives_nothing(postgresql: Place)
         assert not await late
         assert await roles(stores) == 0
 
-    postgresql.run(scenario)
 
-
-def test_a_client_that_is_disabled_while_its_request_is_approved_gets_nothing(postgresql: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_client_that_is_disabled_while_its_request_is_approved_gets_nothing(postgresql: Place) -> None:
+    async with postgresql.opened() as stores:
         await write(stores, *EVERYBODY, REGISTERED)
         made, rina = await request(stores, actor=CLIENT), await acting(stores, "u3")
         async with stores.transient.unit(NOW):
@@ -302,13 +282,15 @@ def test_a_client_that_is_disabled_while_its_request_is_approved_gets_nothing(po
         assert not await late
         assert await roles(stores) == 0
 
-    postgresql.run(scenario)
 
-
-def test_the_approver_has_the_right_to_the_change(place: Place) -> None:
+async def test_the_approver_has_the_right_to_the_change(place: Place) -> None:
     """D53, D55: a sub-administrator approves roles at the listed services; nobody their own; no client or token."""
 
-    async def scenario(stores: SqlStores) -> None:
+    async def acting_elsewhere(stores: SqlStores) -> Administering:
+        await write(stores, replace(RINA_OWNS, entity_id="E2"))
+        return await acting(stores, "u3", "E2")
+
+    async with place.opened() as stores:
         helper = Administrator(user_id="u1", entity_id="E1", level="sub_administrator", services=("other",))
         await write(stores, *EVERYBODY, replace(PEOPLE[0], enabled=True), helper)
         made = await request(stores, role("u3"))
@@ -326,15 +308,9 @@ def test_the_approver_has_the_right_to_the_change(place: Place) -> None:
                 await approved(stores, made, refused)
         assert await roles(stores) == 0
 
-    async def acting_elsewhere(stores: SqlStores) -> Administering:
-        await write(stores, replace(RINA_OWNS, entity_id="E2"))
-        return await acting(stores, "u3", "E2")
 
-    place.run(scenario)
-
-
-def test_an_operator_approves_where_one_is_left_and_says_why(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_an_operator_approves_where_one_is_left_and_says_why(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY)
         made = await request(stores)
         with pytest.raises(Refused, match="say why"):
@@ -342,13 +318,10 @@ def test_an_operator_approves_where_one_is_left_and_says_why(place: Place) -> No
         done = await approved(stores, made, OPERATOR)
         assert (done.decided_by, await roles(stores)) == ("command:lee@node1", 1)
 
-    place.run(scenario)
 
-
-def test_lowering_approvals_needs_approval_and_turning_them_on_two_people(place: Place) -> None:
+async def test_lowering_approvals_needs_approval_and_turning_them_on_two_people(place: Place) -> None:
     """D55: nobody lowers them alone, and no entity locks itself up."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY)
         lim = await acting(stores, "u2")
         lowered = entity(STRICT, FIRM)
@@ -365,8 +338,6 @@ def test_lowering_approvals_needs_approval_and_turning_them_on_two_people(place:
         assert await asked(stores, entity(FIRM, replace(FIRM, approvals="all")), actor=lim) is None
         assert (await stores.registry.directory.acting("u2", "E1")).entity.approvals == "all"  # type: ignore[union-attr]
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize(
     ("approvals_of", "service", "change", "waits"),
@@ -380,10 +351,10 @@ def test_lowering_approvals_needs_approval_and_turning_them_on_two_people(place:
         ("all", PLAIN, "suspend", True),
     ],
 )
-def test_the_entity_and_the_service_say_what_needs_approval(
+async def test_the_entity_and_the_service_say_what_needs_approval(
     place: Place, approvals_of: str, service: Record, change: Change | str, waits: bool
 ) -> None:
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, replace(STRICT, approvals=approvals_of), service)
         suspended = replace(TAN_IS_MEMBER, enabled=False)
         helper = Administrator(user_id="u1", entity_id="E1", level="sub_administrator")
@@ -400,23 +371,18 @@ def test_the_entity_and_the_service_say_what_needs_approval(
         wanted = named[change] if isinstance(change, str) else change
         assert (await asked(stores, wanted) is not None) is waits
 
-    place.run(scenario)
 
-
-def test_operators_bypass_approval_and_the_history_says_so(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_operators_bypass_approval_and_the_history_says_so(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY)
         assert await asked(stores, actor=OPERATOR) is None
         [given] = [each for each in await stores.registry.audit.entries() if each.action == "assignment.add"]
         assert given.detail["approval"] == "bypassed"
 
-    place.run(scenario)
 
-
-def test_provisioning_requests_nothing_and_a_reason_is_needed(place: Place) -> None:
+async def test_provisioning_requests_nothing_and_a_reason_is_needed(place: Place) -> None:
     """D60: read-only there."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY)
         with pytest.raises(Forbidden) as refused:
             await asked(stores, actor=ProvisioningToken(token_id="t", entity_id="E1"))
@@ -426,11 +392,9 @@ def test_provisioning_requests_nothing_and_a_reason_is_needed(place: Place) -> N
                 await approvals.submit(stores.registry, CLIENT, [GIVEN], reason=reason, now=NOW, unique="r")
         assert await approvals.expire(stores.registry, now=NOW + 15 * DAY) == 0
 
-    place.run(scenario)
 
-
-def test_requests_are_listed_by_entity_and_state_and_none_of_another_entity_shows(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_requests_are_listed_by_entity_and_state_and_none_of_another_entity_shows(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, replace(RINA_OWNS, entity_id="E2"))
         made = [await asked(stores, role("u1"), number=number) for number in range(3)]
         ids = [each.request_id for each in made if each is not None]
@@ -455,13 +419,10 @@ def test_requests_are_listed_by_entity_and_state_and_none_of_another_entity_show
             told.add(str(refused.value))
         assert len(told) == 1
 
-    place.run(scenario)
 
-
-def test_an_entitys_requests_of_every_state_are_listed_in_one_order(place: Place) -> None:
+async def test_an_entitys_requests_of_every_state_are_listed_in_one_order(place: Place) -> None:
     """D55, DESIGN "Speed": a page of each state, by its index."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY)
         for number in range(6):
             made = await asked(stores, number=number)
@@ -480,13 +441,10 @@ def test_an_entitys_requests_of_every_state_are_listed_in_one_order(place: Place
             after = page.after
         assert found == [f"{int(NOW):08x}-r{number}" for number in range(6)]
 
-    place.run(scenario)
 
-
-def test_decided_requests_leave_with_the_audit_of_their_age(place: Place) -> None:
+async def test_decided_requests_leave_with_the_audit_of_their_age(place: Place) -> None:
     """D55, docs/decisions/0008: those that wait stay, and so does what was decided later."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY)
         for number in range(4):
             made = await asked(stores, number=number)
@@ -504,5 +462,3 @@ def test_decided_requests_leave_with_the_audit_of_their_age(place: Place) -> Non
         assert [await pruned(0), await pruned(30), await pruned(8), await pruned(8)] == [0, 0, 1, 0]
         left = await stores.registry.directory.page(ChangeRequest, {"entity_id": "E1"}, after=("",), limit=9)
         assert [each.request_id[-2:] for each in left] == ["r1", "r2", "r3"]
-
-    place.run(scenario)

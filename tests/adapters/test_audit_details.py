@@ -60,10 +60,9 @@ def rows(place: Place) -> list[tuple[Any, ...]]:
     )
 
 
-def test_a_change_tells_its_members_before_and_after(place: Place) -> None:
+async def test_a_change_tells_its_members_before_and_after(place: Place) -> None:
     """D57: those that differ; all that are set of a record that is added or removed."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         directory = stores.registry.directory
         await directory.write([Upsert(LIM, about(LIM, "user.add"))])
         assert (await last(stores)).before == {}
@@ -78,16 +77,12 @@ def test_a_change_tells_its_members_before_and_after(place: Place) -> None:
         await directory.write([Delete(LIM, about(LIM, "user.remove"))])
         assert ((await last(stores)).before["name"], (await last(stores)).after) == ("Lim B", {})
 
-    place.run(scenario)
 
-
-def test_what_is_personal_stands_in_the_details_and_the_entry_has_their_digest(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_what_is_personal_stands_in_the_details_and_the_entry_has_their_digest(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN)
         changed = replace(TAN, name="Tan W M", email="new@example.org", identity_number="S7654321Z", language="en")
         await stores.registry.directory.write([Upsert(changed, about(TAN))])
-
-    place.run(scenario)
     _, members, detail, digest, salt, private = rows(place)[-1]
     assert json.loads(members) == {"before": {"language": "zh"}, "after": {"language": "en"}}
     assert json.loads(detail) == {"members": "name email language identity_number"}
@@ -99,39 +94,34 @@ def test_what_is_personal_stands_in_the_details_and_the_entry_has_their_digest(p
     assert len(salt) == 32
 
 
-def test_an_entry_without_anything_personal_has_no_details(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_an_entry_without_anything_personal_has_no_details(place: Place) -> None:
+    async with place.opened() as stores:
         await stores.registry.audit.write(EVENT, now=NOW)
-
-    place.run(scenario)
     assert [row[3:] for row in rows(place)] == [("", "", "")]
     assert place.sql("SELECT count(*) FROM audit_details")[0][0] in {0, "0"}
 
 
-def test_the_details_refuse_to_be_changed_and_removed(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_the_details_refuse_to_be_changed_and_removed(place: Place) -> None:
+    async with place.opened() as stores:
         await stores.registry.audit.write(about(LIM), now=NOW - 400 * DAY)
         kept = Kept(audit_detail_days=30)
         assert (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)).erased == 1
         await stores.registry.audit.write(about(LIM), now=NOW)
-
-    place.run(scenario)
     for statement in ("DELETE FROM audit_details", "UPDATE audit_details SET detail = ''"):
         with pytest.raises(Exception, match="append-only"):
             place.sql(statement)
 
 
-def test_old_details_go_and_their_entry_stays_as_it_was(place: Place) -> None:
+async def test_old_details_go_and_their_entry_stays_as_it_was(place: Place) -> None:
     """D58: whatever is computed over the rows of the table `audit` holds afterwards, too."""
-
-    async def before(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN)
         for days, name in ((400, "Tan A"), (1, "Tan B")):
             event = AuditEvent(actor="operator", action="user.update", object="u1", detail={"address": ADDRESS})
             stores.registry.audit._clock = lambda days=days: NOW - days * DAY  # type: ignore[misc]
             await stores.registry.directory.write([Upsert(replace(TAN, name=name, language=name[-1]), event)])
-
-    async def after(stores: SqlStores) -> None:
+    stored = [row[:4] for row in rows(place)]
+    async with place.opened() as stores:
         kept = Kept(audit_detail_days=365)
         pruned = await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)
         assert (pruned.removed, pruned.erased) == (0, 1)
@@ -140,27 +130,21 @@ def test_old_details_go_and_their_entry_stays_as_it_was(place: Place) -> None:
         assert (new.erased, new.after["name"], new.detail["address"]) == (False, "Tan B", ADDRESS)
         assert (told.detail["removed"], told.detail["erased"]) == ("0", "1")
         assert (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)).erased == 0
-
-    place.run(before)
-    stored = [row[:4] for row in rows(place)]
-    place.run(after)
     assert [row[:4] for row in rows(place)][: len(stored)] == stored
 
 
-def test_no_details_are_left_of_entries_that_are_gone(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_no_details_are_left_of_entries_that_are_gone(place: Place) -> None:
+    async with place.opened() as stores:
         for days in (400, 1):
             await stores.registry.audit.write(about(LIM), now=NOW - days * DAY)
         await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=Kept(audit_days=365))
-
-    place.run(scenario)
     left = place.sql("SELECT number FROM audit_details WHERE number NOT IN (SELECT number FROM audit)")
     assert left == []
     assert len(rows(place)) == 2
 
 
-def test_the_details_of_one_person_are_erased_and_no_other(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_the_details_of_one_person_are_erased_and_no_other(place: Place) -> None:
+    async with place.opened() as stores:
         membership = Membership(user_id="u1", entity_id="E2")
         of_tan = [Upsert(TAN, about(TAN)), Upsert(membership, replace(about(TAN), object="u1/E2"))]
         await stores.registry.directory.write([Upsert(BOOKS), *of_tan, Upsert(LIM, about(LIM))])
@@ -179,13 +163,10 @@ def test_the_details_of_one_person_are_erased_and_no_other(place: Place) -> None
         assert (found[-1].action, found[-1].detail) == ("audit.erase", {"erased": "3"})
         assert {each.object for each in found if "address" in each.detail} == {"u2", "u10"}
 
-    place.run(scenario)
 
-
-def test_no_secret_is_anywhere_in_the_audit(place: Place) -> None:
+async def test_no_secret_is_anywhere_in_the_audit(place: Place) -> None:
     """D57: every place for a secret is filled with a mark, in every state, and both tables are searched as they are."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         registry = stores.registry
         client = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/",), jwks=f"{MARK}1")
         passkey = Passkey(
@@ -225,18 +206,15 @@ def test_no_secret_is_anywhere_in_the_audit(place: Place) -> None:
         assert (told[5].before["recovery_codes"], told[5].after["recovery_codes"]) == (0, 2)
         assert [each["name"] for each in told[5].after["passkeys"]] == ["Key"]  # type: ignore[attr-defined]
         assert told[7].after == {"password_hash": None, "totp_secret": None}
-
-    place.run(scenario)
     for table in ("audit", "audit_details"):
         text = str(place.sql(f"SELECT * FROM {table}"))
         assert "S1234567D" not in text
         assert MARK not in text, text
 
 
-def test_of_two_changes_at_the_same_moment_the_second_tells_what_the_first_left(place: Place) -> None:
+async def test_of_two_changes_at_the_same_moment_the_second_tells_what_the_first_left(place: Place) -> None:
     """Both planned from the same state; the audit tells what was replaced."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, LIM)
         named = [Upsert(replace(LIM, name=name), about(LIM)) for name in ("One", "Two", "Three", "Four")]
         await asyncio.gather(*(stores.registry.directory.write([change]) for change in named))
@@ -248,32 +226,27 @@ def test_of_two_changes_at_the_same_moment_the_second_tells_what_the_first_left(
         assert stored is not None
         assert stored.name == names[-1]
 
-    place.run(scenario)
 
-
-def test_a_change_that_fails_leaves_neither_entry_nor_details(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_change_that_fails_leaves_neither_entry_nor_details(place: Place) -> None:
+    async with place.opened() as stores:
         orphan = Membership(user_id="nobody", entity_id="E1")
         with pytest.raises(MissingReference):
             await stores.registry.directory.write([Upsert(LIM, about(LIM)), Upsert(ACME), Upsert(orphan, about(LIM))])
         assert await entries(stores) == []
-
-    place.run(scenario)
     assert place.sql("SELECT * FROM audit_details") == []
 
 
-def test_an_entry_of_the_version_before_is_read(place: Place) -> None:
+async def test_an_entry_of_the_version_before_is_read(place: Place) -> None:
     """docs/upgrades.md: it wrote neither members nor digest, and its address into the row."""
-    place.run(entries)
+    async with place.opened() as stores:
+        await entries(stores)
     names = "at, actor, action, object, client_id, entity_id, outcome, request_id, detail"
     place.sql(
         f"INSERT INTO audit ({names}) VALUES (7, 'user:u1', 'sign_in.complete', '', 'rp', '', 'ok', 'r', "
         f"""'{{"address": "{ADDRESS}"}}')"""
     )
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         [entry] = await stores.registry.audit.sign_ins_of("u1", limit=5)
         assert (entry.detail, entry.before, entry.erased) == ({"address": ADDRESS}, {}, False)
         assert await entries(stores) == [entry]
-
-    place.run(scenario)

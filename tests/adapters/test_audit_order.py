@@ -28,8 +28,8 @@ async def holding(stores: SqlStores, written: asyncio.Event, end: asyncio.Event)
         await end.wait()
 
 
-def test_an_entry_that_becomes_visible_late_is_waited_for(postgresql: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_an_entry_that_becomes_visible_late_is_waited_for(postgresql: Place) -> None:
+    async with postgresql.opened() as stores:
         written, end = asyncio.Event(), asyncio.Event()
         slow = asyncio.create_task(holding(stores, written, end))
         await written.wait()
@@ -43,13 +43,11 @@ def test_an_entry_that_becomes_visible_late_is_waited_for(postgresql: Place) -> 
         assert [entry.number for entry in await reading] == [1, 2], "what came after the question waits for the next"
         assert [entry.number for entry in await stores.registry.audit.entries(after=2)] == [3]
 
-    postgresql.run(scenario)
 
-
-def test_a_writer_that_does_not_end_is_told_of(postgresql: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_writer_that_does_not_end_is_told_of(postgresql: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("corpid.stores.sql.postgresql._LOCK_ATTEMPTS", 3)
 
-    async def scenario(stores: SqlStores) -> None:
+    async with postgresql.opened() as stores:
         written, end = asyncio.Event(), asyncio.Event()
         slow = asyncio.create_task(holding(stores, written, end))
         await written.wait()
@@ -60,17 +58,15 @@ def test_a_writer_that_does_not_end_is_told_of(postgresql: Place, monkeypatch: p
         await slow
         assert len(await stores.registry.audit.entries()) == 2
 
-    postgresql.run(scenario)
 
-
-def test_a_reader_who_follows_many_writers_sees_every_entry_once(place: Place) -> None:
+async def test_a_reader_who_follows_many_writers_sees_every_entry_once(place: Place) -> None:
     async def write(stores: SqlStores, name: str) -> None:
         for number in range(EACH):
             async with stores.database.transaction():
                 await stores.registry.audit.write(msgspec.structs.replace(EVENT, object=f"{name}-{number}"), now=NOW)
                 await asyncio.sleep(0.001 * (number % 3))
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         writing = asyncio.gather(*(write(stores, str(name)) for name in range(WRITERS)))
         seen: list[AuditEntry] = []
         while True:
@@ -82,5 +78,3 @@ def test_a_reader_who_follows_many_writers_sees_every_entry_once(place: Place) -
                 break
         await writing
         assert len({entry.object for entry in seen}) == len(seen) == WRITERS * EACH
-
-    place.run(scenario)

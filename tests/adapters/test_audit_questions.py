@@ -95,14 +95,14 @@ async def fill(stores: SqlStores, count: int, chosen: random.Random | None = Non
 
 
 @pytest.mark.parametrize(("page", "near"), [(3, 1), (500, 100)])
-def test_a_question_finds_the_last_that_fit(
+async def test_a_question_finds_the_last_that_fit(
     place: Place, monkeypatch: pytest.MonkeyPatch, page: int, near: int
 ) -> None:
     """Whatever the size of the pages in which they are read, and however rare sign-ins are."""
     monkeypatch.setattr(audit, "PAGE", page)
     monkeypatch.setattr(audit, "NEAR", near)
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores, 400)
         every = await stores.registry.audit.entries(limit=1000)
         for query in ASKED:
@@ -111,11 +111,9 @@ def test_a_question_finds_the_last_that_fit(
             assert await stores.registry.audit.latest(query, limit=4) == expected[:4], query
         assert any(fits(entry, ASKED[2]) for entry in every)
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 8))])
-def test_any_question_finds_what_fits_at_once_and_in_parts(
+async def test_any_question_finds_what_fits_at_once_and_in_parts(
     place: Place, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """D57, D59: any filters together, over any entries, in pages and parts of any size."""
@@ -123,7 +121,7 @@ def test_any_question_finds_what_fits_at_once_and_in_parts(
     monkeypatch.setattr(audit, "PAGE", chosen.choice((2, 20, 500)))
     monkeypatch.setattr(audit, "NEAR", chosen.choice((1, 3, 100)))
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         log = stores.registry.audit
         await fill(stores, 300, chosen)
         every = await log.entries(limit=1000)
@@ -132,8 +130,6 @@ def test_any_question_finds_what_fits_at_once_and_in_parts(
             expected = [entry for entry in reversed(every) if fits(entry, query)]
             assert await log.latest(query, limit=limit) == expected[:limit], query
             assert await parts(stores, query, limit=limit, examined=examined) == expected, query
-
-    place.run(scenario)
 
 
 async def parts(stores: SqlStores, query: AuditQuery, *, limit: int, examined: int) -> list[AuditEntry]:
@@ -149,23 +145,19 @@ async def parts(stores: SqlStores, query: AuditQuery, *, limit: int, examined: i
 
 
 @pytest.mark.parametrize(("limit", "examined"), [pytest.param(3, 7, marks=pytest.mark.full), (50, 30), (1000, 1000)])
-def test_the_parts_of_an_answer_are_the_whole(place: Place, limit: int, examined: int) -> None:
+async def test_the_parts_of_an_answer_are_the_whole(place: Place, limit: int, examined: int) -> None:
     """D59: each looks at some entries only, and the next one goes on."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores, 200)
         every = await stores.registry.audit.entries(limit=1000)
         for query in ASKED:
             found = await parts(stores, query, limit=limit, examined=examined)
             assert found == [entry for entry in reversed(every) if fits(entry, query)], query
 
-    place.run(scenario)
 
-
-def test_a_part_looks_no_further_than_it_may(place: Place) -> None:
+async def test_a_part_looks_no_further_than_it_may(place: Place) -> None:
     """D59: of a rare action of a busy entity."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         for number in range(30):
             action = "user.add" if number in {0, 25} else "client.add"
             await stores.registry.audit.write(AuditEvent(actor="system", action=action, entity_id="E1"), now=NOW)
@@ -177,13 +169,10 @@ def test_a_part_looks_no_further_than_it_may(place: Place) -> None:
         third = await stores.registry.audit.part(replace(query, before=11), limit=5, examined=10)
         assert ([entry.number for entry in third.entries], third.before) in (([1], 0), ([1], 1))
 
-    place.run(scenario)
 
-
-def test_a_part_of_the_completed_sign_ins_looks_no_further_than_it_may(place: Place) -> None:
+async def test_a_part_of_the_completed_sign_ins_looks_no_further_than_it_may(place: Place) -> None:
     """D59: rare beside other events, as in a deployment that few people use; also if earlier ones are too old."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         log = stores.registry.audit
         for number in range(30):
             action = "sign_in.complete" if number in {0, 25} else "client.add"
@@ -194,23 +183,18 @@ def test_a_part_of_the_completed_sign_ins_looks_no_further_than_it_may(place: Pl
         later = await log.part(replace(query, since=int(NOW) + 90_000), limit=5, examined=10)
         assert (later.entries, later.before) == ([], 0)
 
-    place.run(scenario)
 
-
-def test_an_entry_of_a_wrong_clock_hides_no_other(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_an_entry_of_a_wrong_clock_hides_no_other(place: Place) -> None:
+    async with place.opened() as stores:
         for at in (NOW - 10, NOW - 90_000, NOW + 90_000, NOW - 5):
             await stores.registry.audit.write(AuditEvent(actor="system", action="key.keep"), now=at)
         found = await stores.registry.audit.latest(AuditQuery(since=int(NOW) - 60), limit=10)
         assert [entry.number for entry in found] == [4, 3, 1]
 
-    place.run(scenario)
 
-
-def test_every_way_to_entries_is_a_stretch_of_its_index(filled: Filled) -> None:
+async def test_every_way_to_entries_is_a_stretch_of_its_index(filled: Filled) -> None:
     """Millions of rows: nothing is read but what is asked for."""
-
-    async def look(stores: SqlStores) -> None:
+    async with filled.place.opened() as stores:
         for query in (*QUESTIONS[1:], AuditQuery(actor="operator", client_id="rp")):
             for way in ways(query):
                 steps = filled.plan(stores.database.prepare(way.page()).text)
@@ -220,28 +204,23 @@ def test_every_way_to_entries_is_a_stretch_of_its_index(filled: Filled) -> None:
                     assert any("ix_audit_" in step for step in steps), (query, steps)
                     assert not any("TEMP B-TREE" in step for step in steps), steps
 
-    filled.place.run(look)
 
-
-def test_what_an_actor_did_is_read_by_two_indexes(filled: Filled) -> None:
+async def test_what_an_actor_did_is_read_by_two_indexes(filled: Filled) -> None:
     """Completed sign-ins are in one index by actor, every other event in the other."""
-
-    async def look(stores: SqlStores) -> None:
+    async with filled.place.opened() as stores:
         for query in (AuditQuery(actor="operator"), AuditQuery(user_id="u1")):
             plans = ["\n".join(filled.plan(stores.database.prepare(way.page()).text)) for way in ways(query)][:2]
             assert "ix_audit_actor_others" in plans[0], plans
             assert "ix_audit_sign_ins" in plans[1], plans
 
-    filled.place.run(look)
 
-
-def test_completed_sign_ins_are_read_in_the_order_of_all_entries_or_by_their_own_index(filled: Filled) -> None:
+async def test_completed_sign_ins_are_read_in_the_order_of_all_entries_or_by_their_own_index(filled: Filled) -> None:
     """Dense beside other events they are found at once, rare ones without reading any other event."""
     [way] = ways(AuditQuery(actions=("sign_in.complete",)))
     assert way.further is not None
     further = way.further
 
-    async def look(stores: SqlStores) -> None:
+    async with filled.place.opened() as stores:
         for statement in (way.page(), way.index_range()):
             steps = "\n".join(filled.plan(stores.database.prepare(statement).text))
             assert ("INTEGER PRIMARY KEY (rowid" if filled.is_sqlite else "Scan Backward using pk_audit ") in steps, (
@@ -251,5 +230,3 @@ def test_completed_sign_ins_are_read_in_the_order_of_all_entries_or_by_their_own
         steps = "\n".join(filled.plan(stores.database.prepare(further.page()).text))
         assert "ix_audit_sign_ins" in steps, steps
         assert "Seq Scan" not in steps, steps
-
-    filled.place.run(look)

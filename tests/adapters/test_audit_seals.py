@@ -165,10 +165,9 @@ def executed(place: Place, statements: list[str]) -> None:
         place.sql(statement)
 
 
-def test_whatever_is_changed_behind_its_back_is_found_and_named(place: Place) -> None:
+async def test_whatever_is_changed_behind_its_back_is_found_and_named(place: Place) -> None:
     """D58: each is done by itself, to a copy of the same tables."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await three_seals(stores)
         unguarded(place)
         assert await found(stores) == []
@@ -179,22 +178,20 @@ def test_whatever_is_changed_behind_its_back_is_found_and_named(place: Place) ->
             executed(place, RESTORING)
         assert await found(stores) == []
 
-    place.run(scenario)
+
+async def an_inserted_entry_is_found_where_a_number_was_never_used(stores: SqlStores) -> None:
+    await written(stores, 2)
+    with pytest.raises(RuntimeError):
+        await undone(stores)
+    if not stores.database.writes_in_queries:  # SQLite gives a number back
+        await stores.database.run(stores.database.prepare(_text("UPDATE sqlite_sequence SET seq = 3")), {})
+    await written(stores, 2)
+    assert await sealed(stores) == 1
 
 
 def test_an_inserted_entry_is_found_where_a_number_was_never_used(place: Place) -> None:
     """A transaction that is rolled back leaves a gap, which belongs to the seal."""
-
-    async def scenario(stores: SqlStores) -> None:
-        await written(stores, 2)
-        with pytest.raises(RuntimeError):
-            await undone(stores)
-        if not stores.database.writes_in_queries:  # SQLite gives a number back
-            await stores.database.run(stores.database.prepare(_text("UPDATE sqlite_sequence SET seq = 3")), {})
-        await written(stores, 2)
-        assert await sealed(stores) == 1
-
-    place.run(scenario)
+    place.run(an_inserted_entry_is_found_where_a_number_was_never_used)
     assert shown(place) == []
     names = "actor, action, object, client_id, entity_id, outcome, request_id, detail"
     place.sql(f"INSERT INTO audit (number, at, {names}) VALUES (3, 7, 'user:u2', 'user.add', '', '', '', 'ok', '', '')")
@@ -203,33 +200,27 @@ def test_an_inserted_entry_is_found_where_a_number_was_never_used(place: Place) 
     assert shown(place) == [("entry", 0, "inserted"), ("entry", 3, "inserted")]
 
 
-def test_a_cut_tail_is_found_by_the_digest_that_the_log_has(place: Place) -> None:
+async def test_a_cut_tail_is_found_by_the_digest_that_the_log_has(place: Place) -> None:
     lines: list[str] = []
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await three_seals(stores)
         await written(stores, 1)
         assert await Sealer(stores.registry, lines.append).seal_all(ACTOR, now=NOW) == 1
-
-    async def expected(stores: SqlStores) -> None:
+    assert lines[0].startswith("seal 4: 1 entries up to 16, digest ")
+    async with place.opened() as stores:
         assert (await verified(stores, lines[0].rpartition(" ")[2])).expected is True
-
-    async def cut(stores: SqlStores) -> None:
+    unguarded(place)
+    for statement in ("audit WHERE number > 15", "audit_seals WHERE number > 3", "audit_digests WHERE seal > 3"):
+        place.sql(f"DELETE FROM {statement}")
+    async with place.opened() as stores:
         result = await verified(stores, lines[0].rpartition(" ")[2])
         assert (result.expected, result.findings, result.unsealed) == (False, [], 0)
         assert (await verified(stores)).expected is None
 
-    place.run(scenario)
-    assert lines[0].startswith("seal 4: 1 entries up to 16, digest ")
-    place.run(expected)
-    unguarded(place)
-    for statement in ("audit WHERE number > 15", "audit_seals WHERE number > 3", "audit_digests WHERE seal > 3"):
-        place.sql(f"DELETE FROM {statement}")
-    place.run(cut)
 
-
-def test_entries_that_are_not_sealed_yet_are_counted_and_named(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_entries_that_are_not_sealed_yet_are_counted_and_named(place: Place) -> None:
+    async with place.opened() as stores:
         nothing = await verified(stores)
         assert (nothing.seals, nothing.digest, nothing.unsealed) == (0, "", 0)
         await three_seals(stores)
@@ -238,15 +229,13 @@ def test_entries_that_are_not_sealed_yet_are_counted_and_named(place: Place) -> 
         assert (result.entries, result.sealed_to) == (15, 15)
         assert (result.unsealed, result.first_unsealed, result.last_unsealed) == (3, 16, 18)
 
-    place.run(scenario)
 
-
-def test_a_seal_is_due_after_a_thousand_entries_or_before_an_hour(place: Place) -> None:
+async def test_a_seal_is_due_after_a_thousand_entries_or_before_an_hour(place: Place) -> None:
     """D58: at least hourly and every 1,000 rows."""
     assert SECONDS + LOOK_SECONDS < 3600
     assert ENTRIES == 1000
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         sealer, looks = Sealer(stores.registry, lambda _: None), count(NOW, LOOK_SECONDS)
         await written(stores, 1)
         assert await sealer.round(now=next(looks)) == 0, "a process that starts has other work"
@@ -263,14 +252,12 @@ def test_a_seal_is_due_after_a_thousand_entries_or_before_an_hour(place: Place) 
         assert sizes == [1, 1001, 2001, 2002]
         assert (await verified(stores)).entries == 2002
 
-    place.run(scenario)
 
-
-def test_an_end_that_is_cut_off_and_sealed_again_is_told_by_a_process_that_had_seen_it(place: Place) -> None:
+async def test_an_end_that_is_cut_off_and_sealed_again_is_told_by_a_process_that_had_seen_it(place: Place) -> None:
     """Nothing in the database tells of it afterwards."""
     warned: list[str] = []
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         sealer, looks = Sealer(stores.registry, lambda _: None, warned.append), count(NOW, LOOK_SECONDS)
         await sealer.round(now=next(looks))
         await three_seals(stores)
@@ -290,11 +277,9 @@ def test_an_end_that_is_cut_off_and_sealed_again_is_told_by_a_process_that_had_s
         [line] = warned
         assert line.startswith("seal 4 was removed or exchanged, and had the digest ")
 
-    place.run(scenario)
 
-
-def test_only_who_may_read_the_audit_verifies_and_exports_it(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_only_who_may_read_the_audit_verifies_and_exports_it(place: Place) -> None:
+    async with place.opened() as stores:
         for work in (
             verify(stores.registry, Person("u1"), now=NOW),
             anext(audit_seals.export(stores.registry, Person("u1"), now=NOW)),
@@ -306,24 +291,19 @@ def test_only_who_may_read_the_audit_verifies_and_exports_it(place: Place) -> No
         with pytest.raises(Forbidden):
             await rotate_audit_key(stores.registry, Person("u1"), now=NOW)
 
-    place.run(scenario)
 
-
-def test_a_backlog_is_sealed_in_rounds_without_a_pause(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_backlog_is_sealed_in_rounds_without_a_pause(place: Place) -> None:
+    async with place.opened() as stores:
         sealer = Sealer(stores.registry, lambda _: None)
         filled(place, 5 * ENTRIES)
         assert await sealer.round(now=NOW) == 0
         assert await sealer.round(now=NOW + LOOK_SECONDS) == 4
         assert await sealer.round(now=NOW + LOOK_SECONDS + 1) == 1
 
-    place.run(scenario)
 
-
-def test_a_transaction_that_is_still_open_holds_up_what_came_after_its_begin(postgresql: Place) -> None:
+async def test_a_transaction_that_is_still_open_holds_up_what_came_after_its_begin(postgresql: Place) -> None:
     """D58: a seal ends below the oldest transaction still running."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with postgresql.opened() as stores:
         sealer, started, end = Sealer(stores.registry, lambda _: None), asyncio.Event(), asyncio.Event()
         await written(stores, 2)
         assert await stores.registry.seals.settled() == 2
@@ -345,8 +325,6 @@ def test_a_transaction_that_is_still_open_holds_up_what_came_after_its_begin(pos
         result = await verified(stores)
         assert (result.sealed_to, result.entries, result.findings) == (6, 6, [])
 
-    postgresql.run(scenario)
-
 
 RACE = """
 from corpid.flows.operations.audit_seals import Sealer
@@ -367,34 +345,29 @@ asyncio.run(main())
 
 
 @pytest.mark.full
-def test_of_several_processes_that_seal_at_once_one_chain_comes(place: Place) -> None:
+async def test_of_several_processes_that_seal_at_once_one_chain_comes(place: Place) -> None:
     """Each writes and seals; no lock is held between statements, and no seal is made twice."""
     made = [int(each) for each in race(place.address, RACE, processes=3)]
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await sealed(stores)
         result = await verified(stores)
         assert result.seals in {sum(made), sum(made) + 1}
         assert (result.entries, result.unsealed, result.findings) == (3 * 10 * 20, 0, [])
         assert len((await audit_keys(stores.registry))["keys"]) == 1
 
-    place.run(scenario)
 
-
-def test_the_one_who_comes_second_writes_nothing(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_the_one_who_comes_second_writes_nothing(place: Place) -> None:
+    async with place.opened() as stores:
         await three_seals(stores)
         [*_, last] = await stores.registry.seals.page(after=0, limit=9)
         assert not await stores.registry.seals.add(last, {"other": int(NOW)})
         assert (await verified(stores)).findings == []
 
-    place.run(scenario)
 
-
-def test_a_process_that_dies_before_it_has_written_a_seal_leaves_none_of_it(place: Place) -> None:
+async def test_a_process_that_dies_before_it_has_written_a_seal_leaves_none_of_it(place: Place) -> None:
     """It computed the seal and waits for a lock; then it ends."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await written(stores, 3)
         async with place.opened() as other, other.database.transaction():
             if other.database.writes_in_queries:
@@ -410,11 +383,9 @@ def test_a_process_that_dies_before_it_has_written_a_seal_leaves_none_of_it(plac
         assert await sealed(stores) == 1
         assert (await verified(stores)).entries == 3
 
-    place.run(scenario)
 
-
-def test_a_new_key_seals_on_and_the_old_one_verifies(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_new_key_seals_on_and_the_old_one_verifies(place: Place) -> None:
+    async with place.opened() as stores:
         await three_seals(stores)
         [first] = (await audit_keys(stores.registry))["keys"]
         made = await rotate_audit_key(stores.registry, ACTOR, now=NOW)
@@ -428,48 +399,43 @@ def test_a_new_key_seals_on_and_the_old_one_verifies(place: Place) -> None:
         [*_, last] = await stores.registry.seals.page(after=0, limit=9)
         assert last.seal.startswith(audit_seals._signed(open_key(made), *_nothing()).seal.split(".")[0])
 
-    place.run(scenario)
-
 
 def _nothing() -> tuple[Any, dict[str, str]]:
     return covering({}, None, last=1, now=NOW)
 
 
-def test_erased_details_leave_every_seal_as_it_is(place: Place) -> None:
+async def test_erased_details_leave_every_seal_as_it_is(place: Place) -> None:
     """D57: details may be erased, and verification still holds."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await three_seals(stores)
         event = AuditEvent(actor="command:ops@node1", action="audit.erase", object="u1")
         assert await erase(stores.database, stores.registry.audit, event, AuditQuery(user_id="u1"), now=NOW) == 6
         result = await verified(stores)
         assert (result.erased, result.findings) == (6, [])
 
-    place.run(scenario)
+
+async def entries_that_leave_by_age_leave_what_remains_verified(stores: SqlStores) -> None:
+    for days in (400, 200, 1):
+        await written(stores, 3, action="sign_in.complete", now=NOW - days * DAY)
+        await written(stores, 2, action="key.rotate", now=NOW - days * DAY)
+        await sealed(stores)
+    kept = Kept(audit_days=365, sign_in_days=90)
+    assert (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)).removed == 8
+    result = await verified(stores)
+    assert (result.seals, result.entries, result.pruned, result.findings) == (3, 7, 8, [])
+    left = [sorted(each.digests) for each in await stores.registry.seals.page(after=0, limit=9)]
+    assert left == [[], ["other"], ["other", "sign_in"]], "digests of entries that are all gone go with them"
+    await sealed(stores)
+    kept = Kept(audit_days=100, sign_in_days=90)
+    later = NOW + 1000 * DAY
+    assert (await prune(stores.database, stores.registry.audit, PRUNED, now=later, kept=kept)).removed == 7
+    result = await verified(stores)
+    assert (result.entries, result.pruned, result.findings) == (1, 15, []), "what tells of a removal stays"
 
 
 def test_entries_that_leave_by_age_leave_what_remains_verified(place: Place) -> None:
     """D58: pruning keeps seals. A range pruned in part, one pruned whole, and one that is younger."""
-
-    async def scenario(stores: SqlStores) -> None:
-        for days in (400, 200, 1):
-            await written(stores, 3, action="sign_in.complete", now=NOW - days * DAY)
-            await written(stores, 2, action="key.rotate", now=NOW - days * DAY)
-            await sealed(stores)
-        kept = Kept(audit_days=365, sign_in_days=90)
-        assert (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)).removed == 8
-        result = await verified(stores)
-        assert (result.seals, result.entries, result.pruned, result.findings) == (3, 7, 8, [])
-        left = [sorted(each.digests) for each in await stores.registry.seals.page(after=0, limit=9)]
-        assert left == [[], ["other"], ["other", "sign_in"]], "digests of entries that are all gone go with them"
-        await sealed(stores)
-        kept = Kept(audit_days=100, sign_in_days=90)
-        later = NOW + 1000 * DAY
-        assert (await prune(stores.database, stores.registry.audit, PRUNED, now=later, kept=kept)).removed == 7
-        result = await verified(stores)
-        assert (result.entries, result.pruned, result.findings) == (1, 15, []), "what tells of a removal stays"
-
-    place.run(scenario)
+    place.run(entries_that_leave_by_age_leave_what_remains_verified)
     unguarded(place)
     place.sql("DELETE FROM audit WHERE action = 'audit.prune'")
     told = shown(place)
@@ -477,23 +443,23 @@ def test_entries_that_leave_by_age_leave_what_remains_verified(place: Place) -> 
     assert ("seal", 1, "removed") in told
 
 
-def test_a_removal_that_no_prune_explains_is_found_in_a_range_that_was_pruned(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
-        await written(stores, 3, action="sign_in.complete", now=NOW - 400 * DAY)
-        await written(stores, 2, action="key.rotate", now=NOW - 400 * DAY)
-        await sealed(stores)
-        await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=Kept(sign_in_days=90))
+async def a_removal_that_no_prune_explains_is_found_in_a_range_that_was_pruned(stores: SqlStores) -> None:
+    await written(stores, 3, action="sign_in.complete", now=NOW - 400 * DAY)
+    await written(stores, 2, action="key.rotate", now=NOW - 400 * DAY)
+    await sealed(stores)
+    await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=Kept(sign_in_days=90))
 
-    place.run(scenario)
+
+def test_a_removal_that_no_prune_explains_is_found_in_a_range_that_was_pruned(place: Place) -> None:
+    place.run(a_removal_that_no_prune_explains_is_found_in_a_range_that_was_pruned)
     unguarded(place)
     place.sql("DELETE FROM audit WHERE number = 5")
     assert shown(place) == [("entry", 5, "removed")]
 
 
-def test_a_prune_explains_neither_later_numbers_nor_anything_if_it_is_of_the_future(place: Place) -> None:
+async def test_a_prune_explains_neither_later_numbers_nor_anything_if_it_is_of_the_future(place: Place) -> None:
     """D58: whoever writes behind the audit's back may insert what is not sealed yet."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         days = {"audit_days": "1", "sign_in_days": "1"}
         early = msgspec.structs.replace(PRUNED, detail=days)
         await stores.registry.audit.write(early, now=NOW)
@@ -501,12 +467,10 @@ def test_a_prune_explains_neither_later_numbers_nor_anything_if_it_is_of_the_fut
         await written(stores, 1, action="key.rotate", now=NOW)
         await sealed(stores)
         await stores.registry.audit.write(early, now=NOW + 100 * DAY)
-
-    place.run(scenario)
     unguarded(place)
     place.sql("DELETE FROM audit WHERE number IN (2, 5)")
 
-    async def look(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         result = await verify(stores.registry, ACTOR, now=NOW)
         found = [(each.object, each.number, each.problem) for each in result.findings]
         assert found == [("entry", 6, "future"), ("entry", 2, "removed"), ("entry", 5, "removed")]
@@ -515,22 +479,18 @@ def test_a_prune_explains_neither_later_numbers_nor_anything_if_it_is_of_the_fut
         parts = [await verify(stores.registry, ACTOR, now=NOW, most=1)]
         assert [each.problem for each in parts[0].findings] == ["future", "removed", "removed"]
 
-    place.run(look)
 
-
-def test_what_is_pruned_before_it_was_sealed_is_a_gap(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_what_is_pruned_before_it_was_sealed_is_a_gap(place: Place) -> None:
+    async with place.opened() as stores:
         await written(stores, 3, now=NOW - 400 * DAY)
         await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=Kept(audit_days=90))
         await sealed(stores)
         result = await verified(stores)
         assert (result.entries, result.pruned, result.findings) == (1, 0, [])
 
-    place.run(scenario)
 
-
-def test_an_export_has_every_entry_before_its_seal(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_an_export_has_every_entry_before_its_seal(place: Place) -> None:
+    async with place.opened() as stores:
         await three_seals(stores)
         await written(stores, 1)
         lines = [line async for line in audit_seals.export(stores.registry, ACTOR, now=NOW)]
@@ -539,8 +499,6 @@ def test_an_export_has_every_entry_before_its_seal(place: Place) -> None:
         assert set(lines[1]["entry"]) == {column.name for column in _audit().columns}
         assert json.loads(lines[2]["details"]["detail"]) == {"facts": {"address": "203.0.113.9"}}
         assert "d" not in lines[0]["keys"][0]
-
-    place.run(scenario)
 
 
 def _audit() -> Any:

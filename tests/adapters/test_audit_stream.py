@@ -90,10 +90,10 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         asyncio.run(TARGETS.pop().close())
 
 
-def test_a_file_gets_every_entry_in_order_and_the_position_is_stored(place: Place, tmp_path: Path) -> None:
+async def test_a_file_gets_every_entry_in_order_and_the_position_is_stored(place: Place, tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await written(stores, 450, detail={"device": "a\nb\u2028"})
         process = Process(stores, str(file))
         await process.until(lambda: file.exists() and len(numbers(file)) == 450)
@@ -103,15 +103,13 @@ def test_a_file_gets_every_entry_in_order_and_the_position_is_stored(place: Plac
         await process.until(lambda: len(numbers(file)) == 451)
         assert process.log == ["info audit_stream_begun"]
         assert process.stream.lag == 0
-
-    place.run(scenario)
     assert file.stat().st_mode & 0o007 == 0
 
 
-def test_another_process_goes_on_after_the_last_entry(place: Place, tmp_path: Path) -> None:
+async def test_another_process_goes_on_after_the_last_entry(place: Place, tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await written(stores, 3)
         first = Process(stores, str(file))
         await first.until(lambda: file.exists() and len(numbers(file)) == 3)
@@ -121,15 +119,13 @@ def test_another_process_goes_on_after_the_last_entry(place: Place, tmp_path: Pa
         await second.until(lambda: len(numbers(file)) == 5)
         assert numbers(file) == [1, 2, 3, 4, 5]
 
-    place.run(scenario)
 
-
-def test_of_two_processes_one_streams_and_the_other_takes_over_when_it_is_silent(
+async def test_of_two_processes_one_streams_and_the_other_takes_over_when_it_is_silent(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, other = tmp_path / "one", tmp_path / "two"
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         first, second = Process(stores, str(file)), Process(stores, str(other), "two")
         await asyncio.gather(first.stream.round(), second.stream.round())
         streaming, watching = (first, second) if first.log else (second, first)
@@ -150,13 +146,11 @@ def test_of_two_processes_one_streams_and_the_other_takes_over_when_it_is_silent
         await streaming.stream.round()
         assert numbers(own) == [1, 2], "the one that was silent finds that it streams no more"
 
-    place.run(scenario)
 
-
-def test_many_that_begin_at_once_are_one(place: Place, tmp_path: Path) -> None:
+async def test_many_that_begin_at_once_are_one(place: Place, tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await written(stores, 20)
         processes = [Process(stores, str(file), f"process {number}") for number in range(8)]
         for _ in range(4):
@@ -164,13 +158,11 @@ def test_many_that_begin_at_once_are_one(place: Place, tmp_path: Path) -> None:
         assert numbers(file) == list(range(1, 21))
         assert sum(len(each.log) for each in processes) == 1
 
-    place.run(scenario)
 
-
-def test_an_entry_that_becomes_visible_late_is_waited_for(postgresql: Place, tmp_path: Path) -> None:
+async def test_an_entry_that_becomes_visible_late_is_waited_for(postgresql: Place, tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
 
-    async def scenario(stores: SqlStores) -> None:
+    async with postgresql.opened() as stores:
         held, end = asyncio.Event(), asyncio.Event()
 
         async def holding() -> None:
@@ -192,13 +184,11 @@ def test_an_entry_that_becomes_visible_late_is_waited_for(postgresql: Place, tmp
         await process.until(lambda: file.exists() and len(numbers(file)) == 2)
         assert numbers(file) == [1, 2]
 
-    postgresql.run(scenario)
 
-
-def test_a_rotated_file_is_opened_again_and_nothing_is_lost(place: Place, tmp_path: Path) -> None:
+async def test_a_rotated_file_is_opened_again_and_nothing_is_lost(place: Place, tmp_path: Path) -> None:
     file, rotated = tmp_path / "audit.jsonl", tmp_path / "audit.jsonl.1"
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         process = Process(stores, str(file))
         await written(stores, 2)
         await process.until(lambda: file.exists() and len(numbers(file)) == 2)
@@ -207,28 +197,24 @@ def test_a_rotated_file_is_opened_again_and_nothing_is_lost(place: Place, tmp_pa
         await process.until(lambda: file.exists() and len(numbers(file)) == 2)
         assert (numbers(rotated), numbers(file)) == ([1, 2], [3, 4])
 
-    place.run(scenario)
 
-
-def test_half_a_line_of_a_process_that_died_is_ended_and_its_entry_follows(place: Place, tmp_path: Path) -> None:
+async def test_half_a_line_of_a_process_that_died_is_ended_and_its_entry_follows(place: Place, tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
     file.write_bytes(b'{"number":1,"act')
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await written(stores)
         await Process(stores, str(file)).until(lambda: file.read_bytes().count(b"\n") == 2)
-
-    place.run(scenario)
     broken, whole = file.read_bytes().splitlines()
     assert broken == b'{"number":1,"act'
     assert json.loads(whole)["number"] == 1
 
 
-def test_what_is_no_file_or_cannot_be_written_is_said_once_and_waited_for(place: Place, tmp_path: Path) -> None:
+async def test_what_is_no_file_or_cannot_be_written_is_said_once_and_waited_for(place: Place, tmp_path: Path) -> None:
     folder, pipe = tmp_path / "missing", tmp_path / "pipe"
     os.mkfifo(pipe)
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await written(stores, 3)
         for to, says in ((pipe, "it is not a regular file"), (folder / "audit.jsonl", "No such file or directory")):
             await set_position(stores.registry, CommandLine(by="ops@node1"), 0, now=NOW)
@@ -246,8 +232,6 @@ def test_what_is_no_file_or_cannot_be_written_is_said_once_and_waited_for(place:
                 await process.until(lambda process=process: process.log[-1] == "info audit_stream_resumed")  # type: ignore[misc]
         folder.mkdir()
         await process.until(lambda: process.log[-1] == "info audit_stream_resumed")
-
-    place.run(scenario)
     assert numbers(folder / "audit.jsonl")[:3] == [1, 2, 3]
 
 
@@ -265,12 +249,12 @@ def small_disk(path: Path) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", path], check=True)
 
 
-def test_a_full_disk_is_waited_for_and_nothing_is_lost(place: Place, tmp_path: Path) -> None:
+async def test_a_full_disk_is_waited_for_and_nothing_is_lost(place: Place, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk"):
         file, ballast = tmp_path / "disk" / "audit.jsonl", tmp_path / "disk" / "ballast"
         ballast.write_bytes(bytes(60_000))
 
-        async def scenario(stores: SqlStores) -> None:
+        async with place.opened() as stores:
             await written(stores, 60)
             process = Process(stores, str(file))
             await process.until(lambda: "warning audit_stream_failed" in process.log)
@@ -278,8 +262,6 @@ def test_a_full_disk_is_waited_for_and_nothing_is_lost(place: Place, tmp_path: P
             assert process.stream.lag == 60
             ballast.unlink()
             await process.until(lambda: process.log[-1] == "info audit_stream_resumed")
-
-        place.run(scenario)
         whole = [json.loads(line)["number"] for line in file.read_bytes().splitlines() if line.endswith(b"}")]
         assert set(whole) == set(range(1, 61))
         assert whole[-60:] == list(range(1, 61))
@@ -303,47 +285,39 @@ def certificates(directory: Path, *, name: str = "127.0.0.1") -> tuple[ssl.SSLCo
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "tls"])
-def test_a_syslog_server_gets_messages_by_their_length(place: Place, tmp_path: Path, scheme: str) -> None:
+async def test_a_syslog_server_gets_messages_by_their_length(place: Place, tmp_path: Path, scheme: str) -> None:
     """RFC 5424, RFC 5425, RFC 6587 §3.4.1."""
     context, ca = certificates(tmp_path)
     with SyslogServer(tls=context if scheme == "tls" else None) as server:
-
-        async def scenario(stores: SqlStores) -> None:
+        async with place.opened() as stores:
             await written(stores, 250, detail={"device": "x\n12 <1>1 forged"})
             to = f"syslog+{scheme}://127.0.0.1:{server.port}"
             process = Process(stores, to, authorities=ca if scheme == "tls" else None)
             await process.until(lambda: len(server.numbers) == 250)
             assert await last_left(stores.registry) in {0, 250}
-
-        place.run(scenario)
         assert server.numbers == list(range(1, 251))
         assert {each["detail"]["device"] for each in server.entries} == {"x\n12 <1>1 forged"}
 
 
-def test_a_server_whose_certificate_is_not_trusted_gets_nothing(place: Place, tmp_path: Path) -> None:
+async def test_a_server_whose_certificate_is_not_trusted_gets_nothing(place: Place, tmp_path: Path) -> None:
     """RFC 5425 §5.2"""
     context, _ = certificates(tmp_path)
     with SyslogServer(tls=context) as server:
-
-        async def scenario(stores: SqlStores) -> None:
+        async with place.opened() as stores:
             await written(stores)
             process = Process(stores, f"syslog+tls://127.0.0.1:{server.port}")
             await process.until(lambda: "warning audit_stream_failed" in process.log)
             assert "its certificate is not valid" in process.details[-1]
-
-        place.run(scenario)
         assert server.numbers == []
 
 
 @pytest.mark.parametrize("to", [f"syslog+tcp://{'a' * 64}.example:6514", "/tmp/a\0b"])
-def test_a_name_that_cannot_be_one_is_said(place: Place, to: str) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_name_that_cannot_be_one_is_said(place: Place, to: str) -> None:
+    async with place.opened() as stores:
         await written(stores)
         process = Process(stores, to)
         await process.until(lambda: "warning audit_stream_failed" in process.log)
         assert process.stream.lag == 60
-
-    place.run(scenario)
 
 
 def test_authorities_that_cannot_be_read_are_refused_at_the_start(tmp_path: Path) -> None:
@@ -351,11 +325,10 @@ def test_authorities_that_cannot_be_read_are_refused_at_the_start(tmp_path: Path
         audit_target(target("syslog+tls://siem.example:6514"), host="n", authorities=tmp_path / "missing.pem")
 
 
-def test_a_server_that_restarts_loses_nothing(place: Place) -> None:
+async def test_a_server_that_restarts_loses_nothing(place: Place) -> None:
     """What a receiver may not have read before its connection ended is sent again."""
     with SyslogServer() as first:
-
-        async def scenario(stores: SqlStores) -> None:
+        async with place.opened() as stores:
             process = Process(stores, f"syslog+tcp://127.0.0.1:{first.port}")
             await written(stores, 3)
             await process.until(lambda: len(first.numbers) == 3)
@@ -367,14 +340,11 @@ def test_a_server_that_restarts_loses_nothing(place: Place) -> None:
                 await process.until(lambda: process.log[-1] == "info audit_stream_resumed")
                 assert second.numbers == [1, 2, 3, 4, 5]
 
-        place.run(scenario)
 
-
-def test_a_server_that_dies_before_it_reads_loses_nothing(place: Place) -> None:
+async def test_a_server_that_dies_before_it_reads_loses_nothing(place: Place) -> None:
     """The kernel had acknowledged what nobody read."""
     with SyslogServer(reads=False) as deaf:
-
-        async def scenario(stores: SqlStores) -> None:
+        async with place.opened() as stores:
             process = Process(stores, f"syslog+tcp://127.0.0.1:{deaf.port}")
             await written(stores, 3)
             while await last_left(stores.registry) < 3:
@@ -385,33 +355,27 @@ def test_a_server_that_dies_before_it_reads_loses_nothing(place: Place) -> None:
                 await process.until(lambda: len(second.numbers) == 4)
                 assert second.numbers == [1, 2, 3, 4]
 
-        place.run(scenario)
-
 
 @pytest.mark.full
-def test_a_slow_server_gets_a_backlog_bit_by_bit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_server_gets_a_backlog_bit_by_bit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """It acknowledges in time, since little waits in the kernel."""
     monkeypatch.setattr(audit_targets, "_SECONDS", 1.5)
     with SyslogServer(pause=0.05) as server:
-
-        async def scenario(stores: SqlStores) -> None:
+        async with place.opened() as stores:
             await written(stores, 700, detail={"device": "x" * 900})
             process = Process(stores, f"syslog+tcp://127.0.0.1:{server.port}")
             await process.until(lambda: len(server.numbers) == 700)
             assert process.log == ["info audit_stream_begun"]
             assert server.numbers == list(range(1, 701))
 
-        place.run(scenario)
-
 
 @pytest.mark.full
-def test_a_server_that_ends_idle_connections_gets_no_entry_for_ever(
+async def test_a_server_that_ends_idle_connections_gets_no_entry_for_ever(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit_stream, "_RESENT_SECONDS", 2.0)
     with SyslogServer(idle=0.4) as server:
-
-        async def scenario(stores: SqlStores) -> None:
+        async with place.opened() as stores:
             process = Process(stores, f"syslog+tcp://127.0.0.1:{server.port}")
             for number in range(1, 11):
                 await written(stores)
@@ -419,14 +383,12 @@ def test_a_server_that_ends_idle_connections_gets_no_entry_for_ever(
                 await process.until(lambda: process.stream.lag == 0)
                 await asyncio.sleep(0.5)
             assert "warning audit_stream_failed" not in process.log
-
-        place.run(scenario)
         assert set(server.numbers) == set(range(1, 11))
         assert 1 < server.numbers.count(1) < 6
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_STREAM])
-def test_a_unix_socket_gets_messages(place: Place, tmp_path: Path, kind: socket.SocketKind) -> None:
+async def test_a_unix_socket_gets_messages(place: Place, tmp_path: Path, kind: socket.SocketKind) -> None:
     path, read = tmp_path / "log", bytearray()
     with socket.socket(socket.AF_UNIX, kind) as listening:
         listening.bind(str(path))
@@ -445,7 +407,7 @@ def test_a_unix_socket_gets_messages(place: Place, tmp_path: Path, kind: socket.
         receiving = threading.Thread(target=receive, daemon=True)
         receiving.start()
 
-        async def scenario(stores: SqlStores) -> None:
+        async with place.opened() as stores:
             await written(stores, 5)
             process = Process(stores, f"syslog+unix://{path}")
             await process.until(lambda: read.count(b"corpid - key.rotate") == 5)
@@ -453,15 +415,12 @@ def test_a_unix_socket_gets_messages(place: Place, tmp_path: Path, kind: socket.
                 while await last_left(stores.registry) < 5:
                     await process.stream.round()
             await process.stream.end()
-
-        place.run(scenario)
         receiving.join()
 
 
-def test_entries_that_have_not_left_are_not_pruned(place: Place) -> None:
+async def test_entries_that_have_not_left_are_not_pruned(place: Place) -> None:
     """docs/decisions/0030: nor are their details."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await written(stores, 4, detail={"address": "192.0.2.7"})
         later = NOW + 400 * DAY
         event = AuditEvent(actor="operator", action="audit.prune")
@@ -471,13 +430,11 @@ def test_entries_that_have_not_left_are_not_pruned(place: Place) -> None:
         left = await stores.registry.audit.entries()
         assert [(each.number, each.erased) for each in left if each.action != "audit.prune"] == [(3, False), (4, False)]
 
-    place.run(scenario)
 
-
-def test_the_position_can_be_moved_which_is_audited(place: Place, tmp_path: Path) -> None:
+async def test_the_position_can_be_moved_which_is_audited(place: Place, tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await written(stores, 3)
         process = Process(stores, str(file))
         await process.until(lambda: file.exists() and len(numbers(file)) == 3)
@@ -486,5 +443,3 @@ def test_the_position_can_be_moved_which_is_audited(place: Place, tmp_path: Path
         assert numbers(file) == [1, 2, 3, 2, 3, 4]
         [moved] = [json.loads(line) for line in file.read_bytes().splitlines()[-1:]]
         assert (moved["action"], moved["detail"]) == ("audit.stream", {"from": "3", "to": "1"})
-
-    place.run(scenario)

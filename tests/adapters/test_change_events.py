@@ -33,22 +33,18 @@ async def audited(stores: SqlStores) -> list[AuditEntry]:
     return await stores.registry.audit.entries(limit=10_000)
 
 
-def test_every_change_leaves_its_own_event_and_then_that_of_all_of_them(place: Place) -> None:
+async def test_every_change_leaves_its_own_event_and_then_that_of_all_of_them(place: Place) -> None:
     """D57, in the order of writing: removals first."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, LIM)
         changes: list[Change] = [Upsert(TAN, noted("u1")), Delete(LIM, noted("u2")), Upsert(BOOKS, noted("books"))]
         await stores.registry.directory.write(changes, EVENT)
         assert [entry.object for entry in await audited(stores)][1:] == ["u2", "books", "u1", EVENT.object]
 
-    place.run(scenario)
 
-
-def test_a_write_that_fails_half_way_leaves_the_events_of_what_it_wrote_and_no_other(place: Place) -> None:
+async def test_a_write_that_fails_half_way_leaves_the_events_of_what_it_wrote_and_no_other(place: Place) -> None:
     """Spec 7, D57: each part of a large file is one transaction; the last is undone, and its events with it."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         changes: list[Change] = [Upsert(firm, noted(firm.entity_id)) for firm in firms(2 * CHANGES_AT_ONCE + 1)]
         with pytest.raises(MissingReference):
             await stores.registry.directory.write([*changes, Upsert(ORPHAN, noted("orphan"))], EVENT)
@@ -56,13 +52,10 @@ def test_a_write_that_fails_half_way_leaves_the_events_of_what_it_wrote_and_no_o
         assert len(written) == 2 * CHANGES_AT_ONCE
         assert [entry.object for entry in await audited(stores)] == written
 
-    place.run(scenario)
 
-
-def test_a_person_is_signed_out_with_their_own_change_also_if_a_later_part_fails(place: Place) -> None:
+async def test_a_person_is_signed_out_with_their_own_change_also_if_a_later_part_fails(place: Place) -> None:
     """D50: a person who is disabled by a large file has no session left, whatever becomes of the rest of it."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN, *firms(CHANGES_AT_ONCE))
         now = int(await stores.transient.engine_time() or NOW)
         session = Session(
@@ -81,5 +74,3 @@ def test_a_person_is_signed_out_with_their_own_change_also_if_a_later_part_fails
             await stores.registry.directory.write([SignOut(TAN.user_id), *members, Upsert(off), Upsert(ORPHAN)], EVENT)
         assert await stores.registry.directory.user(TAN.user_id) == off
         assert await stores.registry.sessions.get("s", now=now) is None
-
-    place.run(scenario)

@@ -135,38 +135,32 @@ def test_from_the_database_to_redis_and_back_nothing_is_taken_again(
             assert not taken(chosen(migrated, tmp_path, url), issued_at)
 
 
-def test_a_worker_that_starts_right_after_redis_was_emptied_takes_nothing_again(
+async def test_a_worker_that_starts_right_after_redis_was_emptied_takes_nothing_again(
     server: RedisServer, postgresql: Place, tmp_path: Path
 ) -> None:
     """D7, D8: also before the others have noticed, who learn it from the worker."""
     options = settings.load(**chosen(postgresql, tmp_path, server.url))
 
-    async def scenario() -> None:
-        async with engines.opened(options, time.time) as one:
-            issued_at = time.time()
-            assert await takes(one, issued_at)
-            server.command("FLUSHALL")
-            async with engines.opened(options, time.time) as worker:
-                assert not await takes(worker, issued_at)
-                await until(lambda: one.transient.loss.reject_issued_before > issued_at)
-
-    asyncio.run(scenario())
+    async with engines.opened(options, time.time) as one:
+        issued_at = time.time()
+        assert await takes(one, issued_at)
+        server.command("FLUSHALL")
+        async with engines.opened(options, time.time) as worker:
+            assert not await takes(worker, issued_at)
+            await until(lambda: one.transient.loss.reject_issued_before > issued_at)
 
 
-def test_a_worker_that_starts_long_after_redis_was_lost_refuses_no_more_than_the_others(
+async def test_a_worker_that_starts_long_after_redis_was_lost_refuses_no_more_than_the_others(
     server: RedisServer, postgresql: Place, tmp_path: Path
 ) -> None:
     """The others looked on when it happened, so what is there since then is whole."""
     options = settings.load(**chosen(postgresql, tmp_path, server.url))
 
-    async def scenario() -> None:
-        async with engines.opened(options, time.time) as one:
-            server.command("FLUSHALL")
-            await until(lambda: one.transient.loss.reject_issued_before > 0.0)
-            async with engines.opened(options, time.time) as worker:
-                assert worker.transient.loss.reject_issued_before == one.transient.loss.reject_issued_before
-
-    asyncio.run(scenario())
+    async with engines.opened(options, time.time) as one:
+        server.command("FLUSHALL")
+        await until(lambda: one.transient.loss.reject_issued_before > 0.0)
+        async with engines.opened(options, time.time) as worker:
+            assert worker.transient.loss.reject_issued_before == one.transient.loss.reject_issued_before
 
 
 def test_a_first_start_refuses_nothing_and_later_ones_know_it(migrated: Place, tmp_path: Path, program: str) -> None:

@@ -35,10 +35,9 @@ def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
     place.run(registered)
 
 
-def test_the_largest_lead_of_a_period_stays_and_that_of_the_period_before(place: Place) -> None:
+async def test_the_largest_lead_of_a_period_stays_and_that_of_the_period_before(place: Place) -> None:
     """D67: so that of the last 30 days is always among them; nodes may be in two periods at once."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with registered(place) as stores:
         clocks = stores.registry.client_clocks
 
         async def noted(lead: int, period: int) -> ClientClock | None:
@@ -56,26 +55,21 @@ def test_the_largest_lead_of_a_period_stays_and_that_of_the_period_before(place:
         assert await noted(4, 7) == clock(8, 4, 3), "a node that is still in the period before"
         assert await noted(-60, 11) == clock(11, -60, -60), "nothing was seen in between"
 
-    run(place, scenario)
+
+async def test_of_two_nodes_that_note_at_once_the_larger_lead_stays(place: Place) -> None:
+    async with registered(place) as stores, place.opened() as other:
+        both = (stores.registry.client_clocks, other.registry.client_clocks)
+        await asyncio.gather(
+            *(both[lead % 2].note("rp", lead=lead, period=7, now=1.0) for lead in (4, 1, 9, 0, 31, 2, 7, 30))
+        )
+        for clocks in both:
+            found = await clocks.of("rp")
+            assert found is not None
+            assert found.lead == 31
 
 
-def test_of_two_nodes_that_note_at_once_the_larger_lead_stays(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
-        async with place.opened() as other:
-            both = (stores.registry.client_clocks, other.registry.client_clocks)
-            await asyncio.gather(
-                *(both[lead % 2].note("rp", lead=lead, period=7, now=1.0) for lead in (4, 1, 9, 0, 31, 2, 7, 30))
-            )
-            for clocks in both:
-                found = await clocks.of("rp")
-                assert found is not None
-                assert found.lead == 31
-
-    run(place, scenario)
-
-
-def test_a_client_takes_its_clock_along_when_it_is_removed(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_client_takes_its_clock_along_when_it_is_removed(place: Place) -> None:
+    async with registered(place) as stores:
         clocks = stores.registry.client_clocks
         await clocks.note("rp", lead=1, period=7, now=1.0)
         await clocks.note("nobody", lead=1, period=7, now=1.0)
@@ -83,29 +77,22 @@ def test_a_client_takes_its_clock_along_when_it_is_removed(place: Place) -> None
         await stores.registry.directory.write([Delete(RP)], EVENT)
         assert await clocks.of("rp") is None
 
-    run(place, scenario)
 
-
-def test_since_when_leads_are_recorded_is_said_by_who_says_it_last(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_since_when_leads_are_recorded_is_said_by_who_says_it_last(place: Place) -> None:
+    async with registered(place) as stores:
         clocks = stores.registry.client_clocks
         assert await clocks.recorded_since() is None
         for now in (5.25, 7.5):
             await clocks.begin(now=now)
             assert await clocks.recorded_since() == now
 
-    run(place, scenario)
 
-
-def test_a_larger_lead_is_noted_apart(place: Place) -> None:
+async def test_a_larger_lead_is_noted_apart(place: Place) -> None:
     """It concerns clients without a record; the records of all others still count."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with registered(place) as stores:
         clocks = stores.registry.client_clocks
         assert await clocks.larger_at() is None
         await clocks.begin(now=5.25)
         await clocks.note_larger(now=7.5)
         assert await clocks.larger_at() == 7.5
         assert await clocks.recorded_since() == 5.25
-
-    run(place, scenario)

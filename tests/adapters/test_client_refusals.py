@@ -50,8 +50,8 @@ def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
     place.run(registered)
 
 
-def test_only_the_latest_refusals_of_a_client_are_kept_and_claimed_ones_push_nothing_out(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_only_the_latest_refusals_of_a_client_are_kept_and_claimed_ones_push_nothing_out(place: Place) -> None:
+    async with registered(place) as stores:
         kept = stores.registry.client_refusals
         await kept.add([refusal(100.25 + number) for number in range(5)], kept=3)
         await kept.add([refusal(200 + number, claimed=True) for number in range(9)], kept=2)
@@ -61,24 +61,19 @@ def test_only_the_latest_refusals_of_a_client_are_kept_and_claimed_ones_push_not
         ]  # fmt: skip
         assert await kept.of("other") == [refusal(7, client_id="other")]
 
-    run(place, scenario)
 
-
-def test_refusals_of_the_same_moment_are_kept_apart_and_none_is_written_twice(place: Place) -> None:
+async def test_refusals_of_the_same_moment_are_kept_apart_and_none_is_written_twice(place: Place) -> None:
     """Two processes may write at the same time, and one may write again what it could not confirm."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with registered(place) as stores:
         kept = stores.registry.client_refusals
         same = [refusal(100, name) for name in "abc"]
         await kept.add(same, kept=2)
         await kept.add(same, kept=2)
         assert [each.request_id for each in await kept.of("rp")] == ["c", "b"]
 
-    run(place, scenario)
 
-
-def test_refusals_of_a_client_that_does_not_exist_or_is_removed_are_gone(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_refusals_of_a_client_that_does_not_exist_or_is_removed_are_gone(place: Place) -> None:
+    async with registered(place) as stores:
         kept = stores.registry.client_refusals
         await kept.add([refusal(100, client_id="nobody", claimed=True)], kept=2)
         assert await kept.of("nobody") == []
@@ -86,26 +81,22 @@ def test_refusals_of_a_client_that_does_not_exist_or_is_removed_are_gone(place: 
         await stores.registry.directory.write([Delete(RP)], EVENT)
         assert await kept.of("rp") == []
 
-    run(place, scenario)
 
-
-def test_what_no_database_keeps_is_not_noted_and_holds_nothing_up(place: Place) -> None:
+async def test_what_no_database_keeps_is_not_noted_and_holds_nothing_up(place: Place) -> None:
     """Strangers choose what they claim to be: PostgreSQL refuses U+0000, and no engine takes half a surrogate pair."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with registered(place) as stores:
         recent = RecentRefusals()
         for number, claimed in enumerate(("a\0b", "\ud800", "x" * 5000, "rp")):
             recent.note(refusal(number, client_id=claimed, claimed=True))
         await recent.flush(stores.registry)
         assert [each.at for each in await stores.registry.client_refusals.of("rp")] == [3]
 
-    run(place, scenario)
 
-
-def test_nothing_is_written_for_a_client_that_does_not_exist(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_written_for_a_client_that_does_not_exist(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Strangers can name a thousand of them: each is one read."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with registered(place) as stores:
         kept, begun = stores.registry.client_refusals, list[bool]()
         database = kept._database
         transaction = database.transaction
@@ -119,5 +110,3 @@ def test_nothing_is_written_for_a_client_that_does_not_exist(place: Place, monke
         assert not begun
         await kept.add([refusal(1)], kept=3)
         assert begun
-
-    run(place, scenario)

@@ -13,17 +13,15 @@ from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import LIM, TAN, remove, write
 
 if TYPE_CHECKING:
-    from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
 NONE = CodeGuesses(user_id=TAN.user_id)
 ONE = replace(NONE, factors="f", guesses=1)
 
 
-def test_a_count_is_replaced_only_as_it_was_seen(place: Place) -> None:
+async def test_a_count_is_replaced_only_as_it_was_seen(place: Place) -> None:
     """D45: of two guesses at once the second counts again."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         counts = stores.registry.code_guesses
         await write(stores, TAN)
         assert await counts.get(TAN.user_id, "") == NONE
@@ -35,13 +33,10 @@ def test_a_count_is_replaced_only_as_it_was_seen(place: Place) -> None:
             assert not await counts.replace(stale, replace(two, guesses=3))
         assert await counts.get(TAN.user_id, "") == two
 
-    place.run(scenario)
 
-
-def test_of_many_guesses_at_once_no_more_are_tried_than_are_allowed(place: Place) -> None:
+async def test_of_many_guesses_at_once_no_more_are_tried_than_are_allowed(place: Place) -> None:
     """D45"""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         counts = stores.registry.code_guesses
         await write(stores, TAN)
 
@@ -57,13 +52,10 @@ def test_of_many_guesses_at_once_no_more_are_tried_than_are_allowed(place: Place
 
         assert sum(await asyncio.gather(*(guess() for _ in range(3 * CODE_GUESSES)))) == CODE_GUESSES
 
-    place.run(scenario)
 
-
-def test_a_count_is_forgotten_by_itself_or_with_all_of_its_person(place: Place) -> None:
+async def test_a_count_is_forgotten_by_itself_or_with_all_of_its_person(place: Place) -> None:
     """D45, D47: the operator's unlocking stands in the audit."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         counts = stores.registry.code_guesses
         await write(stores, TAN, LIM)
         for browser in ("", "link", "b1"):
@@ -81,19 +73,12 @@ def test_a_count_is_forgotten_by_itself_or_with_all_of_its_person(place: Place) 
         await remove(stores, LIM)
         assert (await counts.get(LIM.user_id, "")).guesses == 0
 
-    place.run(scenario)
 
-
-def test_a_count_outlives_what_lives_for_minutes(place: Place) -> None:
+async def test_a_count_outlives_what_lives_for_minutes(place: Place) -> None:
     """D45: the pause survives a restart."""
-
-    async def first(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN)
         assert await stores.registry.code_guesses.replace(NONE, ONE)
-
-    async def second(stores: SqlStores) -> None:
-        assert await stores.registry.code_guesses.get(TAN.user_id, "") == ONE
-
-    place.run(first)
     place.sql("DELETE FROM transient")
-    place.run(second)
+    async with place.opened() as stores:
+        assert await stores.registry.code_guesses.get(TAN.user_id, "") == ONE

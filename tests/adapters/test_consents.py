@@ -51,10 +51,9 @@ async def audited(stores: SqlStores) -> int:
     return len(await stores.registry.audit.entries(limit=1000))
 
 
-def test_consent_is_remembered_per_person_entity_client_issuer_and_set_of_scopes(place: Place) -> None:
+async def test_consent_is_remembered_per_person_entity_client_issuer_and_set_of_scopes(place: Place) -> None:
     """D29, D62."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         consents = stores.registry.consents
         for each in (GIVEN, *FURTHER.values()):
@@ -65,13 +64,10 @@ def test_consent_is_remembered_per_person_entity_client_issuer_and_set_of_scopes
         assert len(await consents.of(TAN.user_id, now=NOW)) == 5
         assert await consents.of(LIM.user_id, now=NOW) == [FURTHER["person"]]
 
-    place.run(scenario)
 
-
-def test_giving_it_again_renews_it(place: Place) -> None:
+async def test_giving_it_again_renews_it(place: Place) -> None:
     """D29: one record, with the later end; each time with its event."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         before = await audited(stores)
         renewed = replace(GIVEN, given_at=9, expires_at=LATER + 1)
@@ -80,25 +76,19 @@ def test_giving_it_again_renews_it(place: Place) -> None:
         assert await remembered(stores) == [renewed]
         assert await audited(stores) == before + 2
 
-    place.run(scenario)
 
-
-def test_of_two_that_give_the_same_at_once_both_succeed(place: Place) -> None:
+async def test_of_two_that_give_the_same_at_once_both_succeed(place: Place) -> None:
     """D29: two tabs."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         given = await asyncio.gather(*(stores.registry.consents.give(GIVEN, EVENT) for _ in range(8)))
         assert all(given)
         assert await remembered(stores) == [GIVEN]
 
-    place.run(scenario)
 
-
-def test_withdrawing_ends_every_set_for_one_client_and_entity_and_nothing_else(place: Place) -> None:
+async def test_withdrawing_ends_every_set_for_one_client_and_entity_and_nothing_else(place: Place) -> None:
     """D29: at every issuer."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         consents = stores.registry.consents
         for each in (GIVEN, *FURTHER.values()):
@@ -111,14 +101,11 @@ def test_withdrawing_ends_every_set_for_one_client_and_entity_and_nothing_else(p
         assert not await consents.withdraw(TAN.user_id, ACME.entity_id, CLIENT.client_id, EVENT)
         assert await audited(stores) == before + 1
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("gone", [TAN, ACME, CLIENT, BELONGS], ids=["person", "entity", "client", "membership"])
-def test_consent_ends_with_person_entity_client_and_membership(place: Place, gone: Written) -> None:
+async def test_consent_ends_with_person_entity_client_and_membership(place: Place, gone: Written) -> None:
     """D29: and a later one of the same name begins without."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         await stores.registry.consents.give(GIVEN, EVENT)
         await stores.registry.consents.give(FURTHER["person"] if gone is not ACME else FURTHER["entity"], EVENT)
@@ -126,14 +113,11 @@ def test_consent_ends_with_person_entity_client_and_membership(place: Place, gon
         await fill(stores)
         assert await remembered(stores) == []
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("gone", [TAN, ACME, CLIENT, BELONGS], ids=["person", "entity", "client", "membership"])
-def test_nothing_is_remembered_for_what_was_removed_meanwhile(place: Place, gone: Written) -> None:
+async def test_nothing_is_remembered_for_what_was_removed_meanwhile(place: Place, gone: Written) -> None:
     """D29, D50: and no event says so."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         await remove(stores, gone)
         before = await audited(stores)
@@ -142,13 +126,10 @@ def test_nothing_is_remembered_for_what_was_removed_meanwhile(place: Place, gone
         await fill(stores)
         assert await remembered(stores) == []
 
-    place.run(scenario)
 
-
-def test_an_expired_consent_is_not_remembered_and_is_swept(place: Place) -> None:
+async def test_an_expired_consent_is_not_remembered_and_is_swept(place: Place) -> None:
     """D29, D49: by the engine's clock, if it has one."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         consents = stores.registry.consents
         over = replace(GIVEN, expires_at=1)
@@ -160,19 +141,14 @@ def test_an_expired_consent_is_not_remembered_and_is_swept(place: Place) -> None
         assert await consents.sweep(now=NOW) == 0
         assert await remembered(stores) == [FURTHER["scopes"]]
 
-    place.run(scenario)
 
-
-def test_the_record_stays_if_person_entity_membership_or_client_is_written_again(place: Place) -> None:
+async def test_the_record_stays_if_person_entity_membership_or_client_is_written_again(place: Place) -> None:
     """D29: a file that is applied anew withdraws nothing."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         await stores.registry.consents.give(GIVEN, EVENT)
         await fill(stores)
         assert await remembered(stores) == [GIVEN]
-
-    place.run(scenario)
 
 
 async def given_and_failed(stores: SqlStores) -> None:
@@ -181,15 +157,12 @@ async def given_and_failed(stores: SqlStores) -> None:
         raise ZeroDivisionError
 
 
-def test_what_undoes_the_transaction_undoes_consent_and_event(place: Place) -> None:
+async def test_what_undoes_the_transaction_undoes_consent_and_event(place: Place) -> None:
     """DESIGN, Security: in the transaction of the change."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         before = await audited(stores)
         with pytest.raises(ZeroDivisionError):
             await given_and_failed(stores)
         assert await remembered(stores) == []
         assert await audited(stores) == before
-
-    place.run(scenario)

@@ -25,7 +25,6 @@ from corpid.rules.directory.records import (
 from tests.adapters.stored_records import BOOKS, write
 
 if TYPE_CHECKING:
-    from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
 LAST = "\U0010ffff"
@@ -53,10 +52,9 @@ THIRD = [
 EVERYTHING: tuple[Record, ...] = (*ENTITIES, *SERVICES, *USERS, *MEMBERSHIPS, *LEVELS, *ROLES, *THIRD)
 
 
-def test_records_are_paged_by_identifier_byte_by_byte(place: Place) -> None:
+async def test_records_are_paged_by_identifier_byte_by_byte(place: Place) -> None:
     """The order and the bounds do not depend on the language that a database was made with."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYTHING)
         directory = stores.registry.directory
         users = await directory.named(User, first="", until=LAST, limit=10)
@@ -69,24 +67,19 @@ def test_records_are_paged_by_identifier_byte_by_byte(place: Place) -> None:
         assert [entity.entity_id for entity in entities] == ["A-1", "A.1", "A1"]
         assert await directory.named(Service, first="", until=LAST, limit=1) == SERVICES[:1]
 
-    place.run(scenario)
 
-
-def test_members_of_an_entity_are_paged_by_user_name(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_members_of_an_entity_are_paged_by_user_name(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYTHING)
         directory = stores.registry.directory
         found = await directory.members("A1", first="b", until=LAST, limit=2)
         assert [user.user_name for user in found] == ["b-1", "b_1"]
         assert await directory.members("A-1", first="", until=LAST, limit=2) == []
 
-    place.run(scenario)
 
-
-def test_every_way_to_narrow_rows_pages_through_exactly_those(place: Place) -> None:
+async def test_every_way_to_narrow_rows_pages_through_exactly_those(place: Place) -> None:
     """Each combination of the members that a page can be narrowed by, in pages of three."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYTHING)
         values = {"user_id": "u8", "entity_id": "A1", "service_id": "S2"}
         for chosen in range(8):
@@ -99,11 +92,9 @@ def test_every_way_to_narrow_rows_pages_through_exactly_those(place: Place) -> N
                 after = page[-1].key
             assert found == sorted(expected, key=lambda row: row.key), where
 
-    place.run(scenario)
 
-
-def test_other_rows_are_narrowed_alike(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_other_rows_are_narrowed_alike(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYTHING)
         page = stores.registry.directory.page
         levels = await page(Administrator, {"entity_id": "B2"}, after=("u7", "B2"), limit=9)
@@ -115,10 +106,8 @@ def test_other_rows_are_narrowed_alike(place: Place) -> None:
         )
         assert [row.user_id for row in third] == ["u6", "u7", "u8", "u9"]
 
-    place.run(scenario)
 
-
-def test_entities_are_listed_by_the_beginning_of_their_folded_name(place: Place) -> None:
+async def test_entities_are_listed_by_the_beginning_of_their_folded_name(place: Place) -> None:
     """Issue 13 (7): capital, full-width and composed letters are one; a long name is found by its first hundred characters."""
     names = {
         "E1": "Acme Foods",
@@ -129,7 +118,7 @@ def test_entities_are_listed_by_the_beginning_of_their_folded_name(place: Place)
         "E6": "Acmeville",
     }
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *(replace(BOOKS, entity_id=key, name=name) for key, name in names.items()))
         actor = CommandLine(by="lee@node1")
 
@@ -146,13 +135,10 @@ def test_entities_are_listed_by_the_beginning_of_their_folded_name(place: Place)
         with pytest.raises(Refused, match="there is no entity 'E7'"):
             await listed("acme", "E7")
 
-    place.run(scenario)
 
-
-def test_the_people_of_an_entity_are_paged_by_their_memberships(place: Place) -> None:
+async def test_the_people_of_an_entity_are_paged_by_their_memberships(place: Place) -> None:
     """DESIGN "Speed": a page costs the same however many people there are; of another entity nobody is seen."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYTHING)
         found: list[tuple[Membership, User]] = []
         after = ""
@@ -164,10 +150,8 @@ def test_the_people_of_an_entity_are_paged_by_their_memberships(place: Place) ->
         identifiers = [held.membership_id for held, _ in found]
         assert identifiers == sorted(set(identifiers)) and all(identifiers)
 
-    place.run(scenario)
 
-
-def test_an_entity_is_counted_up_to_a_limit(place: Place) -> None:
+async def test_an_entity_is_counted_up_to_a_limit(place: Place) -> None:
     """DESIGN "Speed": the numbers of an entity's home page; nothing of another entity is counted."""
     ends = [replace(each, end_date=f"2027-01-{day:02}") for day, each in enumerate(ROLES, start=1)]
     offers = [
@@ -175,7 +159,7 @@ def test_an_entity_is_counted_up_to_a_limit(place: Place) -> None:
         ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id="S2"),
     ]
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *ENTITIES, *SERVICES, *USERS, *MEMBERSHIPS, *ends, *offers)
         directory = stores.registry.directory
         in_time = [each for each in ends if each.entity_id == "A1" and "2027-01-03" <= each.end_date <= "2027-01-09"]
@@ -190,15 +174,13 @@ def test_an_entity_is_counted_up_to_a_limit(place: Place) -> None:
             after = (page[-1].end_date, *page[-1].key)
         assert paged == sorted(in_time, key=lambda each: (each.end_date, *each.key))
 
-    place.run(scenario)
 
-
-def test_people_are_paged_by_the_beginning_of_their_name(place: Place) -> None:
+async def test_people_are_paged_by_the_beginning_of_their_name(place: Place) -> None:
     """Issue 13 (8): letters of ASCII are alike, and no wildcard is one."""
     names = ("Tan Mei", "TAN MEI", "tan ming", "Tan_Ming", "Zoë Tan", "ZOË", "Tanner")
     people = [User(user_id=f"n{number}", user_name=f"n{number}", name=name) for number, name in enumerate(names)]
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *people)
 
         async def named(beginning: str) -> list[str]:
@@ -221,10 +203,8 @@ def test_people_are_paged_by_the_beginning_of_their_name(place: Place) -> None:
         assert await named("ZoË") == ["n5"]
         assert await named("%") == []
 
-    place.run(scenario)
 
-
-def test_an_entitys_change_requests_are_paged_backwards(place: Place) -> None:
+async def test_an_entitys_change_requests_are_paged_backwards(place: Place) -> None:
     """D55: those that have ended are read from the latest one."""
     made = [
         ChangeRequest(
@@ -234,22 +214,20 @@ def test_an_entitys_change_requests_are_paged_backwards(place: Place) -> None:
         for number, entity_id in enumerate(("A1", "A1", "B2", "B2", "A1", "A1"))
     ]  # fmt: skip
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *ENTITIES, *made)
         directory = stores.registry.directory
         latest = await directory.latest_requests("A1", "declined", before=LAST, limit=1)
         assert latest == [made[5]]
         assert await directory.latest_requests("A1", "declined", before=latest[0].request_id, limit=5) == [made[1]]
 
-    place.run(scenario)
 
-
-def test_people_are_paged_by_the_beginning_of_their_address(place: Place) -> None:
+async def test_people_are_paged_by_the_beginning_of_their_address(place: Place) -> None:
     """Issue 15 (10): letters of ASCII are alike, also in one address of two people."""
     addresses = ("mei@harbour.example", "MEI@harbour.example", "mei.l@harbour.example", "", "zoe@harbour.example")
     people = [User(user_id=f"n{n}", user_name=f"n{n}", name="N", email=each) for n, each in enumerate(addresses)]
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *people)
         actor = CommandLine(by="ops@node1")
 
@@ -262,28 +240,24 @@ def test_people_are_paged_by_the_beginning_of_their_address(place: Place) -> Non
         assert await listed("mei@") == (["n0", "n1"], "")
         assert await listed("%") == ([], "")
 
-    place.run(scenario)
 
-
-def test_grants_are_narrowed_by_their_state(place: Place) -> None:
+async def test_grants_are_narrowed_by_their_state(place: Place) -> None:
     """D56: offers that wait are found among what was accepted."""
     held = ThirdPartyGrant(client_entity_id="A-1", entity_id="A1", service_id="S1")
     made = [held, *(replace(held, client_entity_id=client, state="offered") for client in ("A.1", "B2"))]
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *ENTITIES, *SERVICES, *made)
         page = stores.registry.directory.page
         where = {"entity_id": "A1", "state": "offered"}
         assert await page(ThirdPartyGrant, where, after=("",) * 6, limit=5) == made[1:]
 
-    place.run(scenario)
 
-
-def test_entities_are_paged_by_the_beginning_of_their_registration_number(place: Place) -> None:
+async def test_entities_are_paged_by_the_beginning_of_their_registration_number(place: Place) -> None:
     """Issue 15 (10)."""
     numbers = {"E1": "T08-12", "E2": "T08-1", "E3": "T09-1", "E4": "T08-1"}
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *(replace(BOOKS, entity_id=key, registration_number=n) for key, n in numbers.items()))
         actor = CommandLine(by="ops@node1")
 
@@ -294,5 +268,3 @@ def test_entities_are_paged_by_the_beginning_of_their_registration_number(place:
         assert await listed("T08") == (["E2", "E4"], "E4")
         assert await listed("T08", "E4") == (["E1"], "")
         assert await listed("t08") == ([], "")
-
-    place.run(scenario)

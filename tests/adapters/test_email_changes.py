@@ -50,10 +50,9 @@ async def audited(stores: SqlStores) -> int:
     return len(await stores.registry.audit.entries(limit=1000))
 
 
-def test_a_change_is_stored_once_and_ends_the_other_sessions(place: Place) -> None:
+async def test_a_change_is_stored_once_and_ends_the_other_sessions(place: Place) -> None:
     """D61: of several at once, one is written."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         before = await audited(stores)
         others = [replace(CHANGE, link_hash=f"h{number}") for number in range(1, 5)]
@@ -66,13 +65,10 @@ def test_a_change_is_stored_once_and_ends_the_other_sessions(place: Place) -> No
         assert await audited(stores) == before + 1
         assert await address(stores) == OLD
 
-    place.run(scenario)
 
-
-def test_without_the_session_the_address_or_the_person_nothing_is_stored(place: Place) -> None:
+async def test_without_the_session_the_address_or_the_person_nothing_is_stored(place: Place) -> None:
     """D50: they ended or changed since the page was sent."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         before = await audited(stores)
         assert not await begin(stores, session_id="ended")
@@ -83,13 +79,10 @@ def test_without_the_session_the_address_or_the_person_nothing_is_stored(place: 
         assert await audited(stores) == before + 1
         assert await stores.registry.email_changes.of(TAN.user_id) is None
 
-    place.run(scenario)
 
-
-def test_of_undoing_and_finishing_at_once_one_has_effect(place: Place) -> None:
+async def test_of_undoing_and_finishing_at_once_one_has_effect(place: Place) -> None:
     """DESIGN "One-time means one statement": two people press, and the background task of two servers runs."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         assert await begin(stores)
         before, changes = await audited(stores), stores.registry.email_changes
@@ -104,13 +97,10 @@ def test_of_undoing_and_finishing_at_once_one_has_effect(place: Place) -> None:
         assert await audited(stores) == before + 1
         assert await changes.due(now=NOW + 100, limit=9) == []
 
-    place.run(scenario)
 
-
-def test_a_change_takes_effect_as_the_persons_own(place: Place) -> None:
+async def test_a_change_takes_effect_as_the_persons_own(place: Place) -> None:
     """D65: a file leaves it alone; nothing else of the person changes."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         assert await begin(stores)
         changes = stores.registry.email_changes
@@ -123,13 +113,10 @@ def test_a_change_takes_effect_as_the_persons_own(place: Place) -> None:
         assert found.sources.of("email") == f"user:{TAN.user_id}"
         assert await changes.finish(due, BY_THE_PERSON) == "gone"
 
-    place.run(scenario)
 
-
-def test_undoing_ends_every_session_but_one_that_is_named(place: Place) -> None:
+async def test_undoing_ends_every_session_but_one_that_is_named(place: Place) -> None:
     """D61."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         assert await begin(stores)
         await stores.registry.sessions.put(ELSEWHERE)
@@ -141,14 +128,11 @@ def test_undoing_ends_every_session_but_one_that_is_named(place: Place) -> None:
         assert await changes.undo(CHANGE, EVENT)
         assert await sessions.of(TAN.user_id, now=NOW) == []
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("how", ["signed out", "disabled", "other address", "removed"])
-def test_a_change_ends_with_what_it_rests_on(place: Place, how: str) -> None:
+async def test_a_change_ends_with_what_it_rests_on(place: Place, how: str) -> None:
     """D50, D65: also if it is only seen when the change would take effect."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         assert await begin(stores)
         match how:
@@ -169,13 +153,10 @@ def test_a_change_ends_with_what_it_rests_on(place: Place, how: str) -> None:
         if how != "removed":
             assert await address(stores) in {OLD, "payroll@new.example"}
 
-    place.run(scenario)
 
-
-def test_a_change_does_not_come_back_with_the_address_that_it_rested_on(place: Place) -> None:
+async def test_a_change_does_not_come_back_with_the_address_that_it_rested_on(place: Place) -> None:
     """D65: an operator who writes another address has stopped it, also if the former one is written later."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await fill(stores)
         assert await begin(stores)
         directory, changes = stores.registry.directory, stores.registry.email_changes
@@ -186,5 +167,3 @@ def test_a_change_does_not_come_back_with_the_address_that_it_rested_on(place: P
         assert await changes.of(TAN.user_id) is None
         assert await changes.finish(CHANGE, BY_THE_PERSON) == "gone"
         assert await address(stores) == OLD
-
-    place.run(scenario)

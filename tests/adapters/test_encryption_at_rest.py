@@ -156,87 +156,67 @@ def test_a_data_directory_that_cannot_hold_the_key_is_named(tmp_path: Path) -> N
         embedded_key(tmp_path / "missing")
 
 
-def test_secrets_never_stand_in_the_database_file(tmp_path: Path) -> None:
-    async def write() -> None:
-        async with sqlite(tmp_path) as stores:
-            await stores.registry.directory.write([Upsert(PERSON), Upsert(FACTORS)], EVENT)
-            await stores.registry.keys.add(SIGNING, EVENT)
-            assert await stores.registry.factors.credentials("u1") == FACTORS
-            assert await stores.registry.keys.all() == [SIGNING]
-
-    asyncio.run(write())
+async def test_secrets_never_stand_in_the_database_file(tmp_path: Path) -> None:
+    async with sqlite(tmp_path) as stores:
+        await stores.registry.directory.write([Upsert(PERSON), Upsert(FACTORS)], EVENT)
+        await stores.registry.keys.add(SIGNING, EVENT)
+        assert await stores.registry.factors.credentials("u1") == FACTORS
+        assert await stores.registry.keys.all() == [SIGNING]
     content = (tmp_path / "corpid.db").read_bytes()
     assert b"JBSWY3DPEHPK3PXP" not in content
     assert b"private" not in content
 
 
-def test_a_database_of_another_key_is_refused_at_start(place: Place) -> None:
-    async def scenario() -> None:
-        async with place.opened():
+async def test_a_database_of_another_key_is_refused_at_start(place: Place) -> None:
+    async with place.opened():
+        pass
+    with pytest.raises(EncryptionError, match=f"sealed with the key-encryption key '{key_id(KEY)}'"):
+        async with place.opened(cipher=SecretCipher(NEW_KEY)):
             pass
-        with pytest.raises(EncryptionError, match=f"sealed with the key-encryption key '{key_id(KEY)}'"):
-            async with place.opened(cipher=SecretCipher(NEW_KEY)):
-                pass
-        async with place.opened():
-            pass
-
-    asyncio.run(scenario())
+    async with place.opened():
+        pass
 
 
-def test_after_a_rewrap_the_older_key_is_not_needed(place: Place) -> None:
+async def test_after_a_rewrap_the_older_key_is_not_needed(place: Place) -> None:
     """Rewrap command."""
     both = SecretCipher(NEW_KEY, older=[KEY])
     event = AuditEvent(actor="operator", action="key.rewrap")
 
-    async def scenario() -> None:
-        async with place.opened() as stores:
-            await stores.registry.directory.write([Upsert(PERSON), Upsert(FACTORS)], EVENT)
-            await stores.registry.keys.add(SIGNING, EVENT)
-        async with place.opened(cipher=both) as stores:
-            assert await rewrap(stores.database, both, stores.registry.audit, event) == 3
-            assert await rewrap(stores.database, both, stores.registry.audit, event) == 0
-        async with place.opened(cipher=SecretCipher(NEW_KEY)) as stores:
-            assert await stores.registry.keys.all() == [SIGNING]
-            assert await stores.registry.factors.credentials("u1") == FACTORS
-            assert [entry.action for entry in await stores.registry.audit.entries()][-1] == "key.rewrap"
-
-    asyncio.run(scenario())
+    async with place.opened() as stores:
+        await stores.registry.directory.write([Upsert(PERSON), Upsert(FACTORS)], EVENT)
+        await stores.registry.keys.add(SIGNING, EVENT)
+    async with place.opened(cipher=both) as stores:
+        assert await rewrap(stores.database, both, stores.registry.audit, event) == 3
+        assert await rewrap(stores.database, both, stores.registry.audit, event) == 0
+    async with place.opened(cipher=SecretCipher(NEW_KEY)) as stores:
+        assert await stores.registry.keys.all() == [SIGNING]
+        assert await stores.registry.factors.credentials("u1") == FACTORS
+        assert [entry.action for entry in await stores.registry.audit.entries()][-1] == "key.rewrap"
 
 
-def test_a_rewrap_that_meets_a_damaged_row_changes_nothing(place: Place) -> None:
+async def test_a_rewrap_that_meets_a_damaged_row_changes_nothing(place: Place) -> None:
     both = SecretCipher(NEW_KEY, older=[KEY])
     stored = "SELECT secret FROM keys ORDER BY kid"
 
-    async def scenario() -> None:
-        async with place.opened(cipher=both) as stores:
-            before = place.sql(stored)
-            with pytest.raises(EncryptionError, match="'k2'"):
-                await rewrap(stores.database, both, stores.registry.audit, EVENT)
-            assert place.sql(stored) == before
-
-    async def prepare() -> None:
-        async with place.opened() as stores:
-            await stores.registry.keys.add(SIGNING, EVENT)
-            await stores.registry.keys.add(
-                SealedKey(kid="k2", use="mac", secret="s", created_at=1, active_from=1), EVENT
-            )
-
-    asyncio.run(prepare())
+    async with place.opened() as stores:
+        await stores.registry.keys.add(SIGNING, EVENT)
+        await stores.registry.keys.add(SealedKey(kid="k2", use="mac", secret="s", created_at=1, active_from=1), EVENT)
     place.sql("UPDATE keys SET secret = substr(secret, 1, length(secret) - 3) || 'AAA' WHERE kid = 'k2'")
-    asyncio.run(scenario())
+    async with place.opened(cipher=both) as stores:
+        before = place.sql(stored)
+        with pytest.raises(EncryptionError, match="'k2'"):
+            await rewrap(stores.database, both, stores.registry.audit, EVENT)
+        assert place.sql(stored) == before
 
 
-def test_of_two_first_starts_with_different_keys_one_is_refused(place: Place) -> None:
+async def test_of_two_first_starts_with_different_keys_one_is_refused(place: Place) -> None:
     """Hosts that start at once must not leave a database that neither key opens."""
 
     async def start(key: bytes) -> bytes:
         async with place.opened(cipher=SecretCipher(key)):
             return key
 
-    async def scenario() -> None:
-        started = await asyncio.gather(start(KEY), start(NEW_KEY), return_exceptions=True)
-        assert sorted(type(one).__name__ for one in started) == ["EncryptionError", "bytes"]
-        (winner,) = (one for one in started if isinstance(one, bytes))
-        assert await start(winner) == winner
-
-    asyncio.run(scenario())
+    started = await asyncio.gather(start(KEY), start(NEW_KEY), return_exceptions=True)
+    assert sorted(type(one).__name__ for one in started) == ["EncryptionError", "bytes"]
+    (winner,) = (one for one in started if isinstance(one, bytes))
+    assert await start(winner) == winner

@@ -75,17 +75,14 @@ def test_a_line_in_the_table_is_all_that_settings_need(shelf: type[Shelf]) -> No
         settings.load(transient_url="memcached://memory")
 
 
-def test_a_line_in_the_table_is_all_that_opening_needs(shelf: type[Shelf], tmp_path: Path) -> None:
+async def test_a_line_in_the_table_is_all_that_opening_needs(shelf: type[Shelf], tmp_path: Path) -> None:
     """D67: other data than before refuses what was issued before it; the same data does not."""
     options = settings.load(transient_url=URL, data_dir=tmp_path)
 
-    async def started() -> None:
-        async with engines.opened(options, time.time) as opened:
-            assert opened.transient is shelf.store
-
     for lineage in ("first", "second", "second"):
         shelf.lineages.append(lineage)
-        asyncio.run(started())
+        async with engines.opened(options, time.time) as opened:
+            assert opened.transient is shelf.store
     moments = [moment for moment, _ in shelf.rejected]
     assert [lineage for _, lineage in shelf.rejected] == ["first", "second", "second"]
     assert moments[0] == 0.0
@@ -102,20 +99,17 @@ def test_a_line_in_the_table_is_all_that_the_doctor_needs(shelf: type[Shelf], tm
     assert found["engines"].seen.startswith("Shelf together with SQLite")
 
 
-def test_a_line_in_the_table_is_all_that_traces_need(shelf: type[Shelf], tmp_path: Path) -> None:
+async def test_a_line_in_the_table_is_all_that_traces_need(shelf: type[Shelf], tmp_path: Path) -> None:
     """D48: `db.system.name` of its units is the name in the table."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     spans = Spans(provider.get_tracer("test"))
 
-    async def used() -> None:
-        async with app.create(settings.load(transient_url=URL, data_dir=tmp_path), spans=spans) as application:
-            with spans.child("request", {}):
-                async with application.provider.transient.unit(time.time()) as unit:
-                    await unit.put("code", b"k" * 32, b"", 60)
-
-    asyncio.run(used())
+    async with app.create(settings.load(transient_url=URL, data_dir=tmp_path), spans=spans) as application:
+        with spans.child("request", {}):
+            async with application.provider.transient.unit(time.time()) as unit:
+                await unit.put("code", b"k" * 32, b"", 60)
     systems = {span.name: (span.attributes or {}).get("db.system.name") for span in exporter.get_finished_spans()}
     assert systems["transient.unit"] == "shelf"
 
@@ -132,17 +126,16 @@ def test_the_contract_suite_knows_of_every_store_which_clock_it_reads() -> None:
 
 
 @pytest.mark.parametrize("lineage", ["", "two words"])
-def test_a_lineage_that_could_not_be_read_again_is_refused(shelf: type[Shelf], lineage: str, tmp_path: Path) -> None:
+async def test_a_lineage_that_could_not_be_read_again_is_refused(
+    shelf: type[Shelf], lineage: str, tmp_path: Path
+) -> None:
     """ports.TransientEngine: with a space it would be another store at every start, and refuse everything of before."""
     shelf.lineages.append(lineage)
 
-    async def opened() -> None:
-        async with app.create(settings.load(transient_url=URL, data_dir=tmp_path)):
-            pass
-
     try:
         with pytest.raises(ValueError, match="a name without spaces"):
-            asyncio.run(opened())
+            async with app.create(settings.load(transient_url=URL, data_dir=tmp_path)):
+                pass
     finally:
         shelf.lineages.pop()
 

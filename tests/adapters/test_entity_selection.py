@@ -82,10 +82,9 @@ SETS_OF_SERVICES = [[], *([one] for one in SERVICES), *([one, SERVICES[37]] for 
 
 
 @pytest.mark.parametrize("place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.full)], indirect=True)
-def test_statements_and_law_agree_on_every_combination(place: Place) -> None:
+async def test_statements_and_law_agree_on_every_combination(place: Place) -> None:
     """R-19, R-20, D17: type, status, entity and membership enabled or not, and every service; each alone."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with peopled(place) as stores:
         held: list[tuple[Entity, Membership]] = []
         for number, ((form, status), on, member) in enumerate(product(FORMS, (True, False), (True, False))):
             one = entity(f"E{number:02}", type=form, status=status, enabled=on)
@@ -106,13 +105,10 @@ def test_statements_and_law_agree_on_every_combination(place: Place) -> None:
             assert {one.entity_id for one, _ in listed[: len(by_law)]} == by_law, "usable ones come first"
             assert len(listed) == total == len(held)
 
-    run(place, scenario)
 
-
-def test_the_search_for_usable_ones_ends_at_the_second(place: Place) -> None:
+async def test_the_search_for_usable_ones_ends_at_the_second(place: Place) -> None:
     """D30: one, or more than one, is all that has to be known; of nobody else's."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with peopled(place) as stores:
         directory = stores.registry.directory
         await write(stores, *held_by("u2", entity("E0"), entity("E9")))
         assert await directory.usable("u1", ANYTHING) == []
@@ -125,13 +121,10 @@ def test_the_search_for_usable_ones_ends_at_the_second(place: Place) -> None:
         assert await directory.usable("u1", frozenset()) == []
         assert await directory.usable("nobody", ANYTHING) == []
 
-    run(place, scenario)
 
-
-def test_entities_stand_by_name_in_every_case_and_script(place: Place) -> None:
+async def test_entities_stand_by_name_in_every_case_and_script(place: Place) -> None:
     """Spec 3: usable ones first; of these the one that was used last; names without regard to case."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with peopled(place) as stores:
         named = {"E4": "beta", "E3": "Beta Two", "E2": "Alpha", "E1": "Émile", "E0": "émile 2"}
         await write(stores, *held_by("u1", *(entity(number, name) for number, name in named.items())))
         await write(stores, *held_by("u1", entity("EX", "Aardvark", enabled=False)))
@@ -140,19 +133,15 @@ def test_entities_stand_by_name_in_every_case_and_script(place: Place) -> None:
         assert await found(stores, first="EX") == ["E2", "E4", "E3", "E1", "E0", "EX"]
         assert await found(stores, "beta", first="E1") == ["E4", "E3"]
 
-    run(place, scenario)
 
-
-def test_what_is_listed_is_what_was_written(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_what_is_listed_is_what_was_written(place: Place) -> None:
+    async with peopled(place) as stores:
         one, other = entity("E1", status="", enabled=False), entity("E2", type="GSTN")
         await write(stores, *held_by("u1", one, other, enabled=False))
         pairs, total = await stores.registry.directory.choices("u1", ANYTHING, words=(), first="", limit=2)
         member = Membership(user_id="u1", entity_id="E1", enabled=False)
         assert pairs == [(one, member), (other, msgspec.structs.replace(member, entity_id="E2"))]
         assert total == 2
-
-    run(place, scenario)
 
 
 @pytest.mark.parametrize(
@@ -186,31 +175,25 @@ def test_what_is_listed_is_what_was_written(place: Place) -> None:
         (" ".join(f"e{number}" for number in range(100)), []),
     ],
 )
-def test_a_search_finds_the_entities_that_hold_every_word(place: Place, query: str, expected: list[str]) -> None:
+async def test_a_search_finds_the_entities_that_hold_every_word(place: Place, query: str, expected: list[str]) -> None:
     """Spec 3: by name or number, words in any order, capital and small letters of every script alike."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with peopled(place) as stores:
         names = ("Acme Pte. Ltd.", "Çelİk", "Hauptstraße 5% GmbH", "株式会社 a/s")
         ours = [entity(f"E{number}", name) for number, name in enumerate(names, start=1)]
         await write(stores, *held_by("u1", *ours), *held_by("u2", entity("E9", "Acme % _ \\ Ltd")))
         assert sorted(await found(stores, query)) == expected
 
-    run(place, scenario)
 
-
-def test_a_new_name_is_found_and_the_old_one_is_not(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_new_name_is_found_and_the_old_one_is_not(place: Place) -> None:
+    async with peopled(place) as stores:
         await write(stores, *held_by("u1", entity("E1", "Acme")))
         await write(stores, entity("E1", "Banyan"))
         assert (await found(stores, "banyan"), await found(stores, "acme")) == (["E1"], [])
 
-    run(place, scenario)
 
-
-def test_a_list_that_is_cut_says_how_many_there_are(tmp_path: Path) -> None:
+async def test_a_list_that_is_cut_says_how_many_there_are(tmp_path: Path) -> None:
     """Spec 3: the total is that of the search; a list that is whole needs no second statement."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with peopled(Place(tmp_path / "corpid.db")) as stores:
         many = [entity(f"E{number:03}", ("Harbour", "Garden")[number % 2]) for number in range(120)]
         await write(stores, *held_by("u1", *many), *held_by("u2", entity("X", "Garden")))
         directory, database = stores.registry.directory, stores.database
@@ -229,13 +212,10 @@ def test_a_list_that_is_cut_says_how_many_there_are(tmp_path: Path) -> None:
             database._connection.set_trace_callback(None)
             assert (len(pairs), counted, len(heard)) == (shown, total, expected)
 
-    run(Place(tmp_path / "corpid.db"), scenario)
 
-
-def test_every_look_reads_the_persons_memberships_and_their_entities_by_key(tmp_path: Path) -> None:
+async def test_every_look_reads_the_persons_memberships_and_their_entities_by_key(tmp_path: Path) -> None:
     """DESIGN "Speed": with thousands of entities a person costs what they hold, and no one else's."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with peopled(Place(tmp_path / "corpid.db")) as stores:
         directory = stores.registry.directory
         statements = [make(words) for make in (directory._choices, directory._count) for words in (1, 3)]
         mine, theirs = (
@@ -248,8 +228,6 @@ def test_every_look_reads_the_persons_memberships_and_their_entities_by_key(tmp_
         person = "SEARCH users USING PRIMARY KEY (user_id=?)"
         level = "SEARCH administrators USING PRIMARY KEY (user_id=? AND entity_id=?) LEFT-JOIN"
         assert plan(tmp_path, directory._usable.text) == [person, mine, theirs, level]
-
-    run(Place(tmp_path / "corpid.db"), scenario)
 
 
 def plan(path: Path, statement: str) -> list[str]:

@@ -15,7 +15,6 @@ from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import FACTORS, LIM, TAN, remove, write
 
 if TYPE_CHECKING:
-    from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
 KEY = Passkey(
@@ -30,11 +29,11 @@ def add(passkey: Passkey) -> FactorChange:
     return FactorChange(before=NOBODY, after=NOBODY, add_passkey=passkey)
 
 
-def test_a_passkey_is_added_found_listed_renamed_and_removed(place: Place) -> None:
+async def test_a_passkey_is_added_found_listed_renamed_and_removed(place: Place) -> None:
     """D46: by its owner only, and with its owner."""
     later = replace(KEY, credential_id="B", created_at=9, sign_count=2**32 - 1, transports=())
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         factors = stores.registry.factors
         await write(stores, TAN, LIM)
         assert await factors.change(add(later), EVENT)
@@ -56,15 +55,13 @@ def test_a_passkey_is_added_found_listed_renamed_and_removed(place: Place) -> No
         await remove(stores, TAN)
         assert await factors.passkey("A-_b") is None
 
-    place.run(scenario)
 
-
-def test_an_account_is_everything_that_a_person_signs_in_with_in_one_look(place: Place) -> None:
+async def test_an_account_is_everything_that_a_person_signs_in_with_in_one_look(place: Place) -> None:
     """D44-D47, D51: whoever it is looked for by, and nothing of anybody else."""
     later = replace(KEY, credential_id="B", created_at=9)
     signed_in = AuditEvent(actor=f"user:{TAN.user_id}", action="sign_in.complete")
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         registry, factors = stores.registry, stores.registry.factors
         await write(stores, TAN, LIM)
         bare = await factors.account(TAN.user_id)
@@ -98,13 +95,10 @@ def test_an_account_is_everything_that_a_person_signs_in_with_in_one_look(place:
         for name in ("nobody", "", "no\x00body"):
             assert await factors.account_by_name(name) is None
 
-    place.run(scenario)
 
-
-def test_a_session_begins_only_for_a_person_who_is_as_they_were_seen(place: Place) -> None:
+async def test_a_session_begins_only_for_a_person_who_is_as_they_were_seen(place: Place) -> None:
     """D50: enabled, with the same password and app, and with the passkey; a spent step of the app is no change."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         registry, sessions = stores.registry, stores.registry.sessions
         await write(stores, replace(TAN, enabled=True), LIM)
         assert await registry.factors.change(replace(add(KEY), after=WITH), EVENT)
@@ -135,13 +129,10 @@ def test_a_session_begins_only_for_a_person_who_is_as_they_were_seen(place: Plac
         assert not await begins(WITH)
         assert await sessions.unchanged(Credentials(user_id=LIM.user_id))
 
-    place.run(scenario)
 
-
-def test_who_did_not_want_a_passkey_is_remembered_with_the_last_time(place: Place) -> None:
+async def test_who_did_not_want_a_passkey_is_remembered_with_the_last_time(place: Place) -> None:
     """D46: read with the person, whatever passkeys they have; gone with them."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         factors = stores.registry.factors
 
         async def declined(user_id: str) -> int | None:
@@ -164,13 +155,10 @@ def test_who_did_not_want_a_passkey_is_remembered_with_the_last_time(place: Plac
         await write(stores, TAN)
         assert await declined(TAN.user_id) == 0
 
-    place.run(scenario)
 
-
-def test_a_passkey_is_used_from_the_counter_that_was_looked_at(place: Place) -> None:
+async def test_a_passkey_is_used_from_the_counter_that_was_looked_at(place: Place) -> None:
     """D46: of several at once one is written, with its event."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         factors = stores.registry.factors
         await write(stores, TAN)
         await factors.change(add(KEY), EVENT)
@@ -183,13 +171,10 @@ def test_a_passkey_is_used_from_the_counter_that_was_looked_at(place: Place) -> 
         assert len(await stores.registry.audit.entries(limit=100)) == before + 1
         assert not await factors.use_passkey(replace(used, credential_id="C"), used, EVENT)
 
-    place.run(scenario)
 
-
-def test_a_recovery_code_is_taken_once_and_by_its_owner(place: Place) -> None:
+async def test_a_recovery_code_is_taken_once_and_by_its_owner(place: Place) -> None:
     """D45: new ones replace what was left."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         factors = stores.registry.factors
         await write(stores, TAN, LIM)
         change = FactorChange(before=NOBODY, after=NOBODY, recovery_codes=("a" * 64, "b" * 64))
@@ -203,13 +188,10 @@ def test_a_recovery_code_is_taken_once_and_by_its_owner(place: Place) -> None:
         assert not await factors.take_recovery_code(TAN.user_id, "b" * 64, EVENT)
         assert await factors.recovery_codes_left(TAN.user_id) == 1
 
-    place.run(scenario)
 
-
-def test_a_change_is_written_whole_from_what_was_looked_at_or_not_at_all(place: Place) -> None:
+async def test_a_change_is_written_whole_from_what_was_looked_at_or_not_at_all(place: Place) -> None:
     """DESIGN "One-time means one statement": of two changes at once the second is told."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         factors = stores.registry.factors
         await write(stores, TAN)
         first = FactorChange(before=NOBODY, after=WITH, add_passkey=KEY, recovery_codes=("a" * 64,))
@@ -223,13 +205,10 @@ def test_a_change_is_written_whole_from_what_was_looked_at_or_not_at_all(place: 
         assert await factors.recovery_codes_left(TAN.user_id) == 1
         assert await factors.credentials(TAN.user_id) == WITH
 
-    place.run(scenario)
 
-
-def test_of_many_uses_of_one_totp_step_one_is_accepted(place: Place) -> None:
+async def test_of_many_uses_of_one_totp_step_one_is_accepted(place: Place) -> None:
     """D45: a step works once."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN, FACTORS)
         raised = await asyncio.gather(*(stores.registry.factors.raise_totp_step("u1", 6, EVENT) for _ in range(20)))
         assert raised.count(True) == 1
@@ -238,25 +217,19 @@ def test_of_many_uses_of_one_totp_step_one_is_accepted(place: Place) -> None:
         assert not await stores.registry.factors.raise_totp_step("nobody", 7, EVENT)
         assert len(await stores.registry.audit.entries()) == 3
 
-    place.run(scenario)
 
-
-def test_writing_a_persons_factors_never_makes_a_spent_code_good(place: Place) -> None:
+async def test_writing_a_persons_factors_never_makes_a_spent_code_good(place: Place) -> None:
     """D45: what `corpid apply` read before a sign-in must not lower the step that the sign-in raised."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN, FACTORS)
         await stores.registry.factors.raise_totp_step("u1", 9, EVENT)
         await write(stores, FACTORS)
         assert not await stores.registry.factors.raise_totp_step("u1", 9, EVENT)
 
-    place.run(scenario)
 
-
-def test_a_rehash_replaces_only_the_hash_it_was_made_from(place: Place) -> None:
+async def test_a_rehash_replaces_only_the_hash_it_was_made_from(place: Place) -> None:
     """D44: a password that was changed meanwhile stays changed."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN, FACTORS)
         factors = stores.registry.factors
         await factors.rehash("u1", "$argon2id$other", "$argon2id$wrong")
@@ -264,13 +237,9 @@ def test_a_rehash_replaces_only_the_hash_it_was_made_from(place: Place) -> None:
         await factors.rehash("u1", "$argon2id$old", "$argon2id$new")
         assert await factors.credentials("u1") == replace(FACTORS, password_hash="$argon2id$new")
 
-    place.run(scenario)
 
-
-def test_a_person_may_have_no_factor_yet(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_person_may_have_no_factor_yet(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, LIM)
         for user_id in (LIM.user_id, "nobody"):
             assert await stores.registry.factors.credentials(user_id) == Credentials(user_id=user_id)
-
-    place.run(scenario)

@@ -62,8 +62,8 @@ def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
     place.run(registered)
 
 
-def test_counts_add_up_by_hour_client_and_reason(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_counts_add_up_by_hour_client_and_reason(place: Place) -> None:
+    async with registered(place) as stores:
         counts = stores.registry.hourly_counts
         assert await counts.totals(since=0, until=EVER) == []
         await counts.add([count(1, number=2), count(1, reason="x"), count(3, reason="y")])
@@ -78,13 +78,10 @@ def test_counts_add_up_by_hour_client_and_reason(place: Place) -> None:
             CountOfReason(client_id="rp", reason="y", count=1),
         ]
 
-    run(place, scenario)
 
-
-def test_clients_that_are_not_registered_share_one_row(place: Place) -> None:
+async def test_clients_that_are_not_registered_share_one_row(place: Place) -> None:
     """Strangers can name any number of them."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with registered(place) as stores:
         counts = stores.registry.hourly_counts
         await counts.add([count(client_id=f"nobody{number}", reason="x") for number in range(30)])
         await counts.add([count(client_id="", reason="x"), count(reason="x")])
@@ -93,20 +90,16 @@ def test_clients_that_are_not_registered_share_one_row(place: Place) -> None:
             CountOfReason(client_id="rp", reason="x", count=1),
         ]
 
-    run(place, scenario)
 
-
-def test_what_was_counted_of_a_client_that_is_removed_stays_in_the_totals(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_what_was_counted_of_a_client_that_is_removed_stays_in_the_totals(place: Place) -> None:
+    async with registered(place) as stores:
         await stores.registry.hourly_counts.add([count()])
         await stores.registry.directory.write([Delete(RP)], EVENT)
         assert await stores.registry.hourly_counts.totals(since=0, until=EVER) == [point(1, 1, 0)]
 
-    run(place, scenario)
 
-
-def test_only_hours_that_are_too_old_are_removed_one_at_a_time(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_only_hours_that_are_too_old_are_removed_one_at_a_time(place: Place) -> None:
+    async with registered(place) as stores:
         counts = stores.registry.hourly_counts
         assert await counts.remove_oldest(before=HOUR) == 0
         await counts.add([count(1), count(1, reason="x"), count(2), count(3)])
@@ -115,21 +108,15 @@ def test_only_hours_that_are_too_old_are_removed_one_at_a_time(place: Place) -> 
         assert await counts.remove_oldest(before=3 * HOUR) == 0
         assert await counts.totals(since=0, until=EVER) == [point(3, 1, 0)]
 
-    run(place, scenario)
-
 
 @pytest.mark.full
-def test_counts_of_several_processes_add_up_and_none_waits_for_another_for_ever(place: Place) -> None:
-    async def nothing(_stores: SqlStores) -> None:
+async def test_counts_of_several_processes_add_up_and_none_waits_for_another_for_ever(place: Place) -> None:
+    async with registered(place) as _stores:
         pass
-
-    run(place, nothing)
     race(place.address, COUNTER, processes=3)
 
-    async def scenario(stores: SqlStores) -> None:
+    async with registered(place) as stores:
         assert await stores.registry.hourly_counts.by_client_and_reason(since=0, until=EVER) == [
             CountOfReason(client_id="", reason="", count=120),
             CountOfReason(client_id="rp", reason="", count=60),
         ]
-
-    run(place, scenario)

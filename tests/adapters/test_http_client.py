@@ -37,17 +37,17 @@ def against(behave: Answer, seconds: float = 20.0) -> str:
     return asyncio.run(fetch())
 
 
-def test_the_body_of_a_200_answer_comes_back_whole() -> None:
+async def test_the_body_of_a_200_answer_comes_back_whole() -> None:
     body = b'{"keys":[]}' + b" " * 60000
 
     async def fetch() -> bytes:
         async with relying_party(answer(body)) as server:
             return await egress_to(server.port).fetch(server.url)
 
-    assert asyncio.run(fetch()) == body
+    assert await fetch() == body
 
 
-def test_the_connection_goes_to_the_address_that_was_judged() -> None:
+async def test_the_connection_goes_to_the_address_that_was_judged() -> None:
     """D27: a resolver that answers publicly once and privately afterwards (rebinding) is asked only once."""
     looked_up: list[tuple[str, int]] = []
 
@@ -60,21 +60,21 @@ def test_the_connection_goes_to_the_address_that_was_judged() -> None:
             body = await egress_to(server.port, resolve=rebinding).fetch(server.url)
             return body, server.requests[0], server.port
 
-    body, request, port = asyncio.run(fetch())
+    body, request, port = await fetch()
     assert body == b"first"
     assert looked_up == [(NAME, port)]
     assert f"host: {NAME}:{port}\r\n" in request.lower()
 
 
-def test_the_next_address_is_tried_where_nobody_listens() -> None:
+async def test_the_next_address_is_tried_where_nobody_listens() -> None:
     async def fetch() -> bytes:
         async with relying_party(answer(b"second")) as server:
             return await egress_to(server.port, resolve=lambda _n, _p: ["127.0.0.9", "127.0.0.1"]).fetch(server.url)
 
-    assert asyncio.run(fetch()) == b"second"
+    assert await fetch() == b"second"
 
 
-def test_no_connection_is_refused_with_the_addresses_that_were_tried() -> None:
+async def test_no_connection_is_refused_with_the_addresses_that_were_tried() -> None:
     async def fetch() -> str:
         async with relying_party(answer()) as server:
             egress = egress_to(server.port, resolve=lambda _n, _p: ["127.0.0.9", "127.0.0.8"])
@@ -82,24 +82,24 @@ def test_no_connection_is_refused_with_the_addresses_that_were_tried() -> None:
                 await egress.fetch(server.url)
             return refused.value.detail
 
-    detail = asyncio.run(fetch())
+    detail = await fetch()
     assert "127.0.0.9" in detail
     assert "127.0.0.8" in detail
 
 
-def test_a_certificate_of_another_name_is_refused() -> None:
+async def test_a_certificate_of_another_name_is_refused() -> None:
     async def fetch() -> tuple[str, list[str]]:
         async with relying_party(answer(), name="other.example") as server:
             with pytest.raises(HttpClientError) as refused:
                 await egress_to(server.port).fetch(server.url)
             return refused.value.detail, server.requests
 
-    detail, requests = asyncio.run(fetch())
+    detail, requests = await fetch()
     assert "Hostname mismatch" in detail
     assert requests == []
 
 
-def test_a_certificate_of_an_unknown_authority_is_refused() -> None:
+async def test_a_certificate_of_an_unknown_authority_is_refused() -> None:
     async def fetch() -> str:
         async with relying_party(answer()) as server:
             egress = HttpClient(own_url="https://id.example", rules=DEVELOPER, resolve=lambda _n, _p: ["127.0.0.1"])
@@ -107,17 +107,17 @@ def test_a_certificate_of_an_unknown_authority_is_refused() -> None:
                 await egress.fetch(server.url)
             return refused.value.detail
 
-    assert "CERTIFICATE_VERIFY_FAILED" in asyncio.run(fetch())
+    assert "CERTIFICATE_VERIFY_FAILED" in await fetch()
 
 
-def test_a_server_without_tls_is_refused() -> None:
+async def test_a_server_without_tls_is_refused() -> None:
     async def fetch() -> list[str]:
         async with relying_party(answer(), tls=False) as server:
             with pytest.raises(HttpClientError):
                 await egress_to(server.port, seconds=1.0).fetch(server.url)
             return server.requests
 
-    assert asyncio.run(fetch()) == []
+    assert await fetch() == []
 
 
 @pytest.mark.parametrize("status", ["201 Created", "204 No Content", "304 Not Modified", "404 Not Found", "500 Oops"])
@@ -126,14 +126,14 @@ def test_another_status_than_200_is_refused(status: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Again", "308 Forever"])
-def test_a_redirect_is_not_followed(status: str) -> None:
+async def test_a_redirect_is_not_followed(status: str) -> None:
     async def fetch() -> tuple[str, int]:
         async with relying_party(answer(b"", status, "Location: /elsewhere")) as server:
             with pytest.raises(HttpClientError) as refused:
                 await egress_to(server.port).fetch(server.url)
             return refused.value.detail, len(server.requests)
 
-    detail, requests = asyncio.run(fetch())
+    detail, requests = await fetch()
     assert f"status {status[:3]}" in detail
     assert requests == 1
 
@@ -170,23 +170,25 @@ def test_a_server_that_drips_is_given_up_although_something_arrives_all_the_time
     assert "within 0.3 s" in against(drip, seconds=0.3)
 
 
-def test_a_server_that_closes_early_is_refused() -> None:
-    async def half(writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
-        await writer.drain()
+async def half(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+    await writer.drain()
 
+
+def test_a_server_that_closes_early_is_refused() -> None:
     assert "RemoteProtocolError" in against(half) or "ReadError" in against(half)
 
 
-def test_a_server_that_does_not_speak_http_is_refused() -> None:
-    async def babble(writer: asyncio.StreamWriter) -> None:
-        writer.write(b"220 mail.example ESMTP\r\n\r\n")
-        await writer.drain()
+async def babble(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"220 mail.example ESMTP\r\n\r\n")
+    await writer.drain()
 
+
+def test_a_server_that_does_not_speak_http_is_refused() -> None:
     assert "RemoteProtocolError" in against(babble)
 
 
-def test_neither_proxies_nor_cookies_play_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_neither_proxies_nor_cookies_play_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """D27: no environment proxy, no cookies."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -198,13 +200,13 @@ def test_neither_proxies_nor_cookies_play_a_part(monkeypatch: pytest.MonkeyPatch
             await egress.fetch(server.url)
             return server.requests
 
-    requests = asyncio.run(fetch())
+    requests = await fetch()
     assert len(requests) == 2
     assert "cookie" not in "".join(requests).lower()
     assert all("accept-encoding: identity\r\n" in request.lower() for request in requests)
 
 
-def test_at_most_so_many_fetches_run_at_the_same_time() -> None:
+async def test_at_most_so_many_fetches_run_at_the_same_time() -> None:
     running, most = 0, 0
 
     async def slow(writer: asyncio.StreamWriter) -> None:
@@ -220,22 +222,22 @@ def test_at_most_so_many_fetches_run_at_the_same_time() -> None:
             egress = egress_to(server.port, fetches=3)
             return len(await asyncio.gather(*(egress.fetch(server.url) for _ in range(12))))
 
-    assert asyncio.run(fetch()) == 12
+    assert await fetch() == 12
     assert most == 3
 
 
-def test_whoever_gets_no_turn_is_refused_and_not_queued_for_ever() -> None:
+async def test_whoever_gets_no_turn_is_refused_and_not_queued_for_ever() -> None:
     async def fetch() -> list[object]:
         async with relying_party(hang) as server:
             egress = egress_to(server.port, fetches=1, seconds=0.2)
             return await asyncio.gather(*(egress.fetch(server.url) for _ in range(8)), return_exceptions=True)
 
-    details = [str(refused) for refused in asyncio.run(fetch())]
+    details = [str(refused) for refused in await fetch()]
     assert len(details) == 8
     assert any("other fetches are under way" in detail for detail in details)
 
 
-def test_a_resolver_that_hangs_holds_one_thread_per_name_and_fails_the_rest_at_once() -> None:
+async def test_a_resolver_that_hangs_holds_one_thread_per_name_and_fails_the_rest_at_once() -> None:
     """D27: name look-ups have their own bounded threads."""
     release, asked = threading.Event(), []
 
@@ -244,20 +246,17 @@ def test_a_resolver_that_hangs_holds_one_thread_per_name_and_fails_the_rest_at_o
         release.wait(60)
         return ["127.0.0.1"]
 
-    async def fetch() -> list[str]:
-        egress = egress_to(443, resolve=hanging, look_ups=2, seconds=0.2)
-        urls = [f"https://{name}.example/" for name in ("a", "a", "b", "a", "c")]
-        refused = [await asyncio.gather(egress.fetch(url), return_exceptions=True) for url in urls]
-        release.set()
-        return [str(failure) for (failure,) in refused]
-
-    details = asyncio.run(fetch())
+    egress = egress_to(443, resolve=hanging, look_ups=2, seconds=0.2)
+    urls = [f"https://{name}.example/" for name in ("a", "a", "b", "a", "c")]
+    refused = [await asyncio.gather(egress.fetch(url), return_exceptions=True) for url in urls]
+    release.set()
+    details = [str(failure) for (failure,) in refused]
     assert asked == ["a.example", "b.example"]
     assert all("within 0.2 s" in detail for detail in details[:4])
     assert "2 other name look-ups hang" in details[4]
 
 
-def test_threads_of_look_ups_that_ended_are_free_again() -> None:
+async def test_threads_of_look_ups_that_ended_are_free_again() -> None:
     release = threading.Event()
 
     def hanging_at_first(name: str, port: int) -> list[str]:
@@ -277,4 +276,4 @@ def test_threads_of_look_ups_that_ended_are_free_again() -> None:
                 await slow
             return await egress.fetch(server.url)
 
-    assert asyncio.run(fetch()) == b"free"
+    assert await fetch() == b"free"

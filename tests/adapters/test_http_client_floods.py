@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -86,19 +87,20 @@ def test_whatever_comes_without_end_is_refused_at_once(first: bytes, again: byte
     assert seconds < 2.5
 
 
+async def write(chunks: Any, writer: asyncio.StreamWriter) -> None:
+    writer.write(chunks)
+    await writer.drain()
+
+
 def test_chunk_framing_counts_towards_the_64_kib() -> None:
     """D27: 60,000 bytes of a body in chunks of one byte are 360 KB on the wire."""
     chunks = CHUNKED + b"1\r\n \r\n" * 60000 + b"0\r\n\r\n"
 
-    async def write(writer: asyncio.StreamWriter) -> None:
-        writer.write(chunks)
-        await writer.drain()
-
-    assert "larger than 65536 bytes" in refusal_of(write)[0]
+    assert "larger than 65536 bytes" in refusal_of(partial(write, chunks))[0]
 
 
 @pytest.mark.parametrize("count", [0, 1, INTERIM_ANSWERS])
-def test_a_few_interim_answers_are_passed_over(count: int) -> None:
+async def test_a_few_interim_answers_are_passed_over(count: int) -> None:
     """RFC 9110 §15.2: a client must be able to read one or more before the final answer."""
 
     async def write(writer: asyncio.StreamWriter) -> None:
@@ -109,10 +111,10 @@ def test_a_few_interim_answers_are_passed_over(count: int) -> None:
         async with relying_party(write) as server:
             return await egress_to(server.port).fetch(server.url)
 
-    assert asyncio.run(fetch()) == b"{}"
+    assert await fetch() == b"{}"
 
 
-def test_an_answer_of_64_kib_in_all_is_taken_and_one_byte_more_is_not() -> None:
+async def test_an_answer_of_64_kib_in_all_is_taken_and_one_byte_more_is_not() -> None:
     """D27."""
 
     async def fetch(size: int) -> bytes:
@@ -120,9 +122,9 @@ def test_an_answer_of_64_kib_in_all_is_taken_and_one_byte_more_is_not() -> None:
         async with relying_party(answer(b" " * (size - head))) as server:
             return await egress_to(server.port).fetch(server.url)
 
-    assert len(asyncio.run(fetch(ANSWER_BYTES))) > ANSWER_BYTES - 100
+    assert len(await fetch(ANSWER_BYTES)) > ANSWER_BYTES - 100
     with pytest.raises(HttpClientError, match="larger than 65536 bytes"):
-        asyncio.run(fetch(ANSWER_BYTES + 1))
+        await fetch(ANSWER_BYTES + 1)
 
 
 def test_what_tls_keeps_to_itself_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,10 +137,11 @@ def test_what_tls_keeps_to_itself_counts_too(monkeypatch: pytest.MonkeyPatch) ->
     assert seconds < 2.5
 
 
-def test_a_server_that_says_nothing_and_closes_is_refused() -> None:
-    async def nothing(writer: asyncio.StreamWriter) -> None:
-        await writer.drain()
+async def nothing(writer: asyncio.StreamWriter) -> None:
+    await writer.drain()
 
+
+def test_a_server_that_says_nothing_and_closes_is_refused() -> None:
     assert "rp.example: " in refusal_of(nothing)[0]
 
 

@@ -123,7 +123,7 @@ def test_an_unknown_name_is_refused_with_the_reason() -> None:
     assert "rp.example was not found" in detail_of(strict(unknown), "https://rp.example/jwks")
 
 
-def test_developer_mode_lifts_https_port_and_address_rules_visibly() -> None:
+async def test_developer_mode_lifts_https_port_and_address_rules_visibly() -> None:
     """D27."""
 
     async def fetch() -> bytes:
@@ -135,7 +135,7 @@ def test_developer_mode_lifts_https_port_and_address_rules_visibly() -> None:
             assert egress.rules is DEVELOPER
             return await egress.fetch(f"http://127.0.0.1:{server.port}/jwks")
 
-    assert asyncio.run(fetch()) == b"local"
+    assert await fetch() == b"local"
 
 
 def test_developer_mode_still_refuses_the_providers_own_address() -> None:

@@ -136,10 +136,9 @@ RIVALS: Final[dict[str, list[Callable[[SqlStores, Invited, str], Awaitable[None]
 
 
 @pytest.mark.parametrize("rivals", RIVALS)
-def test_two_answers_at_once_have_one_outcome(place: Place, rivals: str) -> None:
+async def test_two_answers_at_once_have_one_outcome(place: Place, rivals: str) -> None:
     """D60: the other is told that the invitation has changed, and nothing of it is written."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         for _ in range(ROUNDS):
             found, link_hash = await sent(stores)
             outcomes = await asyncio.gather(
@@ -167,17 +166,15 @@ def test_two_answers_at_once_have_one_outcome(place: Place, rivals: str) -> None
                 [user] = (await stores.registry.directory.read(User, [(NEW,)])).values()
                 await stores.registry.directory.write([Delete(user)])
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("answer", [RIVALS["two accounts"][0], as_new_person], ids=["account", "new person"])
-def test_an_entity_that_ends_an_invitation_while_it_is_accepted_ends_it(
+async def test_an_entity_that_ends_an_invitation_while_it_is_accepted_ends_it(
     place: Place, answer: Callable[[SqlStores, Invited, str], Awaitable[None]]
 ) -> None:
     """D60: with level and roles; before or after the acceptance, but never half of it."""
     token = ProvisioningToken(token_id="t1", entity_id=HARBOUR.entity_id)
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         for _ in range(ROUNDS):
             found, link_hash = await sent(stores)
             service = Service(service_id="PERMITS", name="Permits", roles=("Maker",))
@@ -194,13 +191,10 @@ def test_an_entity_that_ends_an_invitation_while_it_is_accepted_ends_it(
             for user in (await stores.registry.directory.read(User, [(NEW,)])).values():
                 await stores.registry.directory.write([Delete(user)])
 
-    place.run(scenario)
 
-
-def test_a_new_person_without_their_factors_is_none(place: Place) -> None:
+async def test_a_new_person_without_their_factors_is_none(place: Place) -> None:
     """D60: what cannot be written undoes person and membership, too."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         found, _ = await sent(stores)
         with pytest.raises(ChangedMeanwhile):
             await as_new_person(stores, found, "", change=replace(FACTORS, spend_link="another link"))
@@ -208,13 +202,10 @@ def test_a_new_person_without_their_factors_is_none(place: Place) -> None:
         assert (await stores.registry.factors.credentials(NEW)).password_hash is None
         assert await stores.registry.directory.user_by_name("wei.ling") is None
 
-    place.run(scenario)
 
-
-def test_an_answer_to_an_invitation_that_has_changed_is_none(place: Place) -> None:
+async def test_an_answer_to_an_invitation_that_has_changed_is_none(place: Place) -> None:
     """D60, D61: no account gets an address that its person has not proved."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         found, link_hash = await sent(stores)
         another = replace(found.membership, email="victim@example.org")
         await stores.registry.directory.write([Upsert(another)])
@@ -224,13 +215,10 @@ def test_an_answer_to_an_invitation_that_has_changed_is_none(place: Place) -> No
         assert [each.membership for each in [await stores.registry.invitations.of(WAITING)] if each] == [another]
         assert await people(stores) == {user.user_id for user in PEOPLE} | {WAITING}
 
-    place.run(scenario)
 
-
-def test_a_new_person_takes_nobodys_user_name(place: Place) -> None:
+async def test_a_new_person_takes_nobodys_user_name(place: Place) -> None:
     """D51, D60: and the other person keeps their factors."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         found, link_hash = await sent(stores)
         own = Credentials(user_id=PEOPLE[0].user_id, password_hash="$argon2id$own", password_set_by="user")
         await stores.registry.directory.write([Upsert(own)])
@@ -239,13 +227,10 @@ def test_a_new_person_takes_nobodys_user_name(place: Place) -> None:
         assert await stores.registry.invitations.of(WAITING) == found
         assert await stores.registry.factors.credentials(PEOPLE[0].user_id) == own
 
-    place.run(scenario)
 
-
-def test_who_belongs_already_cannot_accept(place: Place) -> None:
+async def test_who_belongs_already_cannot_accept(place: Place) -> None:
     """D60: also if they became a member a moment ago."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         found, _ = await sent(stores)
         own = Membership(user_id=PEOPLE[0].user_id, entity_id=HARBOUR.entity_id, enabled=False)
         await stores.registry.directory.write([Upsert(own)])
@@ -253,13 +238,10 @@ def test_who_belongs_already_cannot_accept(place: Place) -> None:
             await with_account(stores, found, PEOPLE[0])
         assert await stores.registry.invitations.of(WAITING) == found
 
-    place.run(scenario)
 
-
-def test_a_letter_is_taken_by_one_process_and_not_after_a_revocation(place: Place) -> None:
+async def test_a_letter_is_taken_by_one_process_and_not_after_a_revocation(place: Place) -> None:
     """D60: and again if its process has been silent for a while."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         found, _ = await sent(stores)
         invited = stores.registry.invitations
         assert await invited.due(now=NOW, limit=10) == []
@@ -279,13 +261,10 @@ def test_a_letter_is_taken_by_one_process_and_not_after_a_revocation(place: Plac
             await stores.registry.factors.keep_link(links.of_invitation(late, "0" * 20, now=NOW), SENT)
         assert await stores.registry.factors.links_of(WAITING) == []
 
-    place.run(scenario)
 
-
-def test_untried_letters_go_before_those_of_dead_senders(place: Place) -> None:
+async def test_untried_letters_go_before_those_of_dead_senders(place: Place) -> None:
     """D60: one that kills its sender again and again holds nobody up."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await sent(stores)
         write = stores.registry.directory.write
         marks: dict[str, Any] = {"b": being_sent(NOW - 1000), "c": 0, "d": being_sent(NOW - 2000), "e": -1, "f": -2}
@@ -294,8 +273,6 @@ def test_untried_letters_go_before_those_of_dead_senders(place: Place) -> None:
             await write([Seen(Membership, each.key, None), Upsert(each, BY_TOKEN)])
         found = await stores.registry.invitations.due(now=NOW, limit=10)
         assert [each.user.user_id[-1] for each in found] == ["c", "d", "b"]
-
-    place.run(scenario)
 
 
 def owner(**facts: Any) -> Administering:
@@ -317,10 +294,9 @@ async def send_again(stores: SqlStores, invited: Membership, *, actor: Actor, no
     return await invitations.send_again(stores.registry, limit, invited, actor=actor, now=now)
 
 
-def test_a_letter_is_sent_again_by_those_who_may_and_not_at_once(place: Place) -> None:
+async def test_a_letter_is_sent_again_by_those_who_may_and_not_at_once(place: Place) -> None:
     """D53, D60: support, administrators of the entity, its clients and tokens; the link of before ends then."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         found, _ = await sent(stores)
         token = ProvisioningToken(token_id="t1", entity_id=HARBOUR.entity_id)
         with pytest.raises(Refused, match="less than 30 minutes ago"):
@@ -345,5 +321,3 @@ def test_a_letter_is_sent_again_by_those_who_may_and_not_at_once(place: Place) -
         [accepted] = await belonging(stores)
         with pytest.raises(Refused, match="accepted"):
             await send_again(stores, accepted, actor=token, now=later)
-
-    place.run(scenario)

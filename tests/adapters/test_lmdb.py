@@ -91,27 +91,35 @@ async def lineage(store: LmdbTransientStore) -> str:
     return store.file.lineage
 
 
-def test_what_was_spent_stays_spent_in_the_next_opening_of_the_same_data(tmp_path: Path) -> None:
+async def test_what_was_spent_stays_spent_in_the_next_opening_of_the_same_data(tmp_path: Path) -> None:
     """DESIGN "What each engine promises": CorpID is restarted."""
-    before = run(tmp_path, lineage)
-    assert run(tmp_path, add)
-    assert not run(tmp_path, add)
-    assert run(tmp_path, lineage) == before
+    async with lmdb_transient(tmp_path) as store:
+        before = await lineage(store)
+    async with lmdb_transient(tmp_path) as store:
+        assert await add(store)
+    async with lmdb_transient(tmp_path) as store:
+        assert not await add(store)
+    async with lmdb_transient(tmp_path) as store:
+        assert await lineage(store) == before
 
 
-def test_a_file_of_an_earlier_start_of_the_machine_is_removed_unread(tmp_path: Path) -> None:
+async def test_a_file_of_an_earlier_start_of_the_machine_is_removed_unread(tmp_path: Path) -> None:
     """A power loss may have damaged it; opening it would end the process."""
-    before = run(tmp_path, lineage)
-    assert run(tmp_path, add)
+    async with lmdb_transient(tmp_path) as store:
+        before = await lineage(store)
+    async with lmdb_transient(tmp_path) as store:
+        assert await add(store)
     (file,) = data_files(tmp_path)
     earlier = file.rename(file.with_name(f"{EARLIER}.mdb"))
     earlier.write_bytes(earlier.read_bytes()[:4096] + os.urandom(1 << 20))
-    assert run(tmp_path, lineage) != before
-    assert run(tmp_path, add)
+    async with lmdb_transient(tmp_path) as store:
+        assert await lineage(store) != before
+    async with lmdb_transient(tmp_path) as store:
+        assert await add(store)
     assert data_files(tmp_path) == [file]
 
 
-def test_nothing_else_in_the_directory_is_touched(tmp_path: Path) -> None:
+async def test_nothing_else_in_the_directory_is_touched(tmp_path: Path) -> None:
     """Somebody may name a directory that holds other things, such as data_dir."""
     folder = tmp_path / "short-lived"
     (folder / "a folder").mkdir(parents=True)
@@ -119,27 +127,31 @@ def test_nothing_else_in_the_directory_is_touched(tmp_path: Path) -> None:
     for name in others:
         (folder / name).write_text(name)
     (folder / f"{EARLIER}.mdb-lock").write_text("")
-    assert run(tmp_path, add)
+    async with lmdb_transient(tmp_path) as store:
+        assert await add(store)
     assert all((folder / name).read_text() == name for name in others)
     assert (folder / "a folder").is_dir()
     assert not (folder / f"{EARLIER}.mdb-lock").exists()
 
 
-def test_a_copied_directory_is_other_data(tmp_path: Path) -> None:
+async def test_a_copied_directory_is_other_data(tmp_path: Path) -> None:
     """What was spent since the copy must not be spent again: another lineage, and nothing in it."""
-    run(tmp_path, lambda store: put(store, b"grant"))
+    async with lmdb_transient(tmp_path) as store:
+        await put(store, b"grant")
     shutil.copytree(tmp_path / "short-lived", tmp_path / "copy")
-    before = run(tmp_path, lineage)
+    async with lmdb_transient(tmp_path) as store:
+        before = await lineage(store)
     shutil.rmtree(tmp_path / "short-lived")
     (tmp_path / "copy").rename(tmp_path / "short-lived")
-    assert run(tmp_path, lineage) != before
-    assert run(tmp_path, take) is None
+    async with lmdb_transient(tmp_path) as store:
+        assert await lineage(store) != before
+    async with lmdb_transient(tmp_path) as store:
+        assert await take(store) is None
 
 
-def test_every_block_of_the_file_is_allocated(tmp_path: Path) -> None:
+async def test_every_block_of_the_file_is_allocated(tmp_path: Path) -> None:
     """A page without a block would end the process when the disk is full."""
-
-    async def grown(store: LmdbTransientStore) -> None:
+    async with lmdb_transient(tmp_path) as store:
         async with store.unit(NOW) as unit:
             for number in range(ENTRIES):
                 await unit.put("code", number.to_bytes(32), KIB, 60)
@@ -147,26 +159,21 @@ def test_every_block_of_the_file_is_allocated(tmp_path: Path) -> None:
         assert found.st_size > ENTRIES * len(KIB)
         assert found.st_blocks * 512 >= found.st_size
 
-    run(tmp_path, grown)
 
-
-def test_processes_that_grow_the_file_at_once_lose_nothing(tmp_path: Path) -> None:
+async def test_processes_that_grow_the_file_at_once_lose_nothing(tmp_path: Path) -> None:
     """Each maps what another has added; none makes the file smaller under another's map."""
     found = [json.loads(each) for each in race(lmdb_url(tmp_path), WRITER, processes=PROCESSES)]
     assert found == [ENTRIES] * PROCESSES
 
-    async def everything(store: TransientStore) -> None:
+    async with lmdb_transient(tmp_path) as store:
         for own in range(PROCESSES):
             for number in range(0, ENTRIES, 97):
                 assert await store.get("code", own.to_bytes(4) + number.to_bytes(28), now=NOW) == KIB
 
-    run(tmp_path, everything)
 
-
-def test_a_process_that_starts_later_maps_the_whole_file(tmp_path: Path) -> None:
+async def test_a_process_that_starts_later_maps_the_whole_file(tmp_path: Path) -> None:
     """LMDB would cut it to the size that the newcomer asks for, under the map of the other."""
-
-    async def scenario(store: LmdbTransientStore) -> None:
+    async with lmdb_transient(tmp_path) as store:
         async with store.unit(NOW) as unit:
             for number in range(ENTRIES):
                 await unit.put("code", number.to_bytes(32), KIB, 60)
@@ -176,8 +183,6 @@ def test_a_process_that_starts_later_maps_the_whole_file(tmp_path: Path) -> None
         assert json.loads(done[0]) == ENTRIES
         assert data_files(tmp_path)[0].stat().st_size >= size
         assert await add(store)
-
-    run(tmp_path, scenario)
 
 
 @contextmanager
@@ -191,7 +196,7 @@ def no_file_may_grow() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
 
 
-def test_a_full_disk_is_an_error_and_nothing_else(tmp_path: Path) -> None:
+async def test_a_full_disk_is_an_error_and_nothing_else(tmp_path: Path) -> None:
     """503 and unready (D49); what was written before is there, and so is the store when there is room."""
 
     async def fill(store: TransientStore) -> None:
@@ -199,7 +204,7 @@ def test_a_full_disk_is_an_error_and_nothing_else(tmp_path: Path) -> None:
             for number in range(ENTRIES):
                 await unit.put("code", number.to_bytes(32), KIB, 60)
 
-    async def scenario(store: LmdbTransientStore) -> None:
+    async with lmdb_transient(tmp_path) as store:
         await put(store, b"grant")
         with no_file_may_grow():
             with pytest.raises(StoreUnavailable, match="File too large"):
@@ -210,23 +215,21 @@ def test_a_full_disk_is_an_error_and_nothing_else(tmp_path: Path) -> None:
             assert await take(store) is None
         await fill(store)
 
-    run(tmp_path, scenario)
 
-
-def test_a_store_that_cannot_be_created_says_why(tmp_path: Path) -> None:
+async def test_a_store_that_cannot_be_created_says_why(tmp_path: Path) -> None:
     """A sentence for the operator, with the place."""
     (tmp_path / "short-lived").write_text("")
     with pytest.raises(StoreUnavailable, match=r"short-lived.*File exists"):
-        run(tmp_path, lineage)
+        async with lmdb_transient(tmp_path) as store:
+            await lineage(store)
 
 
 @pytest.mark.parametrize("removed", ["file", "directory"])
-def test_a_file_that_is_removed_in_use_is_used_no_more(
+async def test_a_file_that_is_removed_in_use_is_used_no_more(
     removed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that starts now would use another one, and neither would know what the other has spent."""
-
-    async def scenario(store: LmdbTransientStore) -> None:
+    async with lmdb_transient(tmp_path) as store:
         assert await add(store)
         for file in data_files(tmp_path):
             file.unlink()
@@ -241,15 +244,13 @@ def test_a_file_that_is_removed_in_use_is_used_no_more(
             with pytest.raises(StoreUnavailable, match="removed or replaced"):
                 await store.ready(now=NOW)
 
-    run(tmp_path, scenario)
-
 
 def answers(worker: subprocess.Popen[str]) -> IO[str]:
     assert worker.stdout is not None
     return worker.stdout
 
 
-def test_killed_processes_leave_what_they_spent_and_keep_nobody_waiting(tmp_path: Path) -> None:
+async def test_killed_processes_leave_what_they_spent_and_keep_nobody_waiting(tmp_path: Path) -> None:
     """D7, D8: kill -9 in the middle of transactions, again and again; a lock that a dead process held is released."""
     spent: list[int] = []
     for _ in range(3):
@@ -270,44 +271,43 @@ def test_killed_processes_leave_what_they_spent_and_keep_nobody_waiting(tmp_path
                 spent += [int(line) for line in answers(worker) if line.endswith("\n")]
     assert len(spent) == len(set(spent)), "each was the first for one process"
 
-    async def none_is_new(store: TransientStore) -> None:
+    async with lmdb_transient(tmp_path) as store:
         for number in spent:
             async with store.unit(NOW) as unit:
                 assert not await unit.add("proof", number.to_bytes(32), 600)
 
-    run(tmp_path, none_is_new)
 
-
-def test_what_root_creates_belongs_to_the_owner_of_the_folder(tmp_path: Path) -> None:
+async def test_what_root_creates_belongs_to_the_owner_of_the_folder(tmp_path: Path) -> None:
     """A command of root opens the store before the service does."""
     service = os.getuid() or 4711  # only root gives files away
     os.chown(tmp_path, service, -1)
-    assert run(tmp_path, add)
+    async with lmdb_transient(tmp_path) as store:
+        assert await add(store)
     folder = tmp_path / "short-lived"
     assert {path.stat().st_uid for path in (folder, *folder.iterdir())} == {service}
 
 
-def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
+async def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
     """Else the service's user could have root write anywhere."""
-    run(tmp_path, lineage)
+    async with lmdb_transient(tmp_path) as store:
+        await lineage(store)
     (file,) = data_files(tmp_path)
     file.unlink()
     file.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreUnavailable, match="symbolic links"):
-        run(tmp_path, lineage)
+        async with lmdb_transient(tmp_path) as store:
+            await lineage(store)
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_stores_of_one_process_share_the_file_until_the_last_is_closed(tmp_path: Path) -> None:
+async def test_stores_of_one_process_share_the_file_until_the_last_is_closed(tmp_path: Path) -> None:
     """A command in a server's process, and the server."""
-
-    async def scenario(store: LmdbTransientStore) -> None:
+    async with lmdb_transient(tmp_path) as store:
         async with lmdb_transient(tmp_path) as other:
             assert await add(other)
         assert not await add(store)
-
-    run(tmp_path, scenario)
-    assert not run(tmp_path, add)
+    async with lmdb_transient(tmp_path) as store:
+        assert not await add(store)
 
 
 def test_a_forked_process_never_uses_the_file_of_its_parent(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_a_forked_process_never_uses_the_file_of_its_parent(tmp_path: Path) -> N
         release(parent)
 
 
-def test_an_engine_that_was_not_opened_is_closed_and_described(tmp_path: Path) -> None:
+async def test_an_engine_that_was_not_opened_is_closed_and_described(tmp_path: Path) -> None:
     """`corpid doctor` looks without making anything."""
 
     async def described() -> list[str]:
@@ -334,15 +334,16 @@ def test_an_engine_that_was_not_opened_is_closed_and_described(tmp_path: Path) -
         await engine.close()
         return [each.seen for each in await engine.describe()]
 
-    (before,) = asyncio.run(described())
+    (before,) = await described()
     assert "which the first start creates" in before
     assert not (tmp_path / "short-lived").exists()
-    run(tmp_path, add)
-    (after,) = asyncio.run(described())
+    async with lmdb_transient(tmp_path) as store:
+        await add(store)
+    (after,) = await described()
     assert "1 MiB" in after
 
 
-def test_the_first_start_after_short_lived_data_was_in_sqlite_refuses_what_was_issued(tmp_path: Path) -> None:
+async def test_the_first_start_after_short_lived_data_was_in_sqlite_refuses_what_was_issued(tmp_path: Path) -> None:
     """D67: what the older version has spent is not in the file; the next start has lost nothing more."""
     options = settings.load(data_dir=tmp_path)
 
@@ -354,13 +355,13 @@ def test_the_first_start_after_short_lived_data_was_in_sqlite_refuses_what_was_i
         with closing(sqlite3.connect(tmp_path / "corpid.sqlite", isolation_level=None)) as database:
             return str((database.execute(statement).fetchone() or ("",))[0])
 
-    assert asyncio.run(started()) == (0.0, 0)
+    assert await started() == (0.0, 0)
     sql("UPDATE deployment SET value = 'database 0.0' WHERE name = 'store_in_use'")
     sql("INSERT INTO transient (kind, key, value, count, expires_at) VALUES ('code', x'00', x'00', 0, 9999999999999)")
     before = time.time()
-    lost_at, entries = asyncio.run(started())
+    lost_at, entries = await started()
     assert (lost_at >= before, entries) == (True, 0)
-    assert asyncio.run(started()) == (lost_at, 0)
+    assert await started() == (lost_at, 0)
 
 
 @pytest.mark.parametrize("database_url", ["postgresql://corpid@localhost/corpid", ""])

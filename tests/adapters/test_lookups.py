@@ -24,26 +24,21 @@ from tests.adapters.stored_records import (
 )
 
 if TYPE_CHECKING:
-    from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
 
-def test_a_person_is_found_by_any_form_of_the_user_name(place: Place) -> None:
+async def test_a_person_is_found_by_any_form_of_the_user_name(place: Place) -> None:
     """D51: compared after PRECIS mapping."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN)
         for name in ("Tan.WeiMing", "tan.weiming", "\uff34\uff21\uff2e.weiming"):
             assert await stores.registry.directory.user_by_name(name) == TAN
         assert await stores.registry.directory.user_by_name("tan") is None
 
-    place.run(scenario)
 
-
-def test_acting_gives_the_whole_chain_or_nothing(place: Place) -> None:
+async def test_acting_gives_the_whole_chain_or_nothing(place: Place) -> None:
     """D50: the state of user, entity and membership in one look."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYTHING)
         acting = await stores.registry.directory.acting("u1", "E1")
         assert acting == Acting(user=TAN, entity=ACME, membership=MEMBER, administrator=ADMINISTERS)
@@ -51,24 +46,19 @@ def test_acting_gives_the_whole_chain_or_nothing(place: Place) -> None:
         for user_id, entity_id in (("u2", "E1"), ("u1", "E2"), ("nobody", "E1")):
             assert await stores.registry.directory.acting(user_id, entity_id) is None
 
-    place.run(scenario)
 
-
-def test_services_are_those_asked_for_and_known(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_services_are_those_asked_for_and_known(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, TRADE, LEVY)
         directory = stores.registry.directory
         assert await directory.services(["s2", "s1", "s1", "unknown"]) == [TRADE, LEVY]
         assert await directory.services(["s2"]) == [LEVY]
         assert await directory.services([]) == []
 
-    place.run(scenario)
 
-
-def test_assignments_are_those_of_person_entity_and_services(place: Place) -> None:
+async def test_assignments_are_those_of_person_entity_and_services(place: Place) -> None:
     """Spec 1: a client reads the roles at its own services only."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         other_service = msgspec.structs.replace(ASSIGNED, service_id="s2")
         other_entity = msgspec.structs.replace(ASSIGNED, entity_id="E2")
         other_ref = msgspec.structs.replace(ASSIGNED, ref="s")
@@ -81,13 +71,10 @@ def test_assignments_are_those_of_person_entity_and_services(place: Place) -> No
         assert await directory.assignments("u1", "E1", []) == []
         assert await directory.assignments("u1", "E1", ["unknown"]) == []
 
-    place.run(scenario)
 
-
-def test_third_party_rows_come_with_client_entity_and_every_grant_for_the_service(place: Place) -> None:
+async def test_third_party_rows_come_with_client_entity_and_every_grant_for_the_service(place: Place) -> None:
     """R-21: a person's rows are judged against what the client entity granted."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         second_grant = msgspec.structs.replace(GRANTED, role="Approver")
         other_grants = (
             msgspec.structs.replace(GRANTED, service_id="s2"),
@@ -102,13 +89,9 @@ def test_third_party_rows_come_with_client_entity_and_every_grant_for_the_servic
         assert await stores.registry.directory.third_party_rows("u1", "E1", ["s2"]) == []
         assert await stores.registry.directory.third_party_rows("u2", "E1", ["s1"]) == []
 
-    place.run(scenario)
 
-
-def test_a_statement_by_number_of_services_is_prepared_once(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_statement_by_number_of_services_is_prepared_once(place: Place) -> None:
+    async with place.opened() as stores:
         prepared = directory.by_count(stores.database, directory.services_of)
         assert prepared(2) is prepared(2)
         assert prepared(2).text != prepared(3).text
-
-    place.run(scenario)

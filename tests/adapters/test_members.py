@@ -89,10 +89,9 @@ async def person(stores: SqlStores, user_id: str) -> User:
     return found
 
 
-def test_an_invited_member_acts_for_nobody_and_is_no_account(place: Place) -> None:
+async def test_an_invited_member_acts_for_nobody_and_is_no_account(place: Place) -> None:
     """D60: no choice, no roles in effect, no level, no sign-in, no link, no factor, no e-mail address."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         mei = await invited(stores)
         assert (mei.state, mei.membership.invitation_sent_at) == ("invited", DUE)
@@ -116,18 +115,15 @@ def test_an_invited_member_acts_for_nobody_and_is_no_account(place: Place) -> No
         with pytest.raises(Refused, match=no_account):
             await people.switch_user(registry, user.user_name, enabled=True, actor=OPERATOR)
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize(
     "entry",
     ["{enabled: true}", "{name: Mallory}", f"{{password_hash: {HASH}}}", "{totp_secret: JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP}",
      "{memberships: [E1, E2]}"],
 )  # fmt: skip
-def test_a_file_makes_no_account_of_a_placeholder(place: Place, entry: str) -> None:
+async def test_a_file_makes_no_account_of_a_placeholder(place: Place, entry: str) -> None:
     """D60: it may suspend the membership and give roles."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         mei = await invited(stores)
         for text in (f"users: {{{mei.user.user_name}: {entry}}}", f"operators: [{{user: {mei.user.user_name}, level: operator}}]"):  # fmt: skip
@@ -137,13 +133,10 @@ def test_a_file_makes_no_account_of_a_placeholder(place: Place, entry: str) -> N
         after = await provisioning.member(stores.registry, mei.membership.membership_id, actor=TOKEN)
         assert after.membership == replace(mei.membership, enabled=False), "what a file cannot say stays"
 
-    place.run(scenario)
 
-
-def test_an_export_leaves_out_who_has_not_accepted(place: Place) -> None:
+async def test_an_export_leaves_out_who_has_not_accepted(place: Place) -> None:
     """D60: applied elsewhere it would make people of them."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         mei = await invited(stores)
         await write(stores, Assignment(user_id=mei.user.user_id, entity_id="E1", service_id="plain", role="Maker"))
@@ -152,13 +145,10 @@ def test_an_export_leaves_out_who_has_not_accepted(place: Place) -> None:
         assert mei.user.user_id not in text
         assert "assignments:" not in text
 
-    place.run(scenario)
 
-
-def test_whether_somebody_exists_is_not_told_by_inviting_them(place: Place) -> None:
+async def test_whether_somebody_exists_is_not_told_by_inviting_them(place: Place) -> None:
     """D60: the same answer, and the same records, for an account's own address and user name as for nobody's."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, PLAIN, LIM_OWNS)
         await write(
             stores, User(user_id="u7", user_name="known@firm.example", name="Known", email="known@firm.example")
@@ -170,13 +160,10 @@ def test_whether_somebody_exists_is_not_told_by_inviting_them(place: Place) -> N
             answers.append((shown, found.state, found.user.name, found.user.email))
         assert answers[0] == answers[1]
 
-    place.run(scenario)
 
-
-def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place) -> None:
+async def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place) -> None:
     """D60: by a guessed identifier; the answer is that of one that is not there."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         registry, other = stores.registry, ProvisioningToken(token_id="t2", entity_id="E2")
         mei = (await invited(stores)).membership
@@ -202,13 +189,10 @@ def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place) -> N
                     registry, limit(stores), NEW, actor=actor, entity_id="E2", now=NOW, new_id=identifiers()
                 )
 
-    place.run(scenario)
 
-
-def test_what_a_token_writes_is_the_memberships_and_never_the_persons(place: Place) -> None:
+async def test_what_a_token_writes_is_the_memberships_and_never_the_persons(place: Place) -> None:
     """D61: user name, name and address of the person stay, and so does where recovery links go."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         registry = stores.registry
         [held] = (await registry.directory.read(Membership, [("u2", "E1")])).values()
@@ -231,13 +215,10 @@ def test_what_a_token_writes_is_the_memberships_and_never_the_persons(place: Pla
             with pytest.raises(Forbidden):
                 await write_as(registry, TOKEN, [change])
 
-    place.run(scenario)
 
-
-def test_a_member_is_suspended_restored_and_ended(place: Place) -> None:
+async def test_a_member_is_suspended_restored_and_ended(place: Place) -> None:
     """D60: roles stay while it is suspended, and each ends in the history with the membership."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         registry, role = stores.registry, Assignment(user_id="u3", entity_id="E1", service_id="plain", role="Maker")
         await write(stores, role)
@@ -264,13 +245,10 @@ def test_a_member_is_suspended_restored_and_ended(place: Place) -> None:
         assert done[-2:] == [("assignment.remove", "/".join(role.key)), ("membership.remove", "u3/E1")]
         assert [action for action, _ in done[:-2]] == ["membership.update", "membership.update"]
 
-    place.run(scenario)
 
-
-def test_the_last_owner_stays(place: Place) -> None:
+async def test_the_last_owner_stays(place: Place) -> None:
     """D54, D60: neither suspended nor ended by a token; one of two may be."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         registry = stores.registry
         [held] = (await registry.directory.read(Membership, [("u2", "E1")])).values()
@@ -288,13 +266,10 @@ def test_the_last_owner_stays(place: Place) -> None:
         await write(stores, RINA_OWNS)
         await provisioning.end_member(registry, held.membership_id, actor=TOKEN)
 
-    place.run(scenario)
 
-
-def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
+async def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
     """D55: it requests nothing; an administrator's invitation is carried out when another one approves it."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, replace(FIRM, approvals="all"), PLAIN, LIM_OWNS, RINA_OWNS)
         registry = stores.registry
         for actor in (TOKEN, CLIENT):
@@ -310,13 +285,10 @@ def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
         found = await provisioning.member(registry, "new-2", actor=TOKEN)
         assert (found.state, found.membership) == ("invited", change.becomes)
 
-    place.run(scenario)
 
-
-def test_a_role_that_needs_approval_or_parameters_is_not_given_by_a_token(place: Place) -> None:
+async def test_a_role_that_needs_approval_or_parameters_is_not_given_by_a_token(place: Place) -> None:
     """D55, D60."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         await write(stores, Service(service_id="strict", name="Strict", roles=("Maker",), approval_required=True))
         mei = await invited(stores)
@@ -327,13 +299,10 @@ def test_a_role_that_needs_approval_or_parameters_is_not_given_by_a_token(place:
                     stores.registry, TOKEN, [Change(verb="add", kind="assignment", key=row.key, becomes=row)]
                 )
 
-    place.run(scenario)
 
-
-def test_names_in_an_entity_are_unique_also_beside_the_persons_own(place: Place) -> None:
+async def test_names_in_an_entity_are_unique_also_beside_the_persons_own(place: Place) -> None:
     """D61: 409 for SCIM; two at the same moment have one outcome."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         await invited(stores)
         ids = identifiers()
@@ -354,13 +323,10 @@ def test_names_in_an_entity_are_unique_also_beside_the_persons_own(place: Place)
         )
         assert sorted(type(each).__name__ for each in both) == ["Member", "Taken"]
 
-    place.run(scenario)
 
-
-def test_details_are_refused_with_every_fault(place: Place) -> None:
+async def test_details_are_refused_with_every_fault(place: Place) -> None:
     """D61: nothing is written; a user name that is an address is one, and the reverse."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         wrong = MemberDetails(
             user_name="x" * 201, external_id="a\u202eb", name="\u200b", given_name="\0", email="Mei <mei@firm.example>"
@@ -380,14 +346,14 @@ def test_details_are_refused_with_every_fault(place: Place) -> None:
         assert by_address.membership.user_name == "tan@firm.example"
         assert (without.membership.email, without.membership.invitation_sent_at) == ("", NOT_TO_BE_SENT)
 
-    place.run(scenario)
 
-
-def test_invitations_to_an_address_and_of_an_entity_are_limited(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_invitations_to_an_address_and_of_an_entity_are_limited(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """D60: per day; ending an invitation gives none back, and a changed address counts."""
     monkeypatch.setattr("corpid.flows.directory.invitation_limits.INVITATIONS_PER_DAY", INVITATIONS_PER_ADDRESS + 2)
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         registry, ids = stores.registry, identifiers()
         for _ in range(INVITATIONS_PER_ADDRESS):
@@ -406,13 +372,10 @@ def test_invitations_to_an_address_and_of_an_entity_are_limited(place: Place, mo
         )
         assert operators.membership.invitation_sent_at == NOT_TO_BE_SENT
 
-    place.run(scenario)
 
-
-def test_a_changed_address_of_an_invited_member_gets_a_letter(place: Place) -> None:
+async def test_a_changed_address_of_an_invited_member_gets_a_letter(place: Place) -> None:
     """D60: unless nothing was to be sent."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         registry, ids = stores.registry, identifiers()
         moved = MemberDetails(user_name="mei", email="mei@new.example")
@@ -426,13 +389,10 @@ def test_a_changed_address_of_an_invited_member_gets_a_letter(place: Place) -> N
             assert (after.membership.email, after.membership.invitation_sent_at) == ("mei@new.example", expected)
             await provisioning.end_member(registry, mei.membership.membership_id, actor=TOKEN)
 
-    place.run(scenario)
 
-
-def test_an_account_accepts_an_invitation_and_none_of_its_members_change(place: Place) -> None:
+async def test_an_account_accepts_an_invitation_and_none_of_its_members_change(place: Place) -> None:
     """D60: the membership, its level and its roles are the account's from then; the history names both."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         registry = stores.registry
         mei = await invited(stores)
@@ -451,13 +411,10 @@ def test_an_account_accepts_an_invitation_and_none_of_its_members_change(place: 
             "user:u7", "membership.accept", "u7/E1", mei.user.user_id,
         )  # fmt: skip
 
-    place.run(scenario)
 
-
-def test_an_account_is_accepted_once_and_only_while_the_invitation_is_as_it_was_seen(place: Place) -> None:
+async def test_an_account_is_accepted_once_and_only_while_the_invitation_is_as_it_was_seen(place: Place) -> None:
     """D60: belonging already, a disabled account or entity, another person's invitation, a changed address."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         registry = stores.registry
         mei = (await invited(stores)).membership
@@ -477,13 +434,10 @@ def test_an_account_is_accepted_once_and_only_while_the_invitation_is_as_it_was_
         with pytest.raises(Forbidden):
             await invitations.accept_with_account(registry, replace(mei, invited=False), LIM, now=NOW)
 
-    place.run(scenario)
 
-
-def test_a_new_account_has_the_address_that_was_written_to(place: Place) -> None:
+async def test_a_new_account_has_the_address_that_was_written_to(place: Place) -> None:
     """D60: user name and name are the person's choice; what the entity wrote stays in the membership."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         registry, mei = stores.registry, await invited(stores)
 
@@ -504,11 +458,9 @@ def test_a_new_account_has_the_address_that_was_written_to(place: Place) -> None
         with pytest.raises(ChangedMeanwhile):
             await accept("another")
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("other", ["end", "decline", "accept", "new account"])
-def test_of_an_acceptance_and_something_else_at_once_one_is_carried_out(place: Place, other: str) -> None:
+async def test_of_an_acceptance_and_something_else_at_once_one_is_carried_out(place: Place, other: str) -> None:
     """D60: revocation, refusal, another account, a new one."""
 
     async def scenario(stores: SqlStores) -> None:
@@ -546,13 +498,13 @@ def test_of_an_acceptance_and_something_else_at_once_one_is_carried_out(place: P
         else:
             assert (owner, users) == ({"u8"} if other == "accept" else set(), set())
 
-    place.run(scenario)
+    async with place.opened() as stores:
+        await scenario(stores)
 
 
-def test_a_token_acts_for_its_entity_until_it_ends(place: Place) -> None:
+async def test_a_token_acts_for_its_entity_until_it_ends(place: Place) -> None:
     """D60: not after its day, its removal, or while the entity is disabled; not by its hash."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         registry, text = stores.registry, "A" * 43
         made = await provisioning_tokens.add_token(
@@ -580,13 +532,10 @@ def test_a_token_acts_for_its_entity_until_it_ends(place: Place) -> None:
         await provisioning_tokens.remove_token(registry, "E1", "t1", actor=OPERATOR)
         assert await acting() is None
 
-    place.run(scenario)
 
-
-def test_tokens_are_made_by_owners_of_the_entity_and_operators_alone(place: Place) -> None:
+async def test_tokens_are_made_by_owners_of_the_entity_and_operators_alone(place: Place) -> None:
     """D53, D60: not by an administrator, an API client, or another token, and not when the right has ended."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         await write(stores, replace(RINA_OWNS, level="administrator"))
         registry = stores.registry
@@ -617,5 +566,3 @@ def test_tokens_are_made_by_owners_of_the_entity_and_operators_alone(place: Plac
         with pytest.raises(Forbidden):
             await add(lim, token="B" * 43, token_id="t2")
         assert [each.token_id for each in await provisioning_tokens.tokens(registry, "E1", actor=OPERATOR)] == ["t1"]
-
-    place.run(scenario)

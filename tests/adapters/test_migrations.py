@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sqlite3
 from importlib import import_module
@@ -190,14 +189,10 @@ def test_a_migration_that_fails_leaves_the_schema_as_it_was(tmp_path: Path) -> N
     assert schema_of(tmp_path) == before
 
 
-def test_the_audit_table_refuses_changes_and_removals(tmp_path: Path) -> None:
+async def test_the_audit_table_refuses_changes_and_removals(tmp_path: Path) -> None:
     """DESIGN: append-only audit table."""
-
-    async def write() -> None:
-        async with sqlite(tmp_path) as stores:
-            await stores.registry.audit.write(EVENT, now=1)
-
-    asyncio.run(write())
+    async with sqlite(tmp_path) as stores:
+        await stores.registry.audit.write(EVENT, now=1)
     for statement in ("UPDATE audit SET actor = 'x'", "DELETE FROM audit"):
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             changed(tmp_path, statement)

@@ -49,8 +49,8 @@ async def true_once(*work: Awaitable[object]) -> None:
     assert sum(map(bool, await asyncio.gather(*work))) == 1
 
 
-def test_an_occasion_is_queued_once_by_those_who_saw_it_at_the_same_moment(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_an_occasion_is_queued_once_by_those_who_saw_it_at_the_same_moment(place: Place) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         for number in range(ROUNDS):
             notice = replace(NOTICE, subject=str(number))
@@ -58,22 +58,18 @@ def test_an_occasion_is_queued_once_by_those_who_saw_it_at_the_same_moment(place
             await true_once(*(queued(stores, notice, **at) for _ in range(3)))
         assert len(await stores.registry.notices.take(GROUP, by="me", now=NOW)) == ROUNDS
 
-    place.run(scenario)
 
-
-def test_a_repeated_occasion_and_people_who_are_gone_are_left_out(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_repeated_occasion_and_people_who_are_gone_are_left_out(place: Place) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         gone = replace(NOTICE, user_id="nobody"), replace(NOTICE, entity_id="E9")
         assert await queued(stores, NOTICE, NOTICE, *gone)
         assert await stores.registry.notices.due(now=NOW, limit=10) == [GROUP]
         assert await stores.registry.notices.take(GROUP, by="me", now=NOW) == [NOTICE]
 
-    place.run(scenario)
 
-
-def test_of_several_processes_one_takes_a_group(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_of_several_processes_one_takes_a_group(place: Place) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         assert await queued(stores, NOTICE, replace(NOTICE, subject="2"))
         notices = stores.registry.notices
@@ -83,11 +79,9 @@ def test_of_several_processes_one_takes_a_group(place: Place) -> None:
         assert await notices.due(now=later, limit=10) == [GROUP], "the process that took it may have died"
         assert len(await notices.take(GROUP, by="other", now=later)) == 2
 
-    place.run(scenario)
 
-
-def test_what_was_sent_is_sent_no_more_and_what_was_put_off_is_later(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_what_was_sent_is_sent_no_more_and_what_was_put_off_is_later(place: Place) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         assert await queued(stores, NOTICE)
         notices = stores.registry.notices
@@ -102,11 +96,9 @@ def test_what_was_sent_is_sent_no_more_and_what_was_put_off_is_later(place: Plac
         assert await notices.sweep(before=NOW + 60) == 0
         assert await notices.sweep(before=NOW + 61) == 1
 
-    place.run(scenario)
 
-
-def test_ending_roles_are_paged_by_day_and_entity(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_ending_roles_are_paged_by_day_and_entity(place: Place) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         role = Assignment(user_id="u2", entity_id="E1", service_id="plain")
         days = ("2027-02-01", "2027-02-02", "2027-02-02", "2027-03-01", "9999-12-31")
@@ -121,11 +113,9 @@ def test_ending_roles_are_paged_by_day_and_entity(place: Place) -> None:
         assert found == rows[:3]
         assert await stores.registry.notices.ending_on(Assignment, "E1", "2027-02-02", limit=1) == ([rows[1]], 2)
 
-    place.run(scenario)
 
-
-def test_expiring_tokens_are_found_by_their_end(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_expiring_tokens_are_found_by_their_end(place: Place) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         token = RegisteredProvisioningToken(
             token_id="t1", entity_id="E1", name="HR", token_hash="h1", created_at=1, expires_at=100, created_by="x"
@@ -134,11 +124,9 @@ def test_expiring_tokens_are_found_by_their_end(place: Place) -> None:
         found = await stores.registry.notices.expiring_tokens(after=100, until=200, limit=10)
         assert [each.token_id for each in found] == ["t2"]
 
-    place.run(scenario)
 
-
-def test_a_review_is_begun_once_and_signed_off_once(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_review_is_begun_once_and_signed_off_once(place: Place) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         reviews = stores.registry.access_reviews
         assert await reviews.unscheduled(after="", limit=10) == [("E1", True)]
@@ -166,11 +154,9 @@ def test_a_review_is_begun_once_and_signed_off_once(place: Place) -> None:
         await true_once(*ends, outcome(reviews.decide(first, begun, [])))
         assert await reviews.of("E1") == done
 
-    place.run(scenario)
 
-
-def test_a_decision_that_was_made_again_meanwhile_is_not_forgotten(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_decision_that_was_made_again_meanwhile_is_not_forgotten(place: Place) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         reviews = stores.registry.access_reviews
         review = access_review.begun(access_review.first("E1", now=NOW), by="user:u2", now=NOW)
@@ -184,14 +170,12 @@ def test_a_decision_that_was_made_again_meanwhile_is_not_forgotten(place: Place)
         await reviews.forget([replace(keep, seen="new")])
         assert await reviews.all_decisions("E1") == {}
 
-    place.run(scenario)
 
-
-def test_decisions_of_a_large_entity_are_read_in_parts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_decisions_of_a_large_entity_are_read_in_parts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """DESIGN "Speed": each part lets a sign-in of the same process have its turn."""
     monkeypatch.setattr("corpid.stores.sql.access_reviews._READ_AT_ONCE", 1)
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         reviews = stores.registry.access_reviews
         assert await reviews.all_decisions("E1") == {}
@@ -211,12 +195,10 @@ def test_decisions_of_a_large_entity_are_read_in_parts(place: Place, monkeypatch
         assert await reviews.all_decisions("E1") == {each.user_id: each for each in made}
         assert len(made) > 1
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("now", [NOW, NOW + 10])
-def test_the_owners_are_reminded_once(place: Place, now: float) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_the_owners_are_reminded_once(place: Place, now: float) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         reviews = stores.registry.access_reviews
         first = replace(access_review.first("E1", now=NOW), due_at=int(NOW), remind_at=int(NOW))
@@ -226,5 +208,3 @@ def test_the_owners_are_reminded_once(place: Place, now: float) -> None:
         await true_once(*(reviews.remind(first, becomes, [NOTICE]) for _ in range(3)))
         assert await reviews.due(now=now, limit=10) == []
         assert await stores.registry.notices.due(now=now, limit=10) == [GROUP]
-
-    place.run(scenario)

@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.stores.sql.audit import SqlAudit
-    from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
 
-def test_a_registry_write_inside_a_unit_ends_with_the_unit(place: Place) -> None:
+async def test_a_registry_write_inside_a_unit_ends_with_the_unit(place: Place) -> None:
     """DESIGN: the audit event is written in the transaction of the change."""
+    async with place.opened() as stores:
 
-    async def scenario(stores: SqlStores) -> None:
         async def spend(number: int, failure: Exception | None) -> None:
             async with stores.transient.unit(NOW) as unit:
                 await unit.add("jti", number.to_bytes(32), 60)
@@ -42,10 +41,8 @@ def test_a_registry_write_inside_a_unit_ends_with_the_unit(place: Place) -> None
         async with stores.transient.unit(NOW) as unit:
             assert [await unit.add("jti", number.to_bytes(32), 60) for number in (1, 2, 3)] == [False, False, True]
 
-    place.run(scenario)
 
-
-def test_registry_writes_inside_a_unit_of_another_local_store_end_together(tmp_path: Path) -> None:
+async def test_registry_writes_inside_a_unit_of_another_local_store_end_together(tmp_path: Path) -> None:
     """docs/decisions/0032: one transaction for what lasts, begun by the first write; what was spent stays spent."""
 
     async def scenario(database: SqliteDatabase, audit: SqlAudit, store: JoinedUnits) -> None:
@@ -72,9 +69,6 @@ def test_registry_writes_inside_a_unit_of_another_local_store_end_together(tmp_p
         await audit.write(CLIENT_EVENT, now=NOW)
         assert len(await audit.entries()) == 5
 
-    async def opened() -> None:
-        async with sqlite(tmp_path) as stores, lmdb_transient(tmp_path) as store:
-            assert isinstance(stores.database, SqliteDatabase)
-            await scenario(stores.database, stores.registry.audit, JoinedUnits(store, stores.database))
-
-    asyncio.run(opened())
+    async with sqlite(tmp_path) as stores, lmdb_transient(tmp_path) as store:
+        assert isinstance(stores.database, SqliteDatabase)
+        await scenario(stores.database, stores.registry.audit, JoinedUnits(store, stores.database))

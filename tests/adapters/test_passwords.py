@@ -28,30 +28,23 @@ def cheap(threads: int = 1, waiting: int | None = None) -> Argon2Passwords:
     return Argon2Passwords(threads=threads, waiting=waiting, profile=CHEAP)
 
 
-def test_a_password_fits_its_own_hash_and_no_other_password_does() -> None:
-    async def story() -> None:
-        port: Passwords = cheap()
-        passwords = cheap()
-        hashed = await port.hash(RIGHT, source=COMMAND_LINE)
-        assert hashed.startswith("$argon2id$")
-        assert await passwords.hash(RIGHT) != hashed
-        assert await passwords.verify(hashed, RIGHT) is True
-        for wrong in ("", RIGHT + " ", RIGHT.upper(), RIGHT + "\0", RIGHT * 100):
-            assert await passwords.verify(hashed, wrong) is False
-
-    asyncio.run(story())
+async def test_a_password_fits_its_own_hash_and_no_other_password_does() -> None:
+    port: Passwords = cheap()
+    passwords = cheap()
+    hashed = await port.hash(RIGHT, source=COMMAND_LINE)
+    assert hashed.startswith("$argon2id$")
+    assert await passwords.hash(RIGHT) != hashed
+    assert await passwords.verify(hashed, RIGHT) is True
+    for wrong in ("", RIGHT + " ", RIGHT.upper(), RIGHT + "\0", RIGHT * 100):
+        assert await passwords.verify(hashed, wrong) is False
 
 
-def test_every_way_to_type_the_same_characters_fits() -> None:
+async def test_every_way_to_type_the_same_characters_fits() -> None:
     """D44: after NFC."""
-
-    async def story() -> None:
-        passwords = cheap()
-        hashed = await passwords.hash("Caf\u00e9 on the corner")
-        assert await passwords.verify(hashed, "Cafe\u0301 on the corner") is True
-        assert await passwords.verify(hashed, "Cafe on the corner") is False
-
-    asyncio.run(story())
+    passwords = cheap()
+    hashed = await passwords.hash("Caf\u00e9 on the corner")
+    assert await passwords.verify(hashed, "Cafe\u0301 on the corner") is True
+    assert await passwords.verify(hashed, "Cafe on the corner") is False
 
 
 def test_nobodys_password_is_refused_after_the_same_work() -> None:
@@ -72,14 +65,11 @@ def test_a_hash_that_cannot_be_read_refuses_and_is_logged(text: str) -> None:
     assert [line["event"] for line in logged] == ["password_hash_unusable"]
 
 
-def test_any_text_can_be_tried_even_one_that_is_no_unicode() -> None:
-    async def story() -> None:
-        passwords = cheap()
-        hashed = await passwords.hash(RIGHT)
-        for text in ("\ud800", "\0", "a\u0315\u0300" * 30000):
-            assert await passwords.verify(hashed, text) is False
-
-    asyncio.run(story())
+async def test_any_text_can_be_tried_even_one_that_is_no_unicode() -> None:
+    passwords = cheap()
+    hashed = await passwords.hash(RIGHT)
+    for text in ("\ud800", "\0", "a\u0315\u0300" * 30000):
+        assert await passwords.verify(hashed, text) is False
 
 
 def test_hashes_are_made_with_the_second_profile_of_rfc_9106_or_more_unless_told_otherwise() -> None:
@@ -97,19 +87,15 @@ def test_nobodys_hash_costs_what_the_setting_says(cost: HashCost) -> None:
     assert stored_cost(asyncio.run(passwords.hash(RIGHT))) == cost
 
 
-def test_a_hash_that_costs_less_is_outdated_and_one_that_costs_more_is_not() -> None:
+async def test_a_hash_that_costs_less_is_outdated_and_one_that_costs_more_is_not() -> None:
     """D44: raised to the setting, never lowered."""
-
-    async def story() -> None:
-        old, new = cheap(), Argon2Passwords(threads=1, profile=replace(CHEAP, time_cost=2))
-        hashed = await old.hash(RIGHT)
-        assert old.outdated(hashed) is False
-        assert new.outdated(hashed) is True
-        assert old.outdated(await new.hash(RIGHT)) is False
-        assert await new.verify(hashed, RIGHT) is True
-        assert new.outdated(await new.hash(RIGHT)) is False
-
-    asyncio.run(story())
+    old, new = cheap(), Argon2Passwords(threads=1, profile=replace(CHEAP, time_cost=2))
+    hashed = await old.hash(RIGHT)
+    assert old.outdated(hashed) is False
+    assert new.outdated(hashed) is True
+    assert old.outdated(await new.hash(RIGHT)) is False
+    assert await new.verify(hashed, RIGHT) is True
+    assert new.outdated(await new.hash(RIGHT)) is False
 
 
 def occupied(passwords: Argon2Passwords, threads: int) -> threading.Event:
@@ -127,36 +113,30 @@ def occupied(passwords: Argon2Passwords, threads: int) -> threading.Event:
     return release
 
 
-def test_beyond_its_bound_a_check_is_refused_and_never_queued() -> None:
-    async def story() -> None:
-        passwords = cheap(threads=1, waiting=2)
-        release = occupied(passwords, 1)
-        waiting = [asyncio.create_task(passwords.verify(None, RIGHT)) for _ in range(2)]
-        await asyncio.sleep(0)
-        for refused in (passwords.verify(None, RIGHT), passwords.hash(RIGHT)):
-            with pytest.raises(PasswordsBusy):
-                await refused
-        release.set()
-        assert await asyncio.gather(*waiting) == [False, False]
-        assert await passwords.verify(None, RIGHT) is False
-
-    asyncio.run(story())
+async def test_beyond_its_bound_a_check_is_refused_and_never_queued() -> None:
+    passwords = cheap(threads=1, waiting=2)
+    release = occupied(passwords, 1)
+    waiting = [asyncio.create_task(passwords.verify(None, RIGHT)) for _ in range(2)]
+    await asyncio.sleep(0)
+    for refused in (passwords.verify(None, RIGHT), passwords.hash(RIGHT)):
+        with pytest.raises(PasswordsBusy):
+            await refused
+    release.set()
+    assert await asyncio.gather(*waiting) == [False, False]
+    assert await passwords.verify(None, RIGHT) is False
 
 
-def test_whoever_goes_away_gives_the_place_in_the_queue_back() -> None:
-    async def story() -> None:
-        passwords = cheap(threads=1, waiting=1)
-        release = occupied(passwords, 1)
-        waiting = asyncio.create_task(passwords.verify(None, RIGHT))
-        await asyncio.sleep(0)
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-        patient = asyncio.create_task(passwords.verify(None, RIGHT))
-        await asyncio.sleep(0)
-        release.set()
-        assert await patient is False
-
-    asyncio.run(story())
+async def test_whoever_goes_away_gives_the_place_in_the_queue_back() -> None:
+    passwords = cheap(threads=1, waiting=1)
+    release = occupied(passwords, 1)
+    waiting = asyncio.create_task(passwords.verify(None, RIGHT))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    patient = asyncio.create_task(passwords.verify(None, RIGHT))
+    await asyncio.sleep(0)
+    release.set()
+    assert await patient is False
 
 
 def test_after_closing_nothing_is_taken_on() -> None:

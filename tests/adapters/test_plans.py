@@ -280,18 +280,15 @@ def test_no_removal_reads_a_whole_table_for_what_refers_to_it(filled: Filled) ->
             assert not filled.reads_whole(steps), (table.name, steps)
 
 
-def test_a_sweep_reads_a_stretch_and_no_more(filled: Filled) -> None:
+async def test_a_sweep_reads_a_stretch_and_no_more(filled: Filled) -> None:
     """Expired rows never cost a request, nor a sweep the whole table."""
-
-    async def sweep(stores: SqlStores) -> None:
+    async with filled.place.opened() as stores:
         removed = 0
         while True:
             removed += await stores.transient.sweep(now=ROWS)
             if stores.transient._swept_up_to == ("", b""):
                 break
         assert removed == ROWS
-
-    filled.place.run(sweep)
 
 
 def test_an_entitys_requests_are_read_in_their_order(filled: Filled) -> None:

@@ -42,13 +42,8 @@ asyncio.run(main())
 """
 
 
-def test_a_transaction_belongs_to_the_task_that_began_it_and_not_to_its_children(postgresql: Place) -> None:
+async def test_a_transaction_belongs_to_the_task_that_began_it_and_not_to_its_children(postgresql: Place) -> None:
     """A task started inside a unit would otherwise write into a transaction that ends under it."""
-
-    async def scenario(stores: SqlStores) -> None:
-        with pytest.raises(RuntimeError, match="a fault"):
-            await undone(stores)
-        assert [entry.actor for entry in await stores.registry.audit.entries()] == [EVENT.actor]
 
     async def undone(stores: SqlStores) -> None:
         async with stores.transient.unit(NOW) as unit:
@@ -56,17 +51,14 @@ def test_a_transaction_belongs_to_the_task_that_began_it_and_not_to_its_children
             await asyncio.create_task(stores.registry.audit.write(EVENT, now=NOW))
             raise RuntimeError("a fault")
 
-    postgresql.run(scenario)
+    async with postgresql.opened() as stores:
+        with pytest.raises(RuntimeError, match="a fault"):
+            await undone(stores)
+        assert [entry.actor for entry in await stores.registry.audit.entries()] == [EVENT.actor]
 
 
-def test_a_unit_whose_statement_was_refused_never_pretends_to_have_spent(postgresql: Place) -> None:
+async def test_a_unit_whose_statement_was_refused_never_pretends_to_have_spent(postgresql: Place) -> None:
     """PostgreSQL undoes the whole transaction; an answer that says "spent" must not leave."""
-
-    async def scenario(stores: SqlStores) -> None:
-        with pytest.raises(StoreUnavailable, match="nothing was written"):
-            await refused(stores)
-        async with stores.transient.unit(NOW) as unit:
-            assert await unit.add("jti", b"k", 60)
 
     async def refused(stores: SqlStores) -> None:
         async with stores.transient.unit(NOW) as unit:
@@ -76,13 +68,16 @@ def test_a_unit_whose_statement_was_refused_never_pretends_to_have_spent(postgre
             except MissingReference:
                 raise InvalidGrant(Reason.CODE_UNKNOWN, "The user is gone.") from None
 
-    postgresql.run(scenario)
+    async with postgresql.opened() as stores:
+        with pytest.raises(StoreUnavailable, match="nothing was written"):
+            await refused(stores)
+        async with stores.transient.unit(NOW) as unit:
+            assert await unit.add("jti", b"k", 60)
 
 
-def test_short_lived_things_expire_by_the_servers_clock(postgresql: Place) -> None:
+async def test_short_lived_things_expire_by_the_servers_clock(postgresql: Place) -> None:
     """D49: a node whose clock is years off neither revives nor ends anything."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with postgresql.opened() as stores:
         for now, other in ((0.0, NOW * 2), (NOW * 2, 0.0)):
             async with stores.transient.unit(now) as unit:
                 await unit.put("code", b"live", b"grant", 600)
@@ -95,19 +90,14 @@ def test_short_lived_things_expire_by_the_servers_clock(postgresql: Place) -> No
         assert told is not None
         assert told <= float(server)
 
-    postgresql.run(scenario)
 
-
-def test_a_text_that_postgresql_cannot_keep_is_found_nowhere_and_refused(postgresql: Place) -> None:
+async def test_a_text_that_postgresql_cannot_keep_is_found_nowhere_and_refused(postgresql: Place) -> None:
     """Whatever a request says, it is an answer of the protocol's and no fault of ours."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with postgresql.opened() as stores:
         assert await stores.registry.clients.get("a\0b") is None
         assert await stores.registry.directory.services(["\0"]) == []
         with pytest.raises(Conflict, match=r"U\+0000"):
             await stores.registry.directory.write([Upsert(User(user_id="u\0", user_name="lim", name="Lim"))], EVENT)
-
-    postgresql.run(scenario)
 
 
 @pytest.mark.full
@@ -131,75 +121,62 @@ def test_sweeps_of_several_processes_wait_for_nobody(postgresql: Place) -> None:
 
 
 @pytest.mark.full
-def test_who_gets_no_connection_is_refused(postgresql: Place) -> None:
-    async def scenario() -> None:
-        stores = await open_postgresql(str(postgresql.address), SecretCipher(KEY), lambda: NOW, pool_size=1)
-        async with stores.transient.unit(NOW):
-            with pytest.raises(StoreUnavailable, match="does not answer in time"):
-                await asyncio.create_task(stores.registry.deployment.maintenance())
-        assert not await stores.registry.deployment.maintenance()
-        await stores.close()
-
-    asyncio.run(scenario())
+async def test_who_gets_no_connection_is_refused(postgresql: Place) -> None:
+    stores = await open_postgresql(str(postgresql.address), SecretCipher(KEY), lambda: NOW, pool_size=1)
+    async with stores.transient.unit(NOW):
+        with pytest.raises(StoreUnavailable, match="does not answer in time"):
+            await asyncio.create_task(stores.registry.deployment.maintenance())
+    assert not await stores.registry.deployment.maintenance()
+    await stores.close()
 
 
-def test_many_tasks_share_few_connections_and_each_gets_its_turn(postgresql: Place) -> None:
+async def test_many_tasks_share_few_connections_and_each_gets_its_turn(postgresql: Place) -> None:
     """Reads and units of 64 tasks on two connections; nobody is forgotten, also after some were cancelled."""
+    stores = await open_postgresql(str(postgresql.address), SecretCipher(KEY), lambda: NOW, pool_size=2)
 
-    async def scenario() -> None:
-        stores = await open_postgresql(str(postgresql.address), SecretCipher(KEY), lambda: NOW, pool_size=2)
-
-        async def ask(number: int) -> bool:
-            assert await stores.registry.clients.get("rp") is None
-            async with stores.transient.unit(NOW) as unit:
-                return await unit.add("jti", number.to_bytes(32), 60)
-
-        for first in (0, 1000):
-            asked = [asyncio.create_task(ask(first + number)) for number in range(64)]
-            await asyncio.sleep(0.01)
-            for task in asked[::7]:
-                task.cancel()
-            await asyncio.gather(*asked, return_exceptions=True)
-        assert all(await asyncio.gather(*(ask(2000 + number) for number in range(64))))
-        await stores.close()
-
-    asyncio.run(scenario())
-
-
-def test_a_statement_that_takes_too_long_is_refused(postgresql: Place) -> None:
-    async def scenario() -> None:
-        database = await open_database(str(postgresql.address), name="corpid", pool_size=1, seconds=1)
-        slow, quick = (database.prepare(sa.select(sa.func.pg_sleep(seconds))) for seconds in (6, 0))
-        with pytest.raises(StoreUnavailable, match="statement timeout"):
-            await database.rows(slow, {})
-        assert len(await database.rows(quick, {})) == 1
-        await database.close()
-
-    asyncio.run(scenario())
-
-
-def test_a_cancelled_statement_leaves_its_connection_usable_and_its_transaction_undone(postgresql: Place) -> None:
-    async def scenario() -> None:
-        stores = await open_postgresql(str(postgresql.address), SecretCipher(KEY), lambda: NOW, pool_size=1)
-        slow = stores.database.prepare(sa.select(sa.func.pg_sleep(4)))
-
-        async def spending() -> None:
-            async with stores.transient.unit(NOW) as unit:
-                await unit.add("jti", b"k", 60)
-                await stores.database.rows(slow, {})
-
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await spending()
+    async def ask(number: int) -> bool:
+        assert await stores.registry.clients.get("rp") is None
         async with stores.transient.unit(NOW) as unit:
-            assert await unit.add("jti", b"k", 60)
-        await stores.close()
+            return await unit.add("jti", number.to_bytes(32), 60)
 
-    asyncio.run(scenario())
+    for first in (0, 1000):
+        asked = [asyncio.create_task(ask(first + number)) for number in range(64)]
+        await asyncio.sleep(0.01)
+        for task in asked[::7]:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+    assert all(await asyncio.gather(*(ask(2000 + number) for number in range(64))))
+    await stores.close()
 
 
-def test_of_two_transactions_that_wait_for_each_other_one_is_refused(postgresql: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_statement_that_takes_too_long_is_refused(postgresql: Place) -> None:
+    database = await open_database(str(postgresql.address), name="corpid", pool_size=1, seconds=1)
+    slow, quick = (database.prepare(sa.select(sa.func.pg_sleep(seconds))) for seconds in (6, 0))
+    with pytest.raises(StoreUnavailable, match="statement timeout"):
+        await database.rows(slow, {})
+    assert len(await database.rows(quick, {})) == 1
+    await database.close()
+
+
+async def test_a_cancelled_statement_leaves_its_connection_usable_and_its_transaction_undone(postgresql: Place) -> None:
+    stores = await open_postgresql(str(postgresql.address), SecretCipher(KEY), lambda: NOW, pool_size=1)
+    slow = stores.database.prepare(sa.select(sa.func.pg_sleep(4)))
+
+    async def spending() -> None:
+        async with stores.transient.unit(NOW) as unit:
+            await unit.add("jti", b"k", 60)
+            await stores.database.rows(slow, {})
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await spending()
+    async with stores.transient.unit(NOW) as unit:
+        assert await unit.add("jti", b"k", 60)
+    await stores.close()
+
+
+async def test_of_two_transactions_that_wait_for_each_other_one_is_refused(postgresql: Place) -> None:
+    async with postgresql.opened() as stores:
         both = asyncio.Barrier(2)
 
         async def cross(first: bytes, second: bytes) -> None:
@@ -210,8 +187,6 @@ def test_of_two_transactions_that_wait_for_each_other_one_is_refused(postgresql:
 
         outcomes = await asyncio.gather(cross(b"a", b"b"), cross(b"b", b"a"), return_exceptions=True)
         assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", "StoreUnavailable"]
-
-    postgresql.run(scenario)
 
 
 @pytest.mark.parametrize(

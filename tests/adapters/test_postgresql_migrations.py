@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -173,13 +172,9 @@ def test_an_interrupted_building_of_indexes_goes_on_where_it_was(empty: Place) -
 
 
 @pytest.mark.parametrize("statement", ["UPDATE audit SET actor = 'x'", "DELETE FROM audit", "TRUNCATE audit"])
-def test_the_audit_table_refuses_changes_and_removals(postgresql: Place, statement: str) -> None:
+async def test_the_audit_table_refuses_changes_and_removals(postgresql: Place, statement: str) -> None:
     """DESIGN: append-only audit table."""
-
-    async def write() -> None:
-        async with postgresql.opened() as stores:
-            await stores.registry.audit.write(EVENT, now=1)
-
-    asyncio.run(write())
+    async with postgresql.opened() as stores:
+        await stores.registry.audit.write(EVENT, now=1)
     with pytest.raises(AssertionError, match="append-only"):
         postgresql.sql(statement)

@@ -65,12 +65,11 @@ async def recovered(stores: SqlStores) -> None:
 
 
 @pytest.mark.parametrize("end", ["stop", "crash"])
-def test_a_server_that_went_away_is_told_and_found_again_with_all_that_was_spent(
+async def test_a_server_that_went_away_is_told_and_found_again_with_all_that_was_spent(
     server: PostgresServer, place: Place, end: str
 ) -> None:
     """What was answered was written: engine restarts, in order or not, lose nothing."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         assert await asyncio.gather(*(spend(stores, bytes([number])) for number in range(20))) == [True] * 20
         getattr(server, end)()
         for _ in range(2):
@@ -85,11 +84,9 @@ def test_a_server_that_went_away_is_told_and_found_again_with_all_that_was_spent
         assert await asyncio.gather(*(spend(stores, bytes([number])) for number in range(20))) == [False] * 20
         assert await spend(stores, b"while it is down")
 
-    place.run(scenario)
 
-
-def test_a_server_that_hangs_is_told_and_its_late_answer_is_nobodys(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_server_that_hangs_is_told_and_its_late_answer_is_nobodys(place: Place) -> None:
+    async with place.opened() as stores:
         assert await spend(stores, b"k")
         rows = place.sql("SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'corpid%'")
         hung = [int(pid) for (pid,) in rows]
@@ -104,38 +101,31 @@ def test_a_server_that_hangs_is_told_and_its_late_answer_is_nobodys(place: Place
                 os.kill(pid, signal.SIGCONT)
         assert await stores.registry.clients.get("rp") is None
 
-    place.run(scenario)
 
-
-def test_connections_that_the_server_ends_are_replaced(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_connections_that_the_server_ends_are_replaced(place: Place) -> None:
+    async with place.opened() as stores:
         await asyncio.gather(*(spend(stores, bytes([number])) for number in range(20)))
         place.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'corpid%'")
         await recovered(stores)
         assert not any(await asyncio.gather(*(spend(stores, bytes([number])) for number in range(20))))
 
-    place.run(scenario)
 
-
-def test_a_unit_that_loses_its_connection_is_refused_and_undone(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
-        with pytest.raises(StoreUnavailable):
-            await interrupted(stores)
-        await recovered(stores)
-        assert await spend(stores, b"k")
-
+async def test_a_unit_that_loses_its_connection_is_refused_and_undone(place: Place) -> None:
     async def interrupted(stores: SqlStores) -> None:
         async with stores.transient.unit(NOW) as unit:
             await unit.add("jti", b"k", 600)
             place.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'corpid%'")
 
-    place.run(scenario)
+    async with place.opened() as stores:
+        with pytest.raises(StoreUnavailable):
+            await interrupted(stores)
+        await recovered(stores)
+        assert await spend(stores, b"k")
 
 
-def test_a_primary_that_became_read_only_is_told_and_left(server: PostgresServer, place: Place) -> None:
+async def test_a_primary_that_became_read_only_is_told_and_left(server: PostgresServer, place: Place) -> None:
     """After a failover the old connections must not be kept: each new one may lead to the new primary."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         database = str(place.address).rpartition("/")[2]
         await spend(stores, b"before")
         server.sql(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
@@ -147,15 +137,13 @@ def test_a_primary_that_became_read_only_is_told_and_left(server: PostgresServer
         await recovered(stores)
         assert await spend(stores, b"k")
 
-    place.run(scenario)
 
-
-def test_too_many_connections_are_told(server: PostgresServer, place: Place) -> None:
+async def test_too_many_connections_are_told(server: PostgresServer, place: Place) -> None:
     database = str(place.address).rpartition("/")[2]
     server.sql("CREATE ROLE narrow LOGIN")
     place.sql("GRANT ALL ON ALL TABLES IN SCHEMA public TO narrow")
 
-    async def scenario(stores: SqlStores) -> None:
+    async with Place(str(place.address).replace("corpid@", "narrow@")).opened() as stores:
         server.sql(f"ALTER DATABASE {database} CONNECTION LIMIT 0")
         place.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'corpid%'")
         await asyncio.sleep(0)
@@ -166,10 +154,8 @@ def test_too_many_connections_are_told(server: PostgresServer, place: Place) -> 
         server.sql(f"ALTER DATABASE {database} CONNECTION LIMIT -1")
         await recovered(stores)
 
-    Place(str(place.address).replace("corpid@", "narrow@")).run(scenario)
 
-
-def test_a_process_that_is_killed_has_spent_what_it_said(place: Place) -> None:
+async def test_a_process_that_is_killed_has_spent_what_it_said(place: Place) -> None:
     """Process death: what was answered was written."""
     process = program(place.address, REPORTER)
     assert process.stdin is not None
@@ -181,7 +167,5 @@ def test_a_process_that_is_killed_has_spent_what_it_said(place: Place) -> None:
     process.send_signal(signal.SIGKILL)
     spent += [int(line) for line in process.communicate(timeout=60)[0].split()]
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         assert not any([await spend(stores, number.to_bytes(32)) for number in spent])
-
-    place.run(scenario)

@@ -13,12 +13,11 @@ from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import CLIENT, CLIENT_EVENT, LIM, TAN, remove, write
 
 if TYPE_CHECKING:
-    from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
 
-def test_clients_are_written_replaced_listed_and_removed_as_records(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_clients_are_written_replaced_listed_and_removed_as_records(place: Place) -> None:
+    async with place.opened() as stores:
         clients = stores.registry.clients
         other = msgspec.structs.replace(CLIENT, client_id="another", enabled=False)
         await write(stores, CLIENT, other)
@@ -29,14 +28,12 @@ def test_clients_are_written_replaced_listed_and_removed_as_records(place: Place
         await remove(stores, CLIENT)
         assert await clients.get("rp") is None
 
-    place.run(scenario)
 
-
-def test_a_fetched_key_set_is_kept_until_it_is_replaced_dropped_or_its_client_removed(place: Place) -> None:
+async def test_a_fetched_key_set_is_kept_until_it_is_replaced_dropped_or_its_client_removed(place: Place) -> None:
     """D27: kept across restarts; an operator can drop it."""
     fetched = FetchedKeySet(jwks_uri="https://rp.example/jwks", jwks='{"keys":[]}', fetched_at=5)
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         clients = stores.registry.clients
         await write(stores, CLIENT)
         assert await clients.fetched_key_set("rp") is None
@@ -51,15 +48,13 @@ def test_a_fetched_key_set_is_kept_until_it_is_replaced_dropped_or_its_client_re
         with pytest.raises(MissingReference):
             await clients.keep_fetched_key_set("rp", fetched)
 
-    place.run(scenario)
 
-
-def test_keys_are_added_once_listed_oldest_first_and_changed(place: Place) -> None:
+async def test_keys_are_added_once_listed_oldest_first_and_changed(place: Place) -> None:
     """D42."""
     new = SealedKey(kid="a", use="sig", secret='{"d":"2"}', created_at=2, active_from=7202)
     old = SealedKey(kid="b", use="mac", secret="bWFj", created_at=1, active_from=1)
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         keys = stores.registry.keys
         assert await keys.add_first([old])
         assert not await keys.add_first([new])
@@ -73,23 +68,18 @@ def test_keys_are_added_once_listed_oldest_first_and_changed(place: Place) -> No
             await keys.update(msgspec.structs.replace(new, kid="c"), EVENT)
         assert len(await stores.registry.audit.entries()) == 2
 
-    place.run(scenario)
 
-
-def test_keys_that_exist_are_never_joined_by_first_ones(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_keys_that_exist_are_never_joined_by_first_ones(place: Place) -> None:
+    async with place.opened() as stores:
         key = SealedKey(kid="a", use="sig", secret="{}", created_at=1, active_from=1)
         await stores.registry.keys.add(key, EVENT)
         assert not await stores.registry.keys.add_first([msgspec.structs.replace(key, kid="b")])
         assert await stores.registry.keys.all() == [key]
 
-    place.run(scenario)
 
-
-def test_a_session_lives_until_its_absolute_end_or_until_it_is_ended(place: Place) -> None:
+async def test_a_session_lives_until_its_absolute_end_or_until_it_is_ended(place: Place) -> None:
     """D30, D49: where the engine has a clock, a node whose own is wrong neither ends a session nor keeps one."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         sessions = stores.registry.sessions
         told = await stores.transient.engine_time()
         now = int(NOW if told is None else told)
@@ -111,16 +101,14 @@ def test_a_session_lives_until_its_absolute_end_or_until_it_is_ended(place: Plac
         await remove(stores, TAN)
         assert await sessions.get("s", now=now) is None
 
-    place.run(scenario)
 
-
-def test_every_session_of_a_person_ends_and_nobody_elses(place: Place) -> None:
+async def test_every_session_of_a_person_ends_and_nobody_elses(place: Place) -> None:
     """D30: after a reset nobody is signed in with what was reset."""
     session = Session(
         session_id="s", user_id="u1", browser_id="b", auth_time=1, amr=("pwd", "otp"), level=2, expires_at=int(NOW) + 60
     )
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await stores.registry.directory.write([Upsert(TAN), Upsert(LIM)], EVENT)
         sessions = stores.registry.sessions
         for name, user in (("s", TAN), ("t", TAN), ("x", LIM)):
@@ -129,11 +117,9 @@ def test_every_session_of_a_person_ends_and_nobody_elses(place: Place) -> None:
         assert [await sessions.get(name, now=NOW) is None for name in ("s", "t", "x")] == [True, True, False]
         assert (await stores.registry.audit.entries())[-1].action == "session.end_all"
 
-    place.run(scenario)
 
-
-def test_a_sweep_removes_sessions_that_expired_and_no_other(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_sweep_removes_sessions_that_expired_and_no_other(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN)
         now = int(await stores.transient.engine_time() or NOW)
         session = Session(session_id="s", user_id="u1", browser_id="b", auth_time=1, amr=(), level=2, expires_at=now)
@@ -142,11 +128,9 @@ def test_a_sweep_removes_sessions_that_expired_and_no_other(place: Place) -> Non
         assert await stores.registry.sessions.sweep(now=NOW) == 1
         assert place.sql("SELECT session_id FROM sessions") == [("t",)]
 
-    place.run(scenario)
 
-
-def test_maintenance_is_off_until_somebody_turns_it_on(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_maintenance_is_off_until_somebody_turns_it_on(place: Place) -> None:
+    async with place.opened() as stores:
         deployment = stores.registry.deployment
         await deployment.ready()
         for on in (True, True, False):
@@ -154,11 +138,9 @@ def test_maintenance_is_off_until_somebody_turns_it_on(place: Place) -> None:
             assert await deployment.maintenance() is on
         assert len(await stores.registry.audit.entries()) == 3
 
-    place.run(scenario)
 
-
-def test_audit_entries_are_numbered_and_read_in_pages(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_audit_entries_are_numbered_and_read_in_pages(place: Place) -> None:
+    async with place.opened() as stores:
         audit = stores.registry.audit
         for moment in range(3):
             await audit.write(CLIENT_EVENT, now=NOW + moment)
@@ -166,5 +148,3 @@ def test_audit_entries_are_numbered_and_read_in_pages(place: Place) -> None:
         assert [(entry.number, entry.at) for entry in entries] == [(1, int(NOW)), (2, int(NOW) + 1)]
         assert [entry.number for entry in await audit.entries(after=2)] == [3]
         assert (entries[0].outcome, entries[0].detail, entries[0].entity_id) == ("refused", {}, "E1")
-
-    place.run(scenario)

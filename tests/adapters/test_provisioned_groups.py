@@ -54,10 +54,9 @@ async def change(
     )
 
 
-def test_members_come_and_go(place: Place) -> None:
+async def test_members_come_and_go(place: Place) -> None:
     """D60: whoever has the role already keeps it, and whoever has it not loses nothing."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         assert await groups.groups(stores.registry, actor=TOKEN) == [CLERK]
         await change(stores, add=("m-p0000", "m-p0001"))
@@ -72,13 +71,10 @@ def test_members_come_and_go(place: Place) -> None:
             await change(stores, add=("m-p0000", "m-none"))
         assert await members(stores) == ["m-p0002"]
 
-    place.run(scenario)
 
-
-def test_of_another_entity_nothing_is_read_or_written(place: Place) -> None:
+async def test_of_another_entity_nothing_is_read_or_written(place: Place) -> None:
     """D60."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         await change(stores, add=("m-p0000",))
         with pytest.raises(UnknownMembers):
@@ -90,14 +86,11 @@ def test_of_another_entity_nothing_is_read_or_written(place: Place) -> None:
         with pytest.raises(Forbidden):
             await groups.groups_of(stores.registry, MEMBERS[0], today=TODAY, actor=OF_BOOKS)
 
-    place.run(scenario)
-
 
 @pytest.mark.full
-def test_one_change_takes_the_role_from_so_many(place: Place) -> None:
+async def test_one_change_takes_the_role_from_so_many(place: Place) -> None:
     """D60: a whole company does not lose its roles by one careless request."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, FIRM, PAY, *PEOPLE, *MEMBERS, *HELD)
         with pytest.raises(Refused, match="1,000"):
             await change(stores, replaced=True)
@@ -105,14 +98,11 @@ def test_one_change_takes_the_role_from_so_many(place: Place) -> None:
         await change(stores, add=("m-p0000",), replaced=True)
         assert await members(stores) == ["m-p0000"]
 
-    place.run(scenario)
-
 
 @pytest.mark.full
-def test_a_right_that_ends_between_two_transactions_changes_nothing_more(place: Place) -> None:
+async def test_a_right_that_ends_between_two_transactions_changes_nothing_more(place: Place) -> None:
     """D50, D60: a change of a thousand members takes a while."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, FIRM, PAY, *PEOPLE, *MEMBERS)
         asked: list[int] = []
 
@@ -128,13 +118,10 @@ def test_a_right_that_ends_between_two_transactions_changes_nothing_more(place: 
             )
         assert len(await members(stores)) == 200
 
-    place.run(scenario)
 
-
-def test_thousands_of_unknown_members_cost_one_statement_for_each_hundred(tmp_path: Path) -> None:
+async def test_thousands_of_unknown_members_cost_one_statement_for_each_hundred(tmp_path: Path) -> None:
     """D60: a client that names what is not there costs no more than one that names what is."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with Place(tmp_path / "corpid.db").opened() as stores:
         await prepared(stores)
         await change(stores, add=("m-p0000",))
         database = stores.database
@@ -149,5 +136,3 @@ def test_thousands_of_unknown_members_cost_one_statement_for_each_hundred(tmp_pa
         with pytest.raises(UnknownMembers):
             await change(stores, add=("",))
         assert await members(stores) == ["m-p0000"]
-
-    Place(tmp_path / "corpid.db").run(scenario)

@@ -71,10 +71,9 @@ async def memberships(stores: SqlStores) -> list[Membership]:
     return [each async for each in stores.registry.directory.scan(Membership)]
 
 
-def test_an_invited_member_stands_on_a_placeholder_that_ends_with_it(place: Place) -> None:
+async def test_an_invited_member_stands_on_a_placeholder_that_ends_with_it(place: Place) -> None:
     """D60: whatever ends the membership, nobody is left behind."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         assert (await people(stores))["p1"] == placeholder(INVITED)
         assert await memberships(stores) == [INVITED]
@@ -84,26 +83,20 @@ def test_an_invited_member_stands_on_a_placeholder_that_ends_with_it(place: Plac
         await stores.registry.directory.write([Delete(BOOKS, EVENT)])
         assert list(await people(stores)) == ["u2"]
 
-    place.run(scenario)
 
-
-def test_an_invitation_makes_nobody_who_is_there_a_member(place: Place) -> None:
+async def test_an_invitation_makes_nobody_who_is_there_a_member(place: Place) -> None:
     """D60: not the person themselves, and not another invitation's placeholder."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         for user_id, entity_id in (("u2", "E2"), ("p1", "E1")):
             with pytest.raises(ChangedMeanwhile):
                 await invite(stores, replace(INVITED, user_id=user_id, entity_id=entity_id, membership_id="m2"))
         assert await memberships(stores) == [INVITED]
 
-    place.run(scenario)
 
-
-def test_a_late_write_neither_renews_an_invitation_that_ended_nor_takes_back_an_acceptance(place: Place) -> None:
+async def test_a_late_write_neither_renews_an_invitation_that_ended_nor_takes_back_an_acceptance(place: Place) -> None:
     """D60: a command that read the membership before goes on with what it read."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         directory = stores.registry.directory
         became = account("p1", user_name="newcomer", name="New", email="lim@books.example", language="en")
@@ -116,13 +109,10 @@ def test_a_late_write_neither_renews_an_invitation_that_ended_nor_takes_back_an_
         with pytest.raises(MissingReference):
             await directory.write([Upsert(INVITED)])
 
-    place.run(scenario)
 
-
-def test_every_membership_has_an_identifier_that_stays(place: Place) -> None:
+async def test_every_membership_has_an_identifier_that_stays(place: Place) -> None:
     """D60: also what a file or the version before writes, which know none."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, LIM, ACME, BOOKS, *(Membership(user_id="u2", entity_id=each) for each in ("E1", "E2")))
         first, second = await memberships(stores)
         assert len(first.membership_id) == len(second.membership_id) == 36
@@ -133,17 +123,14 @@ def test_every_membership_has_an_identifier_that_stays(place: Place) -> None:
         assert found is not None
         assert (found.membership, found.user) == (second, LIM)
         assert await stores.registry.provisioning.member("") is None
-
-    place.run(scenario)
     with_none = "UPDATE memberships SET membership_id = '' WHERE membership_id <> ''"
     place.sql(with_none)
     assert [len(str(row[0])) for row in place.sql("SELECT membership_id FROM memberships")] == [36, 36]
 
 
-def test_what_an_entity_calls_a_member_is_unique_in_it_and_nowhere_else(place: Place) -> None:
+async def test_what_an_entity_calls_a_member_is_unique_in_it_and_nowhere_else(place: Place) -> None:
     """D61: capital and small letters of a user name are alike; many members have none."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         other = replace(INVITED, user_id="p2", membership_id="m2")
         with pytest.raises(MemberNameTaken):
@@ -157,8 +144,6 @@ def test_what_an_entity_calls_a_member_is_unique_in_it_and_nowhere_else(place: P
         await invite(stores, replace(other, user_id="p4", membership_id="m4", user_name="", external_id="x"))
         assert len(await people(stores)) == 5
 
-    place.run(scenario)
-
 
 ROWS: tuple[Administrator | Assignment | ThirdPartyAssignment, ...] = (
     Administrator(user_id="p1", entity_id="E2", level="administrator"),
@@ -167,10 +152,9 @@ ROWS: tuple[Administrator | Assignment | ThirdPartyAssignment, ...] = (
 )
 
 
-def test_acceptance_moves_a_membership_with_level_and_roles(place: Place) -> None:
+async def test_acceptance_moves_a_membership_with_level_and_roles(place: Place) -> None:
     """D60: in one transaction, however many roles there are; identifier, sources and what the entity wrote stay."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         await write(stores, *ROWS)
         await stores.registry.directory.write([Accept(INVITED, ACCEPTED, BY_LIM)])
@@ -183,14 +167,11 @@ def test_acceptance_moves_a_membership_with_level_and_roles(place: Place) -> Non
         held = await directory.sourced(Membership, [ACCEPTED.key])
         assert held[ACCEPTED.key].sources.record == "token:t1"
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("meanwhile", ["changed", "ended", "accepted", "belongs already"])
-def test_an_acceptance_that_comes_too_late_changes_nothing(place: Place, meanwhile: str) -> None:
+async def test_an_acceptance_that_comes_too_late_changes_nothing(place: Place, meanwhile: str) -> None:
     """D60: two at once, or one and a revocation, have one outcome."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         directory = stores.registry.directory
         if meanwhile == "changed":
@@ -206,13 +187,10 @@ def test_an_acceptance_that_comes_too_late_changes_nothing(place: Place, meanwhi
             await directory.write([Accept(INVITED, ACCEPTED, BY_LIM)])
         assert (await memberships(stores), await people(stores)) == before
 
-    place.run(scenario)
 
-
-def test_a_role_given_at_the_moment_of_acceptance_is_not_lost(place: Place) -> None:
+async def test_a_role_given_at_the_moment_of_acceptance_is_not_lost(place: Place) -> None:
     """D60: it is given before, and moves, or its giver is told."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         directory = stores.registry.directory
         role = Assignment(user_id="p1", entity_id="E2", service_id="s2")
@@ -223,15 +201,13 @@ def test_a_role_given_at_the_moment_of_acceptance_is_not_lost(place: Place) -> N
         assert rows == ([replace(role, user_id="u2")] if given is None else [])
         assert given is None or isinstance(given, MissingReference)
 
-    place.run(scenario)
 
-
-def test_members_are_found_by_what_the_entity_wrote_else_by_the_person(place: Place) -> None:
+async def test_members_are_found_by_what_the_entity_wrote_else_by_the_person(place: Place) -> None:
     """RFC 7644 §3.4.2.2: `eq`, `co` and `sw`; D61: an empty member is the person's."""
     belongs = Membership(user_id="u2", entity_id="E2", membership_id="m0", enabled=False)
     elsewhere = replace(INVITED, user_id="p9", entity_id="E1", membership_id="m9")
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         await invite(stores, elsewhere)
         await write(stores, replace(LIM, email="Lim@Home.example"), belongs)
@@ -256,14 +232,12 @@ def test_members_are_found_by_what_the_entity_wrote_else_by_the_person(place: Pl
         assert await found(("active", "eq", "true")) == ["m1"]
         assert await found(("active", "eq", "false"), ("user_name", "sw", "l")) == ["m0"]
 
-    place.run(scenario)
 
-
-def test_members_are_found_by_the_beginning_of_names_and_addresses(place: Place) -> None:
+async def test_members_are_found_by_the_beginning_of_names_and_addresses(place: Place) -> None:
     """RFC 7644 §3.4.2.2: `sw`, whatever the case; what is a wildcard elsewhere stands for itself."""
     wanted = {"m%": "m%a@x.example", "m_": "m_b@x.example", "Mei": "MEI@x.example", "me\u00ef": "mey@x.example"}
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         for number, (name, email) in enumerate(wanted.items()):
             made = {"user_id": f"q{number}", "membership_id": f"n{number}", "user_name": name, "email": email}
@@ -285,14 +259,12 @@ def test_members_are_found_by_the_beginning_of_names_and_addresses(place: Place)
         assert await found("external_id", "sw", "M") == await found("external_id", "sw", "Me") == ["Mei"]
         assert await found("user_name", "sw", "mz") == await found("email", "sw", "\U0010fffd") == []
 
-    place.run(scenario)
 
-
-def test_a_member_who_gets_another_user_name_or_address_is_found_by_it(place: Place) -> None:
+async def test_a_member_who_gets_another_user_name_or_address_is_found_by_it(place: Place) -> None:
     """D61: where the entity wrote none, whichever version of CorpID wrote the rows."""
     belongs = Membership(user_id="u2", entity_id="E2", membership_id="m0")
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         await write(stores, replace(LIM, email="lim@home.example"), belongs)
 
@@ -311,13 +283,10 @@ def test_a_member_who_gets_another_user_name_or_address_is_found_by_it(place: Pl
         place.sql("INSERT INTO memberships (user_id, entity_id, enabled) VALUES ('u2', 'E1', true)")
         assert len(await stores.registry.directory.members("E1", first="zoe", until="zof", limit=10)) == 1
 
-    place.run(scenario)
 
-
-def test_a_list_of_members_is_cut_and_sorted(place: Place) -> None:
+async def test_a_list_of_members_is_cut_and_sorted(place: Place) -> None:
     """RFC 7644 §3.4.2.3 and §3.4.2.4."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         for number, name in enumerate(("b", "c", "a")):
             each = replace(INVITED, user_id=f"q{number}", membership_id=f"n{number}", user_name=name, external_id="")
@@ -333,15 +302,13 @@ def test_a_list_of_members_is_cut_and_sorted(place: Place) -> None:
                 total, members = await stores.registry.provisioning.members(page)
                 assert (total, len(members)) == (4, min(limit, max(4 - offset, 0))), page
 
-    place.run(scenario)
 
-
-def test_members_are_searched_by_every_word_state_and_service_part_by_part(place: Place) -> None:
+async def test_members_are_searched_by_every_word_state_and_service_part_by_part(place: Place) -> None:
     """D61: by what the entity sees; no part reads more members than it may."""
     belongs = Membership(user_id="u2", entity_id="E2", membership_id="m0", enabled=False)
     held = Assignment(user_id="u2", entity_id="E2", service_id="s1", role="Preparer")
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await prepared(stores)
         await write(stores, replace(LIM, email="Lim@Home.example"), belongs, held)
         provisioning = stores.registry.provisioning
@@ -372,13 +339,10 @@ def test_members_are_searched_by_every_word_state_and_service_part_by_part(place
         assert await provisioning.roles("E2", ["u2", "p1"]) == [("u2", "s1", 1)]
         assert await provisioning.roles("E2", []) == []
 
-    place.run(scenario)
 
-
-def test_a_token_is_found_by_its_hash_and_its_use_noted_once_an_hour(place: Place) -> None:
+async def test_a_token_is_found_by_its_hash_and_its_use_noted_once_an_hour(place: Place) -> None:
     """D60: it ends with its entity."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         books = replace(BOOKS, enabled=True)
         await write(stores, ACME, books, TOKEN, replace(TOKEN, token_id="t0", token_hash="cd" * 32))
         provisioning = stores.registry.provisioning
@@ -394,14 +358,12 @@ def test_a_token_is_found_by_its_hash_and_its_use_noted_once_an_hour(place: Plac
         await stores.registry.directory.write([Delete(books)])
         assert await provisioning.token(TOKEN.token_hash) is None
 
-    place.run(scenario)
 
-
-def test_a_change_of_a_person_and_one_of_their_membership_at_once_are_both_made(postgresql: Place) -> None:
+async def test_a_change_of_a_person_and_one_of_their_membership_at_once_are_both_made(postgresql: Place) -> None:
     """D61: one waits for the other, and neither ends as a deadlock, whichever row each has first."""
     belongs = Membership(user_id="u2", entity_id="E2", membership_id="m0")
 
-    async def scenario(stores: SqlStores) -> None:
+    async with postgresql.opened() as stores:
         await prepared(stores)
         await write(stores, LIM, belongs)
         address = "UPDATE users SET email = 'zoe@home.example' WHERE user_id = 'u2'"
@@ -423,5 +385,3 @@ def test_a_change_of_a_person_and_one_of_their_membership_at_once_are_both_made(
         finally:
             await member.close()
             await person.close()
-
-    postgresql.run(scenario)

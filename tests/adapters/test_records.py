@@ -34,14 +34,12 @@ from tests.adapters.stored_records import (
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import Record
-    from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
 
-def test_every_record_comes_back_as_it_was_written_in_any_order(place: Place) -> None:
+async def test_every_record_comes_back_as_it_was_written_in_any_order(place: Place) -> None:
     """With every field away from its default, so that a field without its column would show."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         directory = stores.registry.directory
         await write(stores, *reversed(EVERYTHING))
         for record in EVERYTHING:
@@ -50,11 +48,9 @@ def test_every_record_comes_back_as_it_was_written_in_any_order(place: Place) ->
             }
         assert sorted(await everything(stores), key=repr) == sorted(EVERYTHING, key=repr)
 
-    place.run(scenario)
 
-
-def test_writing_a_record_again_replaces_it_and_keeps_what_refers_to_it(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_writing_a_record_again_replaces_it_and_keeps_what_refers_to_it(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYTHING)
         changed = msgspec.structs.replace(TAN, user_name="tan.w", name="Tan W M", enabled=True)
         await write(stores, changed, msgspec.structs.replace(ACME, enabled=True))
@@ -63,8 +59,6 @@ def test_writing_a_record_again_replaces_it_and_keeps_what_refers_to_it(place: P
         assert await stores.registry.directory.user_by_name("Tan.WeiMing") is None
         assert await stores.registry.directory.assignments("u1", "E1", ["s1"]) == [ASSIGNED]
         assert await stores.registry.factors.credentials("u1") == FACTORS
-
-    place.run(scenario)
 
 
 @pytest.mark.parametrize(
@@ -83,43 +77,34 @@ def test_writing_a_record_again_replaces_it_and_keeps_what_refers_to_it(place: P
         "user", "operator", "client entity's third party", "client entity", "service", "membership", "level", "grant",
     ],
 )  # fmt: skip
-def test_what_a_removed_record_carried_goes_with_it(place: Place, removed: Record, left: list[Record]) -> None:
+async def test_what_a_removed_record_carried_goes_with_it(place: Place, removed: Record, left: list[Record]) -> None:
     """Roles and levels must not come back to life when a membership is made again (D53)."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYTHING)
         await remove(stores, removed)
         assert sorted(await everything(stores), key=repr) == sorted(left, key=repr)
 
-    place.run(scenario)
 
-
-def test_removals_come_before_what_is_written(place: Place) -> None:
+async def test_removals_come_before_what_is_written(place: Place) -> None:
     """A name that becomes free can be given away in the same change."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, LIM)
         heir = User(user_id="u3", user_name="LIM", name="Another Lim")
         await stores.registry.directory.write([Upsert(heir), Delete(LIM)], EVENT)
         assert await stores.registry.directory.user_by_name("lim") == heir
 
-    place.run(scenario)
 
-
-def test_many_changes_are_all_written_with_one_event_at_the_end(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_many_changes_are_all_written_with_one_event_at_the_end(place: Place) -> None:
+    async with place.opened() as stores:
         firms = [msgspec.structs.replace(BOOKS, entity_id=f"F{number:04}") for number in range(1201)]
         await write(stores, *firms)
         assert [firm async for firm in stores.registry.directory.scan(Entity)] == firms
         assert len(await stores.registry.audit.entries()) == 1
 
-    place.run(scenario)
 
-
-def test_others_write_between_the_parts_of_a_large_change(place: Place) -> None:
+async def test_others_write_between_the_parts_of_a_large_change(place: Place) -> None:
     """While `corpid apply` writes a large file, requests keep flowing."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         firms = [msgspec.structs.replace(BOOKS, entity_id=f"F{number:04}") for number in range(2000)]
         writing = asyncio.create_task(write(stores, *firms))
         answered = 0
@@ -129,12 +114,8 @@ def test_others_write_between_the_parts_of_a_large_change(place: Place) -> None:
             await asyncio.sleep(0)
         assert answered >= 5
 
-    place.run(scenario)
 
-
-def test_a_change_without_records_still_leaves_its_event(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_change_without_records_still_leaves_its_event(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores)
         assert len(await stores.registry.audit.entries()) == 1
-
-    place.run(scenario)

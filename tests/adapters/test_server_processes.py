@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from corpid.rules.server_processes import ServerProcess
 
 if TYPE_CHECKING:
-    from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
 ONE = ServerProcess(
@@ -24,8 +23,8 @@ ONE = ServerProcess(
 )
 
 
-def test_a_process_is_noted_again_and_again_listed_once_and_removed(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_process_is_noted_again_and_again_listed_once_and_removed(place: Place) -> None:
+    async with place.opened() as stores:
         processes = stores.registry.server_processes
         await processes.note(ONE)
         await processes.note(replace(ONE, process_id="two", host="node0"))
@@ -35,15 +34,11 @@ def test_a_process_is_noted_again_and_again_listed_once_and_removed(place: Place
         await processes.remove("one")
         assert [each.process_id for each in await processes.all()] == ["two"]
 
-    place.run(scenario)
 
-
-def test_those_that_were_not_seen_for_long_are_removed(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_those_that_were_not_seen_for_long_are_removed(place: Place) -> None:
+    async with place.opened() as stores:
         processes = stores.registry.server_processes
         await processes.note(ONE)
         await processes.note(replace(ONE, process_id="later", seen_at=200))
         assert await processes.remove_old(before=200) == 1
         assert [each.process_id for each in await processes.all()] == ["later"]
-
-    place.run(scenario)

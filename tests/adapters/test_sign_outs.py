@@ -41,10 +41,9 @@ async def held(place: Place, session_id: str) -> bool:
     return bool(rows)
 
 
-def test_a_session_that_has_ended_changes_no_factors(place: Place) -> None:
+async def test_a_session_that_has_ended_changes_no_factors(place: Place) -> None:
     """D30, D44: neither one that was ended, nor another person's, nor one that never was."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         registry = stores.registry
         await write(stores, TAN, LIM)
         await registry.sessions.put(replace(HERE, session_id="foreign", user_id=LIM.user_id))
@@ -61,13 +60,10 @@ def test_a_session_that_has_ended_changes_no_factors(place: Place) -> None:
         assert not await registry.factors.change(FactorChange(before=WITH, after=NOBODY, session_id="here"), EVENT)
         assert await registry.factors.credentials(TAN.user_id) == WITH
 
-    place.run(scenario)
 
-
-def test_of_a_change_and_the_end_of_its_session_the_later_one_finds_the_earlier_one_done(place: Place) -> None:
+async def test_of_a_change_and_the_end_of_its_session_the_later_one_finds_the_earlier_one_done(place: Place) -> None:
     """D30: whoever was told that a session is ended finds nothing written in it afterwards."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         registry = stores.registry
         await write(stores, TAN)
         ends = (
@@ -82,13 +78,10 @@ def test_of_a_change_and_the_end_of_its_session_the_later_one_finds_the_earlier_
             assert not await registry.factors.change(replace(CHANGE, before=WITH, after=NOBODY), EVENT)
             await registry.directory.write([Upsert(NOBODY)], EVENT)
 
-    place.run(scenario)
 
-
-def test_of_changes_at_once_by_somebody_without_factors_one_is_written(place: Place) -> None:
+async def test_of_changes_at_once_by_somebody_without_factors_one_is_written(place: Place) -> None:
     """DESIGN "One-time means one statement": there is no row yet that the second could find changed."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, TAN)
         changes = [
             FactorChange(before=NOBODY, after=Credentials(user_id=TAN.user_id, password_hash=f"$argon2id${number}"))
@@ -98,13 +91,10 @@ def test_of_changes_at_once_by_somebody_without_factors_one_is_written(place: Pl
         assert sum(done) == 1
         assert await stores.registry.factors.credentials(TAN.user_id) == changes[done.index(True)].after
 
-    place.run(scenario)
 
-
-def test_of_two_links_of_a_person_one_is_finished_and_the_other_is_told_at_once(postgresql: Place) -> None:
+async def test_of_two_links_of_a_person_one_is_finished_and_the_other_is_told_at_once(postgresql: Place) -> None:
     """D46: beside sign-outs and disabling by others; nobody waits for whoever waits for them, so all are answered."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with postgresql.opened() as stores:
         registry = stores.registry
         await write(stores, TAN)
         for number in range(ROUNDS):
@@ -132,8 +122,6 @@ def test_of_two_links_of_a_person_one_is_finished_and_the_other_is_told_at_once(
                 registry.factors.change(FactorChange(before=NOBODY, after=NOBODY, end_sessions_but=""), EVENT),
             )
 
-    postgresql.run(scenario)
-
 
 async def new_password(stores: SqlStores) -> None:
     assert await stores.registry.factors.change(FactorChange(before=NOBODY, after=WITH, end_sessions_but=""), EVENT)
@@ -150,15 +138,14 @@ async def begun(stores: SqlStores) -> bool:
 @pytest.mark.parametrize("stored", [(NOBODY,), ()], ids=["credentials", "no credentials"])
 @pytest.mark.parametrize("ending", [new_password, disabled], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("first", ["session", "ending"])
-def test_a_session_begins_before_its_person_is_signed_out_and_ends_or_does_not_begin(
+async def test_a_session_begins_before_its_person_is_signed_out_and_ends_or_does_not_begin(
     postgresql: Place,
     first: str,
     ending: Callable[[SqlStores], Coroutine[None, None, None]],
     stored: tuple[Credentials, ...],
 ) -> None:
     """D50: never between the look for sessions to end and the commit of what ended them."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with postgresql.opened() as stores:
         await write(stores, replace(TAN, enabled=True), *stored)
         one, other = (begun, ending) if first == "session" else (ending, begun)
         async with stores.transient.unit(NOW):
@@ -169,11 +156,9 @@ def test_a_session_begins_before_its_person_is_signed_out_and_ends_or_does_not_b
         assert await late in ((None,) if first == "session" else (False,))
         assert not await held(postgresql, "here")
 
-    postgresql.run(scenario)
-
 
 @pytest.mark.parametrize("first", ["session", "removal"])
-def test_a_session_of_a_passkey_begins_before_the_passkey_is_removed_and_ends_or_does_not_begin(
+async def test_a_session_of_a_passkey_begins_before_the_passkey_is_removed_and_ends_or_does_not_begin(
     postgresql: Place, first: str
 ) -> None:
     """D46, D50: a removal leaves password and app as they were, so that only the passkey tells of it."""
@@ -185,7 +170,7 @@ def test_a_session_of_a_passkey_begins_before_the_passkey_is_removed_and_ends_or
     async def begins(stores: SqlStores) -> bool:
         return await stores.registry.sessions.put_if_unchanged(HERE, WITH, passkey=KEY.credential_id)
 
-    async def scenario(stores: SqlStores) -> None:
+    async with postgresql.opened() as stores:
         await write(stores, replace(TAN, enabled=True))
         assert await stores.registry.factors.change(replace(add(KEY), after=WITH), EVENT)
         one, other = (begins, removal) if first == "session" else (removal, begins)
@@ -196,5 +181,3 @@ def test_a_session_of_a_passkey_begins_before_the_passkey_is_removed_and_ends_or
             assert not done
         assert await late is (first == "session")
         assert not await held(postgresql, "here")
-
-    postgresql.run(scenario)

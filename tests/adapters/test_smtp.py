@@ -182,10 +182,9 @@ def bodies(message: EmailMessage) -> tuple[str, str]:
     return text, html
 
 
-def test_an_email_arrives_as_it_was_written() -> None:
+async def test_an_email_arrives_as_it_was_written() -> None:
     """RFC 2046 §5.1.4: the same twice, the plainest first; RFC 3834 §5: a machine sent it, and wants no answer."""
-
-    async def test() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             async with mail(here(office), reply_to="help@corp.example") as opened:
                 opened.post(new_email())
@@ -201,12 +200,11 @@ def test_an_email_arrives_as_it_was_written() -> None:
             text, html = bodies(message)
             assert text.startswith("Hello Nina Žigon,\n\n.a line that begins with a dot\n\nCorpID never asks")
             assert "Hello Nina Žigon," in html
+    assert logged == []
 
-    assert run(test) == []
 
-
-def test_an_email_speaks_its_readers_language_and_english_where_there_is_none() -> None:
-    async def test() -> None:
+async def test_an_email_speaks_its_readers_language_and_english_where_there_is_none() -> None:
+    with mail_log():
         async with post_office() as office:
             async with mail(here(office)) as opened:
                 opened.post(new_email(subject=phrase("Device"), language="ms"))
@@ -216,15 +214,13 @@ def test_an_email_speaks_its_readers_language_and_english_where_there_is_none() 
             assert bodies(found["ms"])[0].startswith("Salam sejahtera Nina Žigon,")
             assert '<html lang="ms"' in bodies(found["ms"])[1]
 
-    run(test)
-
 
 @pytest.mark.parametrize("language", [each.tag for each in LANGUAGES])
-def test_lines_are_short_and_of_ascii_in_every_script(language: str) -> None:
+async def test_lines_are_short_and_of_ascii_in_every_script(language: str) -> None:
     """RFC 5322 §2.1.1, RFC 2045 §6.7: any server passes them on, and a reader gets what was written."""
     name = "海港工程有限公司" * 30
 
-    async def test() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             async with mail(here(office), name="海港登录") as opened:
                 opened.post(new_email(subject=phrase("Invitation to act for {entity}", entity=name), language=language))
@@ -234,8 +230,7 @@ def test_lines_are_short_and_of_ascii_in_every_script(language: str) -> None:
             [(_, message)] = office.taken
             assert message["Subject"].startswith(("海港", "Inv", "Jem", "邀请"))
             assert message["From"].addresses[0].display_name == "海港登录"
-
-    assert run(test) == []
+    assert logged == []
 
 
 @pytest.mark.parametrize(
@@ -248,17 +243,15 @@ def test_lines_are_short_and_of_ascii_in_every_script(language: str) -> None:
         "",
     ],
 )
-def test_an_address_that_is_more_than_one_address_gets_nothing(address: str) -> None:
+async def test_an_address_that_is_more_than_one_address_gets_nothing(address: str) -> None:
     """Header injection: and the others still get theirs."""
-
-    async def test() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             async with mail(here(office)) as opened:
                 opened.post(new_email(address))
                 opened.post(new_email())
             assert [recipients for recipients, _ in office.taken] == [[PERSON]]
-
-    [entry] = run(test)
+    [entry] = logged
     assert entry["event"] == "mail_failed"
     assert "example.org" not in str(entry)
 
@@ -272,25 +265,23 @@ def test_an_address_that_is_more_than_one_address_gets_nothing(address: str) -> 
         ".".join("ab" * 16) + "@127.0.0.1",
     ],
 )
-def test_whatever_a_directory_takes_for_an_address_is_sent_to(address: str) -> None:
+async def test_whatever_a_directory_takes_for_an_address_is_sent_to(address: str) -> None:
     """RFC 5321 §4.1.2: nobody's e-mails are lost with a line of the log alone."""
     assert values.email(Scalar(line=1, text=address, plain=False)) == address
 
-    async def test() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             async with mail(here(office)) as opened:
                 opened.post(new_email(address))
             [(recipients, message)] = office.taken
             assert recipients == [address]
             assert message["To"].addresses[0].addr_spec == address
+    assert logged == []
 
-    assert run(test) == []
 
-
-def test_a_subject_keeps_to_its_line() -> None:
+async def test_a_subject_keeps_to_its_line() -> None:
     """Header injection"""
-
-    async def test() -> None:
+    with mail_log():
         async with post_office() as office:
             async with mail(here(office)) as opened:
                 opened.post(new_email(subject=phrase("{name}", name="Hi\r\nBcc: eve@example.org\u2028\x85\x00")))
@@ -299,32 +290,26 @@ def test_a_subject_keeps_to_its_line() -> None:
             assert message["Bcc"] is None
             assert message["Subject"] == r"Hi Bcc: eve@example.org \x00"
 
-    run(test)
 
-
-def test_a_server_that_is_busy_is_asked_again() -> None:
-    async def test() -> None:
+async def test_a_server_that_is_busy_is_asked_again() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             office.replies = ["451 later", "421 later still"]
             async with mail(here(office)) as opened:
                 opened.post(new_email())
             assert (office.tried, len(office.taken)) == (3, 1)
-
-    logged = run(test)
     assert [entry["event"] for entry in logged] == ["mail_delayed", "mail_delayed"]
 
 
-def test_a_server_that_refuses_for_good_is_not_asked_again_and_the_log_names_nobody() -> None:
+async def test_a_server_that_refuses_for_good_is_not_asked_again_and_the_log_names_nobody() -> None:
     """D48: servers repeat the address in what they say."""
-
-    async def test() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             office.replies = [f"550 <{PERSON}> is unknown"]
             async with mail(here(office)) as opened:
                 opened.post(new_email())
             assert (office.tried, office.taken) == (1, [])
-
-    [entry] = run(test)
+    [entry] = logged
     assert (entry["event"], entry["detail"]) == ("mail_failed", "SMTPDataError 550")
 
 
@@ -351,12 +336,11 @@ def test_a_server_that_refuses_for_good_is_not_asked_again_and_the_log_names_nob
         ("", "550 5.7.26 not authenticated", EmailDelayed),
     ],
 )
-def test_an_email_that_is_waited_for_is_tried_once_and_what_may_be_our_fault_only_delays_it(
+async def test_an_email_that_is_waited_for_is_tried_once_and_what_may_be_our_fault_only_delays_it(
     recipient: str, data: str, outcome: type[Exception] | None
 ) -> None:
     """D60, RFC 3463 §3.2: a server that does not let us relay must not end every invitation; D48: it names nobody."""
-
-    async def test() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             office.recipients, office.replies = [recipient] if recipient else [], [data] if data else []
             async with mail(here(office)) as opened:
@@ -369,27 +353,22 @@ def test_an_email_that_is_waited_for_is_tried_once_and_what_may_be_our_fault_onl
                     assert PERSON not in str(raised.value)
             assert len(office.taken) == (outcome is None)
             assert office.tried == (not recipient)
-
-    assert run(test) == []
+    assert logged == []
 
 
 @pytest.mark.parametrize("address", ["", "nina", "a@example.org, eve@example.org"])
-def test_an_email_that_is_waited_for_goes_to_one_address_or_is_refused(address: str) -> None:
+async def test_an_email_that_is_waited_for_goes_to_one_address_or_is_refused(address: str) -> None:
     """Header injection"""
-
-    async def test() -> None:
+    with mail_log():
         async with post_office() as office, mail(here(office)) as opened:
             with pytest.raises(MailRefused):
                 await opened.deliver(new_email(address))
             assert office.tried == 0
 
-    run(test)
 
-
-def test_an_email_that_is_waited_for_is_delayed_by_a_dead_server_and_by_none() -> None:
+async def test_an_email_that_is_waited_for_is_delayed_by_a_dead_server_and_by_none() -> None:
     """D60: it is tried again later."""
-
-    async def test() -> None:
+    with mail_log():
         async with post_office() as office:
             server = here(office)
         async with mail(server) as opened:
@@ -398,25 +377,20 @@ def test_an_email_that_is_waited_for_is_delayed_by_a_dead_server_and_by_none() -
         with pytest.raises(MailDelayed, match="mail_url"):
             await NoMail().deliver(new_email())
 
-    run(test)
 
-
-def test_a_dead_server_holds_nobody_up() -> None:
+async def test_a_dead_server_holds_nobody_up() -> None:
     """The e-mail is lost after the last attempt, and the log says so."""
-
-    async def test() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             server = here(office)
         async with mail(server) as opened:
             opened.post(new_email())
-
-    logged = run(test)
     assert [entry["event"] for entry in logged] == ["mail_delayed", "mail_delayed", "mail_failed"]
     assert PERSON not in str(logged)
 
 
-def test_what_waits_when_corpid_stops_is_dropped_after_a_moment() -> None:
-    async def test() -> None:
+async def test_what_waits_when_corpid_stops_is_dropped_after_a_moment() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             server = here(office)
         opened = SmtpMail(
@@ -425,12 +399,11 @@ def test_what_waits_when_corpid_stops_is_dropped_after_a_moment() -> None:
         for _ in range(10):
             opened.post(new_email())
         await opened.close(0.2)
-
-    assert run(test)[-1]["detail"] == "6 e-mails were waiting when CorpID stopped"
+    assert logged[-1]["detail"] == "6 e-mails were waiting when CorpID stopped"
 
 
 @pytest.mark.full
-def test_stopping_takes_a_moment_whatever_the_senders_are_at() -> None:
+async def test_stopping_takes_a_moment_whatever_the_senders_are_at() -> None:
     """Also while a connection is made or refused: a cancellation that is lost there is made again."""
 
     async def stop(server: MailServer, after: float) -> None:
@@ -441,18 +414,16 @@ def test_stopping_takes_a_moment_whatever_the_senders_are_at() -> None:
             opened.post(new_email())
         await opened.close(after)
 
-    async def test() -> None:
+    with mail_log():
         async with post_office() as office:
             server = here(office)
         async with asyncio.timeout(30):
             for number in range(40):
                 await stop(server, number * 0.00015)
 
-    run(test)
 
-
-def test_a_full_queue_drops_what_comes_then() -> None:
-    async def test() -> None:
+async def test_a_full_queue_drops_what_comes_then() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             server = here(office)
         opened = SmtpMail(
@@ -461,8 +432,6 @@ def test_a_full_queue_drops_what_comes_then() -> None:
         for _ in range(1001):
             opened.post(new_email())
         await opened.close(0.01)
-
-    logged = run(test)
     assert "1000 e-mails are waiting already" in [entry["detail"] for entry in logged]
 
 
@@ -482,11 +451,11 @@ def _tls(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     return server, client
 
 
-def test_starttls_comes_before_the_password(tmp_path: Path) -> None:
+async def test_starttls_comes_before_the_password(tmp_path: Path) -> None:
     """RFC 3207"""
     serving, trusting = _tls(tmp_path)
 
-    async def test() -> None:
+    with mail_log() as logged:
         offices: list[PostOffice] = []
 
         def authenticate(*given: Any) -> AuthResult:
@@ -501,15 +470,14 @@ def test_starttls_comes_before_the_password(tmp_path: Path) -> None:
                 opened.post(new_email())
             assert len(office.taken) == 1
             assert office.logged_in == [(b"corpid", b"se/cret")]
+    assert logged == []
 
-    assert run(test) == []
 
-
-def test_a_password_that_the_server_refuses_is_a_matter_of_the_deployment(tmp_path: Path) -> None:
+async def test_a_password_that_the_server_refuses_is_a_matter_of_the_deployment(tmp_path: Path) -> None:
     """D60: no e-mail is to blame, and none is given up."""
     serving, trusting = _tls(tmp_path)
 
-    async def test() -> None:
+    with mail_log():
         refusing = PostOffice()
         async with post_office(tls_context=serving, authenticator=refusing.authenticate) as office:
             server = here(office, host="localhost", security="starttls", user_name="corpid", password="changed")
@@ -518,22 +486,19 @@ def test_a_password_that_the_server_refuses_is_a_matter_of_the_deployment(tmp_pa
                     await opened.deliver(new_email())
             assert (office.tried, set(refusing.logged_in)) == (0, {(b"corpid", b"changed")})
 
-    run(test)
-
 
 @pytest.mark.parametrize("offers_tls", [True, False])
-def test_without_a_trusted_certificate_nothing_is_sent(tmp_path: Path, *, offers_tls: bool) -> None:
+async def test_without_a_trusted_certificate_nothing_is_sent(tmp_path: Path, *, offers_tls: bool) -> None:
     """RFC 8314: neither e-mail nor password goes over a line that others read."""
     serving, _ = _tls(tmp_path)
 
-    async def test() -> None:
+    with mail_log() as logged:
         async with post_office(**({"tls_context": serving} if offers_tls else {})) as office:
             server = here(office, host="localhost", security="starttls", user_name="corpid", password="se/cret")
             async with mail(server, pauses=()) as opened:
                 opened.post(new_email())
             assert (office.tried, office.logged_in) == (0, [])
-
-    assert run(test)[-1]["event"] == "mail_failed"
+    assert logged[-1]["event"] == "mail_failed"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from corpid.outbound.smtp_sessions import SmtpSessions
 from corpid.ports import EmailDelayed, MailRefused
-from tests.adapters.test_smtp import PERSON, here, mail, new_email, post_office, run
+from tests.adapters.test_smtp import PERSON, here, mail, mail_log, new_email, post_office
 
 if TYPE_CHECKING:
     from tests.adapters.test_smtp import PostOffice
@@ -30,10 +30,9 @@ async def until_left(office: PostOffice, count: int) -> None:
             await asyncio.sleep(0.001)
 
 
-def test_emails_that_follow_one_another_share_a_session_which_is_left_at_the_end() -> None:
+async def test_emails_that_follow_one_another_share_a_session_which_is_left_at_the_end() -> None:
     """RFC 5321 §3.3, §4.1.1.10"""
-
-    async def test() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             async with mail(here(office)) as opened:
                 for number in range(3):
@@ -42,25 +41,22 @@ def test_emails_that_follow_one_another_share_a_session_which_is_left_at_the_end
             assert [to for to, _ in office.taken] == [[f"nina{number}@example.org"] for number in range(3)]
             assert len({message["Message-ID"] for _, message in office.taken}) == 3
             assert (office.greeted, office.left) == (1, 1)
+    assert logged == []
 
-    assert run(test) == []
 
-
-def test_emails_at_the_same_time_have_sessions_of_their_own() -> None:
-    async def test() -> None:
+async def test_emails_at_the_same_time_have_sessions_of_their_own() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             async with mail(here(office)) as opened:
                 await asyncio.gather(*(opened.deliver(new_email()) for _ in range(3)))
                 await opened.deliver(new_email())
             assert (len(office.taken), office.greeted, office.left) == (4, 3, 3)
+    assert logged == []
 
-    assert run(test) == []
 
-
-def test_a_session_that_the_server_has_ended_is_replaced_at_once() -> None:
+async def test_a_session_that_the_server_has_ended_is_replaced_at_once() -> None:
     """RFC 5321 §3.8: whether the client has noticed already, or notices with its next command."""
-
-    async def test() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             async with mail(here(office)) as opened:
                 for pause in (0.0, 0.05):
@@ -69,47 +65,42 @@ def test_a_session_that_the_server_has_ended_is_replaced_at_once() -> None:
                     await asyncio.sleep(pause)
                 await opened.deliver(new_email())
             assert (len(office.taken), office.greeted) == (3, 3)
-
-    assert run(test) == []
+    assert logged == []
 
 
 @pytest.mark.parametrize("answer", ["421 too many", "452 4.5.3 too many", "550 5.7.0 too many"])
-def test_a_session_that_takes_no_further_sender_is_replaced_at_once(answer: str) -> None:
+async def test_a_session_that_takes_no_further_sender_is_replaced_at_once(answer: str) -> None:
     """RFC 5321 §4.2.2: servers limit the e-mails of a session, and say so in several ways."""
-
-    async def test() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             async with mail(here(office)) as opened:
                 await opened.deliver(new_email())
                 office.senders = [answer]
                 await opened.deliver(new_email())
             assert (office.tried, len(office.taken), office.greeted) == (2, 2, 2)
+    assert logged == []
 
-    assert run(test) == []
 
-
-def test_a_server_that_goes_away_before_the_message_is_asked_again_at_once() -> None:
-    async def test() -> None:
+async def test_a_server_that_goes_away_before_the_message_is_asked_again_at_once() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             async with mail(here(office)) as opened:
                 await opened.deliver(new_email())
                 office.recipients = ["421 going down"]
                 await opened.deliver(new_email())
             assert (len(office.taken), office.greeted) == (2, 2)
-
-    assert run(test) == []
+    assert logged == []
 
 
 @pytest.mark.parametrize(
     ("recipient", "data", "outcome", "tried"),
     [("550 5.1.1 unknown", "", MailRefused, 1), ("450 busy", "", EmailDelayed, 1), ("", "451 later", EmailDelayed, 2)],
 )
-def test_what_a_server_says_of_an_email_counts_in_a_further_one_of_a_session_too(
+async def test_what_a_server_says_of_an_email_counts_in_a_further_one_of_a_session_too(
     recipient: str, data: str, outcome: type[Exception], tried: int
 ) -> None:
     """It is asked once, and the next e-mail begins afresh."""
-
-    async def test() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             async with mail(here(office)) as opened:
                 await opened.deliver(new_email())
@@ -120,15 +111,13 @@ def test_what_a_server_says_of_an_email_counts_in_a_further_one_of_a_session_too
                 await until_left(office, 1)
                 await opened.deliver(new_email())
             assert (len(office.taken), office.greeted, office.left) == (2, 2, 2)
-
-    assert run(test) == []
+    assert logged == []
 
 
 @pytest.mark.parametrize("further", [False, True])
-def test_a_message_without_an_answer_is_sent_again_after_a_pause_in_any_session(*, further: bool) -> None:
+async def test_a_message_without_an_answer_is_sent_again_after_a_pause_in_any_session(*, further: bool) -> None:
     """RFC 5321 §4.5.3.2.6: the server may have it. So it is tried as often as before, with the log's word for it."""
-
-    async def test() -> None:
+    with mail_log() as logged:
         async with post_office() as office:
             async with mail(here(office)) as opened:
                 if further:
@@ -138,13 +127,12 @@ def test_a_message_without_an_answer_is_sent_again_after_a_pause_in_any_session(
             assert office.greeted == 2
             assert office.tried == 2 + further
             assert len({message["Message-ID"] for to, message in office.taken if to == [PERSON]}) == 1
-
-    [entry] = run(test)
+    [entry] = logged
     assert entry["event"] == "mail_delayed"
 
 
-def test_an_idle_session_is_left_and_so_is_an_old_one() -> None:
-    async def test() -> None:
+async def test_an_idle_session_is_left_and_so_is_an_old_one() -> None:
+    with mail_log():
         async with post_office() as office:
             idle = sessions(office, idle_seconds=0.001)
             await idle.send(MESSAGE, PERSON)
@@ -157,11 +145,9 @@ def test_an_idle_session_is_left_and_so_is_an_old_one() -> None:
             assert (len(office.taken), office.greeted, office.left) == (3, 3, 3)
             assert office.raw == [MESSAGE] * 3
 
-    run(test)
 
-
-def test_a_server_that_does_not_answer_at_the_end_holds_nobody_up() -> None:
-    async def test() -> None:
+async def test_a_server_that_does_not_answer_at_the_end_holds_nobody_up() -> None:
+    with mail_log():
         async with post_office() as office:
             opened = sessions(office)
             await opened.send(MESSAGE, PERSON)
@@ -172,13 +158,10 @@ def test_a_server_that_does_not_answer_at_the_end_holds_nobody_up() -> None:
             office.hang_up()
             assert office.left == 0
 
-    run(test)
 
-
-def test_a_server_of_the_first_kind_is_greeted_as_it_knows() -> None:
+async def test_a_server_of_the_first_kind_is_greeted_as_it_knows() -> None:
     """RFC 5321 §3.2: HELO"""
-
-    async def test() -> None:
+    with mail_log():
         async with post_office() as office:
             office.knows_ehlo = False
             opened = sessions(office)
@@ -187,11 +170,9 @@ def test_a_server_of_the_first_kind_is_greeted_as_it_knows() -> None:
             await opened.close()
             assert (len(office.taken), office.greeted, office.left) == (2, 1, 1)
 
-    run(test)
 
-
-def test_a_server_that_refuses_the_sender_is_asked_once_in_a_new_session() -> None:
-    async def test() -> None:
+async def test_a_server_that_refuses_the_sender_is_asked_once_in_a_new_session() -> None:
+    with mail_log():
         async with post_office() as office:
             office.senders = ["550 no"] * 2
             opened = sessions(office)
@@ -200,5 +181,3 @@ def test_a_server_that_refuses_the_sender_is_asked_once_in_a_new_session() -> No
             assert office.senders == ["550 no"]
             await opened.close()
             assert (office.greeted, office.left) == (1, 1)
-
-    run(test)

@@ -42,10 +42,9 @@ async def sources(stores: SqlStores, record: Record | Client) -> Sources:
     return found[key].sources
 
 
-def test_each_kind_of_record_keeps_who_wrote_it_last(place: Place) -> None:
+async def test_each_kind_of_record_keeps_who_wrote_it_last(place: Place) -> None:
     """Without that a caller has to remember it; factors have their own rule (D44), and no file writes a request."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await put(stores, FILE, *RECORDS)
         for record in RECORDS:
             expected = UNKNOWN if isinstance(record, Credentials | ChangeRequest) else Sources(record=FILE)
@@ -61,11 +60,9 @@ def test_each_kind_of_record_keeps_who_wrote_it_last(place: Place) -> None:
         await stores.registry.directory.write([Upsert(BOOKS, by(FILE), frozenset({"*"}))])
         assert await sources(stores, BOOKS) == Sources(record=FILE)
 
-    place.run(scenario)
 
-
-def test_of_a_person_each_member_has_its_own_source(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_of_a_person_each_member_has_its_own_source(place: Place) -> None:
+    async with place.opened() as stores:
         directory = stores.registry.directory
         await put(stores, FILE, LIM)
         await directory.set_language("u2", "ms", by("user:u2"))
@@ -78,16 +75,13 @@ def test_of_a_person_each_member_has_its_own_source(place: Place) -> None:
         await directory.write([Upsert(locked, by(FILE), frozenset({"enabled"}))])
         assert await sources(stores, locked) == Sources(record=FILE, members={"language": "user:u2"})
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("record", [BOOKS, LIM], ids=["entity", "user"])
-def test_what_others_changed_since_it_was_read_is_neither_replaced_nor_removed(
+async def test_what_others_changed_since_it_was_read_is_neither_replaced_nor_removed(
     place: Place, record: Entity | User
 ) -> None:
     """D65: a file decides on what it read; in the transaction of the change it is looked at again."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await put(stores, FILE, record)
         seen, other, wanted = await sources(stores, record), replace(record, name="Two"), replace(record, name="Three")
         await put(stores, API, other)
@@ -102,13 +96,10 @@ def test_what_others_changed_since_it_was_read_is_neither_replaced_nor_removed(
         await stores.registry.directory.write([Delete(wanted, by(FILE), seen=await sources(stores, wanted))])
         await stores.registry.directory.write([Delete(wanted, by(FILE), seen=now)])
 
-    place.run(scenario)
 
-
-def test_a_record_to_which_somebody_was_added_meanwhile_is_not_removed(place: Place) -> None:
+async def test_a_record_to_which_somebody_was_added_meanwhile_is_not_removed(place: Place) -> None:
     """D65: what a nightly pruning did not read it does not take along."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await put(stores, FILE, TAN, ACME)
         seen = await sources(stores, TAN)
         await put(stores, API, MEMBER)
@@ -117,26 +108,20 @@ def test_a_record_to_which_somebody_was_added_meanwhile_is_not_removed(place: Pl
                 await stores.registry.directory.write([Delete(record, by(FILE), seen=seen)])
         await stores.registry.directory.write([Delete(TAN, by(COMMAND))])
 
-    place.run(scenario)
 
-
-def test_a_record_that_has_to_be_new_keeps_who_wrote_it(place: Place) -> None:
+async def test_a_record_that_has_to_be_new_keeps_who_wrote_it(place: Place) -> None:
     """D55, D65: an approved change inserts what nobody was to have added meanwhile."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         new: list[Change] = [Seen(Entity, BOOKS.key, None), Upsert(BOOKS, by(API))]
         await stores.registry.directory.write(new)
         assert await sources(stores, BOOKS) == Sources(record=API)
         with pytest.raises(ChangedMeanwhile):
             await stores.registry.directory.write(new)
 
-    place.run(scenario)
 
-
-def test_a_file_ends_no_role_that_was_given_since_it_was_read_and_other_doors_end_it(place: Place) -> None:
+async def test_a_file_ends_no_role_that_was_given_since_it_was_read_and_other_doors_end_it(place: Place) -> None:
     """D56 with D65: the plan named what ends with the grant; a decision of one side ends whatever is under it."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         directory = stores.registry.directory
         await put(stores, FILE, *EVERYBODY, ACCEPTED)
         seen = await sources(stores, ACCEPTED)
@@ -147,17 +132,15 @@ def test_a_file_ends_no_role_that_was_given_since_it_was_read_and_other_doors_en
         await directory.write([Delete(ACCEPTED, by(COMMAND)), RolesUnder(ACCEPTED, by(COMMAND))])
         assert await there(stores) == ([], [])
 
-    place.run(scenario)
 
-
-def test_a_grant_that_another_one_replaces_ends_no_role_however_many_changes_there_are(place: Place) -> None:
+async def test_a_grant_that_another_one_replaces_ends_no_role_however_many_changes_there_are(place: Place) -> None:
     """D56, D57: the other one may be written in a later transaction."""
     many = [
         replace(BOOKS, entity_id=f"M{number}", registration_number=str(number)) for number in range(CHANGES_AT_ONCE)
     ]
     other = replace(ACCEPTED, ref="two")
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await put(stores, FILE, *EVERYBODY, ACCEPTED, GIVEN)
         changes: list[Change] = [Upsert(each, by(FILE)) for each in many]
         removal = Delete(ACCEPTED, by(FILE), seen=await sources(stores, ACCEPTED))
@@ -165,15 +148,11 @@ def test_a_grant_that_another_one_replaces_ends_no_role_however_many_changes_the
         await stores.registry.directory.write([*changes, Upsert(other, by(FILE)), removal, ends])
         assert await there(stores) == ([other], [GIVEN])
 
-    place.run(scenario)
 
-
-def test_what_the_version_before_writes_comes_from_nobody_known(place: Place) -> None:
+async def test_what_the_version_before_writes_comes_from_nobody_known(place: Place) -> None:
     """docs/upgrades.md: its servers go on writing meanwhile, and know no sources."""
     columns = "entity_id, type, registration_number, country, name, status, enabled, search_text"
     place.sql(f"INSERT INTO entities ({columns}) VALUES ('E2', 'UEN', '2', 'SG', 'books Pte', '', true, '')")
 
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         assert await sources(stores, BOOKS) == UNKNOWN
-
-    place.run(scenario)

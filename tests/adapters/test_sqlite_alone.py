@@ -27,19 +27,17 @@ def run(path: Path, scenario: Callable[[SqlStores], Awaitable[object]]) -> None:
     asyncio.run(opened())
 
 
-def test_a_database_that_was_broken_is_not_ready(tmp_path: Path) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_database_that_was_broken_is_not_ready(tmp_path: Path) -> None:
+    async with sqlite(tmp_path) as stores:
         connection = sqlite3.connect(tmp_path / "corpid.db")
         connection.execute("DROP TABLE deployment")
         connection.close()
         with pytest.raises(StoreUnavailable, match="no such table: deployment"):
             await stores.registry.deployment.ready()
 
-    run(tmp_path, scenario)
 
-
-def test_a_registry_write_of_another_task_waits_for_the_unit_and_is_its_own(tmp_path: Path) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_registry_write_of_another_task_waits_for_the_unit_and_is_its_own(tmp_path: Path) -> None:
+    async with sqlite(tmp_path) as stores:
         async with stores.transient.unit(NOW):
             writing = asyncio.create_task(stores.registry.audit.write(EVENT, now=NOW))
             await asyncio.sleep(0)
@@ -47,13 +45,12 @@ def test_a_registry_write_of_another_task_waits_for_the_unit_and_is_its_own(tmp_
         await writing
         assert len(await stores.registry.audit.entries()) == 1
 
-    run(tmp_path, scenario)
 
-
-def test_after_the_machine_went_down_the_short_lived_table_is_empty_and_the_moment_is_kept(tmp_path: Path) -> None:
+async def test_after_the_machine_went_down_the_short_lived_table_is_empty_and_the_moment_is_kept(
+    tmp_path: Path,
+) -> None:
     """DESIGN "What each engine promises": SQLite after a power loss fails closed."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with sqlite(tmp_path) as stores:
         assert stores.transient.loss.reject_issued_before == 0.0
         async with stores.transient.unit(NOW) as unit:
             await unit.put("code", b"k", b"grant", 60)
@@ -64,5 +61,3 @@ def test_after_the_machine_went_down_the_short_lived_table_is_empty_and_the_mome
             await unit.put("code", b"k", b"grant", 60)
         assert await after_machine_restart(stores.database, start="first", now=NOW + 2) == NOW + 1
         assert await stores.transient.get("code", b"k", now=NOW) == b"grant"
-
-    run(tmp_path, scenario)

@@ -108,44 +108,34 @@ def test_of_processes_that_open_the_copy_of_a_backup_at_once_one_ends_what_is_in
     assert race(path, OPENER, processes=4) == ["1"] * 4
 
 
-def test_of_several_processes_one_is_first_for_each_jti(tmp_path: Path) -> None:
+async def test_of_several_processes_one_is_first_for_each_jti(tmp_path: Path) -> None:
     """D7, D8: also across processes every use is counted once."""
     won = race(tmp_path / "corpid.db", SPENDER, processes=4)
     assert sum(map(int, won)) == 200
 
-    async def counted() -> None:
-        async with sqlite(tmp_path) as stores:
-            assert await stores.transient.get("requests", bytes(32), now=NOW) == b"800"
-
-    asyncio.run(counted())
+    async with sqlite(tmp_path) as stores:
+        assert await stores.transient.get("requests", bytes(32), now=NOW) == b"800"
 
 
-def test_of_several_processes_one_takes_each_code(tmp_path: Path) -> None:
+async def test_of_several_processes_one_takes_each_code(tmp_path: Path) -> None:
     """D18."""
-
-    async def issue() -> None:
-        async with sqlite(tmp_path) as stores, stores.transient.unit(NOW) as unit:
-            for number in range(100):
-                await unit.put("code", number.to_bytes(32), b"grant", 60)
-
-    asyncio.run(issue())
+    async with sqlite(tmp_path) as stores, stores.transient.unit(NOW) as unit:
+        for number in range(100):
+            await unit.put("code", number.to_bytes(32), b"grant", 60)
     taken = race(tmp_path / "corpid.db", TAKER, processes=4)
     assert sum(map(int, taken)) == 100
 
 
-def test_of_several_processes_one_makes_the_first_keys(tmp_path: Path) -> None:
+async def test_of_several_processes_one_makes_the_first_keys(tmp_path: Path) -> None:
     """D42: a deployment starts with one set of keys."""
     made = race(tmp_path / "corpid.db", FIRST_KEYS, processes=4)
     assert sorted(made) == ["False", "False", "False", "True"]
 
-    async def kept() -> None:
-        async with sqlite(tmp_path) as stores:
-            assert [key.kid for key in await stores.registry.keys.all()] == [str(made.index("True"))]
-
-    asyncio.run(kept())
+    async with sqlite(tmp_path) as stores:
+        assert [key.kid for key in await stores.registry.keys.all()] == [str(made.index("True"))]
 
 
-def test_what_a_killed_process_reported_as_spent_is_spent(tmp_path: Path) -> None:
+async def test_what_a_killed_process_reported_as_spent_is_spent(tmp_path: Path) -> None:
     """DESIGN: on SQLite a spent thing stays spent through process death."""
     with program(tmp_path / "corpid.db", REPORTER) as spending:
         assert spending.stdout is not None
@@ -158,13 +148,13 @@ def test_what_a_killed_process_reported_as_spent_is_spent(tmp_path: Path) -> Non
         async with sqlite(tmp_path) as stores, stores.transient.unit(NOW) as unit:
             return [number for number in reported if await unit.add("jti", number.to_bytes(32), 60)]
 
-    assert asyncio.run(spent_again()) == []
+    assert await spent_again() == []
     connection = sqlite3.connect(tmp_path / "corpid.db")
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()
 
 
-def test_requests_are_answered_while_another_process_writes_a_large_file(tmp_path: Path) -> None:
+async def test_requests_are_answered_while_another_process_writes_a_large_file(tmp_path: Path) -> None:
     """`corpid apply` writes in short transactions with gaps between them."""
 
     async def scenario() -> int:
@@ -183,82 +173,69 @@ def test_requests_are_answered_while_another_process_writes_a_large_file(tmp_pat
             assert bulk.communicate()[0] == "written\n"
             return answered
 
-    assert asyncio.run(scenario()) > 20
+    assert await scenario() > 20
 
 
-def test_a_store_that_stays_busy_says_so_while_the_loop_goes_on(tmp_path: Path) -> None:
+async def test_a_store_that_stays_busy_says_so_while_the_loop_goes_on(tmp_path: Path) -> None:
     """`temporarily_unavailable`; a look needs no lock and is answered meanwhile."""
-
-    async def scenario() -> None:
-        async with sqlite(tmp_path) as stores:
-            holder = sqlite3.connect(tmp_path / "corpid.db", isolation_level=None)
-            holder.execute("BEGIN IMMEDIATE")
-            waiting = asyncio.gather(*(spend(stores, bytes([n])) for n in range(3)), return_exceptions=True)
-            await asyncio.sleep(0)
-            while not waiting.done():
-                assert await stores.transient.get("jti", b"k", now=NOW) is None
-                await asyncio.sleep(BUSY_SECONDS / 20)
-            outcomes = await waiting
-            assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
-            assert "corpid.db" in str(outcomes[0])
-            holder.execute("ROLLBACK")
-            holder.close()
-            assert await spend(stores, b"k")
 
     async def spend(stores: SqlStores, key: bytes) -> bool:
         async with stores.transient.unit(NOW) as unit:
             return await unit.add("jti", key, 60)
 
-    asyncio.run(scenario())
+    async with sqlite(tmp_path) as stores:
+        holder = sqlite3.connect(tmp_path / "corpid.db", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        waiting = asyncio.gather(*(spend(stores, bytes([n])) for n in range(3)), return_exceptions=True)
+        await asyncio.sleep(0)
+        while not waiting.done():
+            assert await stores.transient.get("jti", b"k", now=NOW) is None
+            await asyncio.sleep(BUSY_SECONDS / 20)
+        outcomes = await waiting
+        assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
+        assert "corpid.db" in str(outcomes[0])
+        holder.execute("ROLLBACK")
+        holder.close()
+        assert await spend(stores, b"k")
 
 
-def test_a_full_disk_makes_the_store_unavailable_and_changes_nothing(tmp_path: Path) -> None:
+async def test_a_full_disk_makes_the_store_unavailable_and_changes_nothing(tmp_path: Path) -> None:
     """A write that failed is no half write."""
-
-    async def scenario() -> None:
-        async with sqlite(tmp_path) as stores:
-            limit = stores.database.prepare(sa.text("PRAGMA max_page_count = 1"))
-            await stores.database.rows(limit, {})
-            big = Entity(entity_id="E1", type="UEN", registration_number="1", country="SG", name="x" * 2_000_000)
-            with pytest.raises(StoreUnavailable, match="full"):
-                await stores.registry.directory.write([Upsert(big)], EVENT)
-            assert await stores.registry.directory.read(Entity, [("E1",)]) == {}
-            assert await stores.registry.audit.entries() == []
-
-    asyncio.run(scenario())
+    async with sqlite(tmp_path) as stores:
+        limit = stores.database.prepare(sa.text("PRAGMA max_page_count = 1"))
+        await stores.database.rows(limit, {})
+        big = Entity(entity_id="E1", type="UEN", registration_number="1", country="SG", name="x" * 2_000_000)
+        with pytest.raises(StoreUnavailable, match="full"):
+            await stores.registry.directory.write([Upsert(big)], EVENT)
+        assert await stores.registry.directory.read(Entity, [("E1",)]) == {}
+        assert await stores.registry.audit.entries() == []
 
 
-def test_the_write_ahead_log_does_not_outlive_a_clean_close(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with sqlite(tmp_path) as stores, stores.transient.unit(NOW) as unit:
-            await unit.put("code", b"k", bytes(100_000), 60)
-
-    asyncio.run(scenario())
+async def test_the_write_ahead_log_does_not_outlive_a_clean_close(tmp_path: Path) -> None:
+    async with sqlite(tmp_path) as stores, stores.transient.unit(NOW) as unit:
+        await unit.put("code", b"k", bytes(100_000), 60)
     assert not (tmp_path / "corpid.db-wal").exists()
     assert (tmp_path / "corpid.db").stat().st_mode & 0o777 == 0o600
 
 
-def test_the_write_ahead_log_starts_anew_under_steady_writing(tmp_path: Path) -> None:
+async def test_the_write_ahead_log_starts_anew_under_steady_writing(tmp_path: Path) -> None:
     """Checkpoints run beside the requests and catch up with them."""
 
     def times_started() -> int:
         with (tmp_path / "corpid.db-wal").open("rb") as log:
             return int.from_bytes(log.read(16)[12:])
 
-    async def scenario() -> None:
-        async with sqlite(tmp_path) as stores:
-            checkpoints = Checkpoints(tmp_path / "corpid.db", pages=50, most_pages=200)
-            for number in range(20_000):
-                async with stores.transient.unit(NOW) as unit:
-                    await unit.put("code", number.to_bytes(32), bytes(5000), 60)
-                checkpoints.nudge()
-                if times_started() >= 2:
-                    break
-            checkpoints.check()
-            await asyncio.to_thread(checkpoints.stop)
-            assert number < 19_999
-
-    asyncio.run(scenario())
+    async with sqlite(tmp_path) as stores:
+        checkpoints = Checkpoints(tmp_path / "corpid.db", pages=50, most_pages=200)
+        for number in range(20_000):
+            async with stores.transient.unit(NOW) as unit:
+                await unit.put("code", number.to_bytes(32), bytes(5000), 60)
+            checkpoints.nudge()
+            if times_started() >= 2:
+                break
+        checkpoints.check()
+        await asyncio.to_thread(checkpoints.stop)
+        assert number < 19_999
 
 
 def test_a_checkpoint_that_fails_is_told(tmp_path: Path) -> None:

@@ -89,8 +89,10 @@ async def outcome(work: Awaitable[object]) -> bool:
     return True
 
 
-def test_a_grant_gives_something_from_acceptance_until_it_is_ended_and_both_histories_show_it(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_grant_gives_something_from_acceptance_until_it_is_ended_and_both_histories_show_it(
+    place: Place,
+) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY)
         client, third_party = await both(stores)
         await write_as(stores.registry, client, [becoming(None, OFFERED)])
@@ -113,11 +115,9 @@ def test_a_grant_gives_something_from_acceptance_until_it_is_ended_and_both_hist
         ]
         assert [await history(stores, entity_id) for entity_id in ("E1", "E2")] == [steps, steps]
 
-    place.run(scenario)
 
-
-def test_wider_terms_rest_until_they_are_accepted_and_narrower_ones_do_not(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_wider_terms_rest_until_they_are_accepted_and_narrower_ones_do_not(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, ACCEPTED, GIVEN)
         client, third_party = await both(stores)
         narrower = replace(ACCEPTED, end_date="2030-01-31")
@@ -131,11 +131,9 @@ def test_wider_terms_rest_until_they_are_accepted_and_narrower_ones_do_not(place
         await write_as(stores.registry, third_party, [becoming(OFFERED, ACCEPTED)])
         assert await effective(stores) == [ACCEPTED]
 
-    place.run(scenario)
 
-
-def test_an_offer_is_declined_by_the_one_side_and_withdrawn_by_the_other(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_an_offer_is_declined_by_the_one_side_and_withdrawn_by_the_other(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, OFFERED)
         client, third_party = await both(stores)
         await write_as(stores.registry, third_party, [taken(OFFERED)])
@@ -144,38 +142,30 @@ def test_an_offer_is_declined_by_the_one_side_and_withdrawn_by_the_other(place: 
         assert await there(stores) == ([], [])
         assert [action for _, action in await history(stores, "E2")] == ["grant.withdraw", "grant.decline"]
 
-    place.run(scenario)
 
-
-def test_roles_under_another_accepted_grant_stay(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_roles_under_another_accepted_grant_stay(place: Place) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, ACCEPTED, replace(ACCEPTED, ref="two"), GIVEN)
         await third_parties.end(stores.registry, replace(GRANT, ref=""), actor=OPERATOR)
         assert await there(stores) == ([replace(ACCEPTED, ref="two")], [GIVEN])
         await third_parties.end(stores.registry, GRANT, actor=OPERATOR)
         assert await there(stores) == ([], [])
 
-    place.run(scenario)
 
-
-def test_terms_that_were_changed_meanwhile_are_not_accepted(place: Place) -> None:
+async def test_terms_that_were_changed_meanwhile_are_not_accepted(place: Place) -> None:
     """Whoever accepts has seen what they accept."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, OFFERED)
         _, third_party = await both(stores)
         await write(stores, replace(OFFERED, end_date="9999-12-31"))
         with pytest.raises(ChangedMeanwhile):
             await write_as(stores.registry, third_party, [becoming(OFFERED, ACCEPTED)])
 
-    place.run(scenario)
-
 
 @pytest.mark.parametrize("was", [OFFERED, ACCEPTED], ids=["accepted and withdrawn", "narrowed and ended"])
-def test_of_two_decisions_at_once_one_is_made(place: Place, was: ThirdPartyGrant) -> None:
+async def test_of_two_decisions_at_once_one_is_made(place: Place, was: ThirdPartyGrant) -> None:
     """One outcome, and both histories tell it."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY, was, GIVEN)
         client, third_party = await both(stores)
         actors: tuple[Actor, Actor] = (third_party, client) if was is OFFERED else (client, third_party)
@@ -190,13 +180,10 @@ def test_of_two_decisions_at_once_one_is_made(place: Place, was: ThirdPartyGrant
         assert len(told) == 1
         assert await history(stores, "E1") == await history(stores, "E2")
 
-    place.run(scenario)
 
-
-def test_a_role_that_is_given_while_its_grant_ends_ends_with_it(postgresql: Place) -> None:
+async def test_a_role_that_is_given_while_its_grant_ends_ends_with_it(postgresql: Place) -> None:
     """The end waits for whoever gives a role under the grant, and sees it."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with postgresql.opened() as stores:
         await write(stores, *EVERYBODY, ACCEPTED)
         client, third_party = await both(stores)
         async with stores.transient.unit(NOW):
@@ -207,11 +194,9 @@ def test_a_role_that_is_given_while_its_grant_ends_ends_with_it(postgresql: Plac
         await late
         assert await there(stores) == ([], [])
 
-    postgresql.run(scenario)
 
-
-def test_no_role_is_given_under_a_grant_that_is_ending(postgresql: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_no_role_is_given_under_a_grant_that_is_ending(postgresql: Place) -> None:
+    async with postgresql.opened() as stores:
         await write(stores, *EVERYBODY, ACCEPTED)
         client, third_party = await both(stores)
         async with stores.transient.unit(NOW):
@@ -222,11 +207,9 @@ def test_no_role_is_given_under_a_grant_that_is_ending(postgresql: Place) -> Non
         assert not await late
         assert await there(stores) == ([], [])
 
-    postgresql.run(scenario)
 
-
-def test_a_grant_with_more_roles_than_a_transaction_usually_has_ends_as_a_whole(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_grant_with_more_roles_than_a_transaction_usually_has_ends_as_a_whole(place: Place) -> None:
+    async with place.opened() as stores:
         rows = [replace(GIVEN, ref=str(number)) for number in range(250)]
         await write(stores, *EVERYBODY, ACCEPTED, *rows)
         await third_parties.end(stores.registry, GRANT, actor=OPERATOR)
@@ -234,13 +217,10 @@ def test_a_grant_with_more_roles_than_a_transaction_usually_has_ends_as_a_whole(
         membership = Membership(user_id="u2", entity_id="E2")
         assert await stores.registry.directory.read(Membership, [membership.key])
 
-    place.run(scenario)
 
-
-def test_the_operations_speak_for_the_side_of_whoever_acts(place: Place) -> None:
+async def test_the_operations_speak_for_the_side_of_whoever_acts(place: Place) -> None:
     """D56: the same functions for doors of entities as for commands."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         await write(stores, *EVERYBODY)
         client, third_party = await both(stores)
         registry, passwords, terms = stores.registry, CheapPasswords(threads=1), {"end_date": "2030-12-31"}
@@ -259,5 +239,3 @@ def test_the_operations_speak_for_the_side_of_whoever_acts(place: Place) -> None
         told = [action for _, action in await history(stores, "E1")]
         passwords.close()
         assert told == ["grant.decline", "grant.end", "grant.accept", "grant.offer"]
-
-    place.run(scenario)

@@ -12,54 +12,36 @@ from tests.adapters.transient_stores import KEY, OTHER, add, count, put, take
 
 if TYPE_CHECKING:
     from corpid.ports import TransientStore
-    from tests.adapters.transient_stores import Run
+    from tests.adapters.transient_stores import Opened
 
 RACERS: Final = 64
 
 
-def test_of_64_takes_exactly_one_gets_the_value(run: Run) -> None:
+async def test_of_64_takes_exactly_one_gets_the_value(opened: Opened) -> None:
     """D18: a code is spent by one atomic take."""
-
-    async def scenario(store: TransientStore) -> None:
+    async with opened() as store:
         await put(store, b"grant")
         taken = await asyncio.gather(*(take(store) for _ in range(RACERS)))
         assert (taken.count(b"grant"), taken.count(None)) == (1, RACERS - 1)
 
-    run(scenario)
 
-
-def test_of_64_adds_exactly_one_is_the_first(run: Run) -> None:
+async def test_of_64_adds_exactly_one_is_the_first(opened: Opened) -> None:
     """D7, D8: a jti is used once."""
-
-    async def scenario(store: TransientStore) -> None:
+    async with opened() as store:
         firsts = await asyncio.gather(*(add(store) for _ in range(RACERS)))
         assert firsts.count(True) == 1
 
-    run(scenario)
 
-
-def test_64_counts_give_64_different_numbers(run: Run) -> None:
+async def test_64_counts_give_64_different_numbers(opened: Opened) -> None:
     """D47: no attempt goes uncounted."""
-
-    async def scenario(store: TransientStore) -> None:
+    async with opened() as store:
         numbers = await asyncio.gather(*(count(store) for _ in range(RACERS)))
         assert sorted(numbers) == list(range(1, RACERS + 1))
 
-    run(scenario)
 
-
-def test_a_count_is_raised_and_lowered_by_any_number_and_none_is_lost(run: Run) -> None:
+async def test_a_count_is_raised_and_lowered_by_any_number_and_none_is_lost(opened: Opened) -> None:
     """D47: one record can hold two numbers, and an attempt can be given back; a take returns what is left."""
     large = 1 << 61
-
-    async def scenario(store: TransientStore) -> None:
-        async with store.unit(NOW) as unit:
-            assert await unit.count("misses", KEY, 60, -1) == -1
-            assert await unit.count("misses", KEY, 60, large) == large - 1
-        steps = [by for _ in range(RACERS // 4) for by in (1, 7, -3, large // RACERS)]
-        await asyncio.gather(*(one(store, by) for by in steps))
-        assert await left(store) == large - 1 + sum(steps)
-        assert await left(store) is None
 
     async def one(store: TransientStore, by: int) -> None:
         async with store.unit(NOW) as unit:
@@ -70,13 +52,19 @@ def test_a_count_is_raised_and_lowered_by_any_number_and_none_is_lost(run: Run) 
             value = await unit.take("misses", KEY)
         return None if value is None else int(value)
 
-    run(scenario)
+    async with opened() as store:
+        async with store.unit(NOW) as unit:
+            assert await unit.count("misses", KEY, 60, -1) == -1
+            assert await unit.count("misses", KEY, 60, large) == large - 1
+        steps = [by for _ in range(RACERS // 4) for by in (1, 7, -3, large // RACERS)]
+        await asyncio.gather(*(one(store, by) for by in steps))
+        assert await left(store) == large - 1 + sum(steps)
+        assert await left(store) is None
 
 
-def test_kinds_and_keys_are_separate(run: Run) -> None:
+async def test_kinds_and_keys_are_separate(opened: Opened) -> None:
     """DESIGN: kinds are separate namespaces; what is spent in one is not in another."""
-
-    async def scenario(store: TransientStore) -> None:
+    async with opened() as store:
         await put(store, b"code", kind="code")
         await put(store, b"pushed", kind="pushed_request")
         assert await take(store) == b"code"
@@ -84,43 +72,33 @@ def test_kinds_and_keys_are_separate(run: Run) -> None:
         assert await add(store)
         assert await add(store, key=OTHER)
 
-    run(scenario)
 
-
-def test_any_bytes_come_back_as_they_went_in(run: Run) -> None:
-    async def scenario(store: TransientStore) -> None:
+async def test_any_bytes_come_back_as_they_went_in(opened: Opened) -> None:
+    async with opened() as store:
         for value in (b"", b"\x00\xff", b"7", bytes(range(256)) * 40):
             await put(store, value)
             assert await store.get("code", KEY, now=NOW) == value
 
-    run(scenario)
 
-
-def test_a_look_outside_a_unit_spends_nothing(run: Run) -> None:
-    async def scenario(store: TransientStore) -> None:
+async def test_a_look_outside_a_unit_spends_nothing(opened: Opened) -> None:
+    async with opened() as store:
         await put(store, b"grant")
         assert [await store.get("code", KEY, now=NOW) for _ in range(2)] == [b"grant"] * 2
         assert await store.get("code", OTHER, now=NOW) is None
 
-    run(scenario)
 
-
-def test_a_store_that_takes_writes_is_ready_as_often_as_it_is_asked(run: Run) -> None:
+async def test_a_store_that_takes_writes_is_ready_as_often_as_it_is_asked(opened: Opened) -> None:
     """D49: asking leaves what is kept as it is."""
-
-    async def scenario(store: TransientStore) -> None:
+    async with opened() as store:
         await put(store, b"grant")
         for _ in range(3):
             await store.ready(now=NOW)
         assert await take(store) == b"grant"
 
-    run(scenario)
 
-
-def test_several_looks_takes_and_counts_together_are_each_as_if_it_were_alone(run: Run) -> None:
+async def test_several_looks_takes_and_counts_together_are_each_as_if_it_were_alone(opened: Opened) -> None:
     """DESIGN: answers come in the order of the questions, and a `put` of before is seen."""
-
-    async def scenario(store: TransientStore) -> None:
+    async with opened() as store:
         async with store.unit(NOW) as unit:
             await unit.put("code", KEY, b"one", 60)
             assert await unit.count_each([("misses", KEY, 60.0), ("misses", OTHER, 60.0)]) == [1, 1]
@@ -141,10 +119,8 @@ def test_several_looks_takes_and_counts_together_are_each_as_if_it_were_alone(ru
             await unit.count_unseen("misses", OTHER, 60, 5)
         assert await store.get_each([("code", KEY), ("misses", OTHER), ("misses", KEY)], now=NOW) == [b"3", b"6", b"3"]
 
-    run(scenario)
 
-
-def test_of_64_that_take_or_count_several_together_none_gets_what_another_got(run: Run) -> None:
+async def test_of_64_that_take_or_count_several_together_none_gets_what_another_got(opened: Opened) -> None:
     """D18, D47."""
     places = [("misses", KEY, 60.0), ("misses", OTHER, 60.0)]
 
@@ -156,7 +132,7 @@ def test_of_64_that_take_or_count_several_together_none_gets_what_another_got(ru
         async with store.unit(NOW) as unit:
             return await unit.together([BatchedVerb("take", "misses", KEY), BatchedVerb("take", "misses", OTHER)])
 
-    async def scenario(store: TransientStore) -> None:
+    async with opened() as store:
         numbers = await asyncio.gather(*(counted(store) for _ in range(RACERS)))
         for column in zip(*numbers, strict=True):
             assert sorted(column) == list(range(1, RACERS + 1))
@@ -164,14 +140,12 @@ def test_of_64_that_take_or_count_several_together_none_gets_what_another_got(ru
         for found in zip(*values, strict=True):
             assert [value for value in found if value is not None] == [b"%d" % RACERS]
 
-    run(scenario)
 
-
-def test_a_count_that_is_0_again_is_read_as_0(run: Run) -> None:
+async def test_a_count_that_is_0_again_is_read_as_0(opened: Opened) -> None:
     """D47: an attempt that was given back leaves a counter that can be read, taken and raised."""
     namespace = Namespace("misses", 60, int)
 
-    async def scenario(store: TransientStore) -> None:
+    async with opened() as store:
         entry = namespace.entry("https://id.example", "alice")
         async with store.unit(NOW) as unit:
             assert await entry.count(unit, 1) == 1
@@ -181,5 +155,3 @@ def test_a_count_that_is_0_again_is_read_as_0(run: Run) -> None:
         async with store.unit(NOW) as unit:
             assert await entry.take(unit) == 0
             assert await entry.take(unit) is None
-
-    run(scenario)

@@ -16,18 +16,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.ports import TransientStore
-    from tests.adapters.transient_stores import Run
+    from tests.adapters.transient_stores import Opened
 
 
-def test_what_was_spent_stays_spent_when_the_flow_refuses(run: Run) -> None:
+async def test_what_was_spent_stays_spent_when_the_flow_refuses(opened: Opened) -> None:
     """Order of a request: an error after spending commits, never rolls back."""
-
-    async def scenario(store: TransientStore) -> None:
-        await put(store, b"grant")
-        with pytest.raises(InvalidGrant):
-            await refuse(store)
-        assert not await add(store)
-        assert await take(store) is None
 
     async def refuse(store: TransientStore) -> None:
         async with store.unit(NOW) as unit:
@@ -35,20 +28,17 @@ def test_what_was_spent_stays_spent_when_the_flow_refuses(run: Run) -> None:
             assert await unit.take("code", KEY) == b"grant"
             raise InvalidGrant(Reason.CODE_UNKNOWN, "The code was issued for another redirect_uri.")
 
-    run(scenario)
+    async with opened() as store:
+        await put(store, b"grant")
+        with pytest.raises(InvalidGrant):
+            await refuse(store)
+        assert not await add(store)
+        assert await take(store) is None
 
 
 @pytest.mark.parametrize("failure", [RuntimeError("a fault"), asyncio.CancelledError()], ids=["fault", "cancelled"])
-def test_anything_else_undoes_the_whole_unit(run_undoing: Run, failure: BaseException) -> None:
+async def test_anything_else_undoes_the_whole_unit(opened_undoing: Opened, failure: BaseException) -> None:
     """A request that broke spent nothing: its client may send it again."""
-
-    async def scenario(store: TransientStore) -> None:
-        await put(store, b"grant")
-        with pytest.raises(type(failure)):
-            await fail(store)
-        assert await take(store) == b"grant"
-        assert await add(store)
-        assert await count(store) == 1
 
     async def fail(store: TransientStore) -> None:
         async with store.unit(NOW) as unit:
@@ -58,25 +48,29 @@ def test_anything_else_undoes_the_whole_unit(run_undoing: Run, failure: BaseExce
             await unit.count("misses", KEY, 60)
             raise failure
 
-    run_undoing(scenario)
-
-
-def test_a_unit_inside_a_unit_of_the_same_task_shares_its_end(run_undoing: Run) -> None:
-    async def scenario(store: TransientStore) -> None:
-        with pytest.raises(RuntimeError, match="a fault"):
+    async with opened_undoing() as store:
+        await put(store, b"grant")
+        with pytest.raises(type(failure)):
             await fail(store)
+        assert await take(store) == b"grant"
         assert await add(store)
+        assert await count(store) == 1
 
+
+async def test_a_unit_inside_a_unit_of_the_same_task_shares_its_end(opened_undoing: Opened) -> None:
     async def fail(store: TransientStore) -> None:
         async with store.unit(NOW):
             assert await add(store)
             raise RuntimeError("a fault")
 
-    run_undoing(scenario)
+    async with opened_undoing() as store:
+        with pytest.raises(RuntimeError, match="a fault"):
+            await fail(store)
+        assert await add(store)
 
 
-def test_another_task_sees_a_unit_only_when_it_has_ended(run_undoing: Run) -> None:
-    async def scenario(store: TransientStore) -> None:
+async def test_another_task_sees_a_unit_only_when_it_has_ended(opened_undoing: Opened) -> None:
+    async with opened_undoing() as store:
         inside, leave = asyncio.Event(), asyncio.Event()
 
         async def slow() -> None:
@@ -98,19 +92,14 @@ def test_another_task_sees_a_unit_only_when_it_has_ended(run_undoing: Run) -> No
         assert taken == b"grant"
         assert looked in {b"grant", None}
 
-    run_undoing(scenario)
 
-
-def test_the_memory_store_keeps_nothing_of_a_unit_it_undid(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with memory_transient(tmp_path) as store:
-            with pytest.raises(RuntimeError, match="a fault"):
-                await fail(store)
-            assert await store.sweep(now=NOW + 3600) == 0
-
+async def test_the_memory_store_keeps_nothing_of_a_unit_it_undid(tmp_path: Path) -> None:
     async def fail(store: TransientStore) -> None:
         async with store.unit(NOW) as unit:
             await unit.put("code", KEY, b"grant", 60)
             raise RuntimeError("a fault")
 
-    asyncio.run(scenario())
+    async with memory_transient(tmp_path) as store:
+        with pytest.raises(RuntimeError, match="a fault"):
+            await fail(store)
+        assert await store.sweep(now=NOW + 3600) == 0

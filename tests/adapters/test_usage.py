@@ -62,8 +62,8 @@ def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
     place.run(registered)
 
 
-def test_counts_are_added_and_the_latest_moment_stays(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_counts_are_added_and_the_latest_moment_stays(place: Place) -> None:
+    async with registered(place) as stores:
         usage = stores.registry.usage
         assert await usage.all() == []
         await usage.add([use(count=2, last_at=200), use(habit="without_state")])
@@ -74,55 +74,43 @@ def test_counts_are_added_and_the_latest_moment_stays(place: Place) -> None:
             use(habit="without_state", count=2, last_at=300),
         ]
 
-    run(place, scenario)
 
-
-def test_what_a_client_that_is_gone_counted_is_dropped_and_the_rest_is_kept(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_what_a_client_that_is_gone_counted_is_dropped_and_the_rest_is_kept(place: Place) -> None:
+    async with registered(place) as stores:
         await stores.registry.usage.add([use(client_id="nobody"), use()])
         assert await stores.registry.usage.all() == [use()]
 
-    run(place, scenario)
 
-
-def test_a_client_that_is_removed_takes_its_counters_along(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_client_that_is_removed_takes_its_counters_along(place: Place) -> None:
+    async with registered(place) as stores:
         await stores.registry.usage.add([use(), use(client_id="other")])
         await stores.registry.directory.write([Delete(RP)], EVENT)
         assert await stores.registry.usage.all() == [use(client_id="other")]
 
-    run(place, scenario)
 
-
-def test_a_client_that_is_changed_keeps_its_counters(place: Place) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_a_client_that_is_changed_keeps_its_counters(place: Place) -> None:
+    async with registered(place) as stores:
         await stores.registry.usage.add([use()])
         await stores.registry.directory.write([Upsert(RP)], EVENT)
         assert await stores.registry.usage.all() == [use()]
 
-    run(place, scenario)
-
 
 @pytest.mark.full
-def test_counters_of_several_processes_add_up(place: Place) -> None:
-    async def nothing(_stores: SqlStores) -> None:
+async def test_counters_of_several_processes_add_up(place: Place) -> None:
+    async with registered(place) as _stores:
         pass
-
-    run(place, nothing)
     race(place.address, COUNTER, processes=3)
 
-    async def scenario(stores: SqlStores) -> None:
+    async with registered(place) as stores:
         assert await stores.registry.usage.all() == [
             use(count=60, last_at=2),
             use(habit="without_state", count=60, last_at=2),
         ]
 
-    run(place, scenario)
-
 
 @pytest.mark.full
-def test_counts_are_written_all_or_not_at_all(tmp_path: Path) -> None:
-    async def scenario(stores: SqlStores) -> None:
+async def test_counts_are_written_all_or_not_at_all(tmp_path: Path) -> None:
+    async with registered(Place(tmp_path / "corpid.db")) as stores:
         holder = program(tmp_path / "corpid.db", HOLDER)
         assert holder.stdout is not None
         assert holder.stdout.readline() == "ready\n"
@@ -130,5 +118,3 @@ def test_counts_are_written_all_or_not_at_all(tmp_path: Path) -> None:
             await stores.registry.usage.add([use(), use(habit="without_state")])
         holder.communicate("go\n", timeout=60)
         assert await stores.registry.usage.all() == []
-
-    run(Place(tmp_path / "corpid.db"), scenario)

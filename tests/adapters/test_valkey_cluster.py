@@ -99,106 +99,90 @@ class Proofs:
         await until(lambda: len({name for name, _ in self.made[made:]}.intersection(self.accepted)) >= 10)
 
 
-def test_a_part_that_moves_under_load_gives_one_winner_and_no_replay(cluster: RedisCluster) -> None:
+async def test_a_part_that_moves_under_load_gives_one_winner_and_no_replay(cluster: RedisCluster) -> None:
     """D7, D8: two processes, each proof presented again and again at both, while its slot goes to and fro."""
     proofs = Proofs()
 
-    async def scenario() -> None:
-        home, away, _ = cluster.primaries
-        part = await asyncio.to_thread(part_of, cluster, home)
-        async with several(cluster) as stores, asyncio.TaskGroup() as group:
-            load = [group.create_task(proofs.present(store)) for store in stores for _ in range(4)]
-            load.append(group.create_task(proofs.make(part)))
+    home, away, _ = cluster.primaries
+    part = await asyncio.to_thread(part_of, cluster, home)
+    async with several(cluster) as stores, asyncio.TaskGroup() as group:
+        load = [group.create_task(proofs.present(store)) for store in stores for _ in range(4)]
+        load.append(group.create_task(proofs.make(part)))
+        await proofs.until_accepted()
+        for source, target in ((home, away), (away, home)) * 2:
+            await asyncio.to_thread(cluster.move, part, source, target)
             await proofs.until_accepted()
-            for source, target in ((home, away), (away, home)) * 2:
-                await asyncio.to_thread(cluster.move, part, source, target)
-                await proofs.until_accepted()
-            for task in load:
-                task.cancel()
-            await asyncio.wait(load)
-            for store in stores:
-                for proof in proofs.made:
-                    await recovered(functools.partial(proofs.once, store, *proof))
-
-    asyncio.run(scenario())
+        for task in load:
+            task.cancel()
+        await asyncio.wait(load)
+        for store in stores:
+            for proof in proofs.made:
+                await recovered(functools.partial(proofs.once, store, *proof))
     assert max(Counter(proofs.accepted).values()) == 1
 
 
-def test_who_missed_that_a_part_was_away_cannot_be_used_for_a_replay(cluster: RedisCluster) -> None:
+async def test_who_missed_that_a_part_was_away_cannot_be_used_for_a_replay(cluster: RedisCluster) -> None:
     """D7, D18: what another process spent in between, nobody spends again in the memory from before."""
-
-    async def scenario() -> None:
-        home, away, _ = cluster.primaries
-        part = await asyncio.to_thread(part_of, cluster, home)
-        code, proof = key_in(part), key_in(part, 1)
-        async with several(cluster) as (one, other):
-            await put(one, code)
-            async with one.unit(NOW) as late:
-                await asyncio.to_thread(cluster.move, part, home, away)
-                moved_at = time.time()
-                assert await recovered(lambda: add(other, proof))
-                assert await take(other, code) is None
-                await asyncio.to_thread(cluster.move, part, away, home)
-                with pytest.raises(StoreUnavailable):
-                    await late.add("proof", proof, 120)
-                with pytest.raises(StoreUnavailable):
-                    await late.take("code", code)
-            await recovered(lambda: add(one, proof))
-            assert one.keyspace.remembers_since > moved_at, "so that its time speaks against the proof"
-
-    asyncio.run(scenario())
+    home, away, _ = cluster.primaries
+    part = await asyncio.to_thread(part_of, cluster, home)
+    code, proof = key_in(part), key_in(part, 1)
+    async with several(cluster) as (one, other):
+        await put(one, code)
+        async with one.unit(NOW) as late:
+            await asyncio.to_thread(cluster.move, part, home, away)
+            moved_at = time.time()
+            assert await recovered(lambda: add(other, proof))
+            assert await take(other, code) is None
+            await asyncio.to_thread(cluster.move, part, away, home)
+            with pytest.raises(StoreUnavailable):
+                await late.add("proof", proof, 120)
+            with pytest.raises(StoreUnavailable):
+                await late.take("code", code)
+        await recovered(lambda: add(one, proof))
+        assert one.keyspace.remembers_since > moved_at, "so that its time speaks against the proof"
 
 
-def test_what_one_node_forgot_is_forgotten_by_all_at_once(cluster: RedisCluster) -> None:
+async def test_what_one_node_forgot_is_forgotten_by_all_at_once(cluster: RedisCluster) -> None:
     """A flow relies on entries in several parts: none of them may outlive another."""
-
-    async def scenario() -> None:
-        emptied, intact, _ = cluster.primaries
-        parts = [await asyncio.to_thread(part_of, cluster, node) for node in (emptied, intact)]
-        async with several(cluster) as (one, other):
-            await put(one, key_in(parts[1]))
-            async with one.unit(NOW) as late:
-                emptied.command("FLUSHALL")
-                emptied_at = time.time()
-                with pytest.raises(StoreUnavailable):
-                    await add(other, key_in(parts[0]))
-                assert await recovered(lambda: add(other, key_in(parts[0])))
-                await until(lambda: not isinstance(other.keyspace._serving[parts[1]], StoreUnavailable))
-                with pytest.raises(StoreUnavailable):
-                    await late.take("code", key_in(parts[1]))
-            assert await recovered(lambda: take(one, key_in(parts[1]))) is None
-            await until(lambda: one.keyspace.remembers_since > emptied_at)
-            assert one.loss.reject_issued_before == other.loss.reject_issued_before
-
-    asyncio.run(scenario())
+    emptied, intact, _ = cluster.primaries
+    parts = [await asyncio.to_thread(part_of, cluster, node) for node in (emptied, intact)]
+    async with several(cluster) as (one, other):
+        await put(one, key_in(parts[1]))
+        async with one.unit(NOW) as late:
+            emptied.command("FLUSHALL")
+            emptied_at = time.time()
+            with pytest.raises(StoreUnavailable):
+                await add(other, key_in(parts[0]))
+            assert await recovered(lambda: add(other, key_in(parts[0])))
+            await until(lambda: not isinstance(other.keyspace._serving[parts[1]], StoreUnavailable))
+            with pytest.raises(StoreUnavailable):
+                await late.take("code", key_in(parts[1]))
+        assert await recovered(lambda: take(one, key_in(parts[1]))) is None
+        await until(lambda: one.keyspace.remembers_since > emptied_at)
+        assert one.loss.reject_issued_before == other.loss.reject_issued_before
 
 
-def test_while_a_part_is_on_its_way_its_users_are_told_to_retry(cluster: RedisCluster) -> None:
+async def test_while_a_part_is_on_its_way_its_users_are_told_to_retry(cluster: RedisCluster) -> None:
     """Nothing is decided by half of a memory; the other parts go on."""
-
-    async def scenario() -> None:
-        home, away, third = cluster.primaries
-        part = await asyncio.to_thread(part_of, cluster, home)
-        elsewhere = await asyncio.to_thread(part_of, cluster, third)
-        async with opened(cluster.url) as store:
-            await asyncio.to_thread(cluster.begin_move, part, home, away)
-            with pytest.raises(StoreUnavailable):
-                await add(store, key_in(part))
-            assert await add(store, key_in(elsewhere))
-            await asyncio.to_thread(cluster.carry, part, home, away)
-            with pytest.raises(StoreUnavailable):
-                await add(store, key_in(part))
-            await asyncio.to_thread(cluster.end_move, part, home, away)
-            assert await recovered(lambda: add(store, key_in(part)))
-            assert not await add(store, key_in(part))
-
-    asyncio.run(scenario())
+    home, away, third = cluster.primaries
+    part = await asyncio.to_thread(part_of, cluster, home)
+    elsewhere = await asyncio.to_thread(part_of, cluster, third)
+    async with opened(cluster.url) as store:
+        await asyncio.to_thread(cluster.begin_move, part, home, away)
+        with pytest.raises(StoreUnavailable):
+            await add(store, key_in(part))
+        assert await add(store, key_in(elsewhere))
+        await asyncio.to_thread(cluster.carry, part, home, away)
+        with pytest.raises(StoreUnavailable):
+            await add(store, key_in(part))
+        await asyncio.to_thread(cluster.end_move, part, home, away)
+        assert await recovered(lambda: add(store, key_in(part)))
+        assert not await add(store, key_in(part))
 
 
-def test_a_replica_that_missed_what_was_spent_makes_nothing_spendable_again(program: str) -> None:
+async def test_a_replica_that_missed_what_was_spent_makes_nothing_spendable_again(program: str) -> None:
     """D7, D18: a failover loses the last writes; what they were about is not found, or too old."""
-
-    async def scenario(cluster: RedisCluster) -> None:
+    with RedisCluster(program=program, replicas=1) as cluster:
         primary, replica = cluster.primaries[0], cluster.replicas[0]
         part = await asyncio.to_thread(part_of, cluster, primary)
         code, proof = key_in(part), key_in(part, 1)
@@ -219,39 +203,31 @@ def test_a_replica_that_missed_what_was_spent_makes_nothing_spendable_again(prog
             primary.start()
             assert await recovered(store.engine_time)
 
-    with RedisCluster(program=program, replicas=1) as cluster:
-        asyncio.run(scenario(cluster))
-
 
 @pytest.mark.parametrize("how", ["crash", "pause"])
-def test_while_a_node_is_away_only_what_lives_there_is(cluster: RedisCluster, how: str) -> None:
+async def test_while_a_node_is_away_only_what_lives_there_is(cluster: RedisCluster, how: str) -> None:
     """503 for its parts; not ready as a whole; afterwards everything recovers by itself."""
-
-    async def scenario() -> None:
-        away, _, third = cluster.primaries
-        part = await asyncio.to_thread(part_of, cluster, away)
-        elsewhere = await asyncio.to_thread(part_of, cluster, third)
-        async with opened(cluster.url) as store:
-            assert await add(store, key_in(part))
-            getattr(away, how)()
-            for number in range(1, 6):
-                with pytest.raises(StoreUnavailable):
-                    await add(store, key_in(part, number))
-                assert await add(store, key_in(elsewhere, number))
-            with pytest.raises(StoreUnavailable, match=str(away.port)):
-                await store.engine_time()
-            (away.start if how == "crash" else away.resume)()
-            assert await recovered(store.engine_time)
-            assert await recovered(lambda: add(store, key_in(part))) == (how == "crash")
-            assert not await add(store, key_in(part))
-
-    asyncio.run(scenario())
+    away, _, third = cluster.primaries
+    part = await asyncio.to_thread(part_of, cluster, away)
+    elsewhere = await asyncio.to_thread(part_of, cluster, third)
+    async with opened(cluster.url) as store:
+        assert await add(store, key_in(part))
+        getattr(away, how)()
+        for number in range(1, 6):
+            with pytest.raises(StoreUnavailable):
+                await add(store, key_in(part, number))
+            assert await add(store, key_in(elsewhere, number))
+        with pytest.raises(StoreUnavailable, match=str(away.port)):
+            await store.engine_time()
+        (away.start if how == "crash" else away.resume)()
+        assert await recovered(store.engine_time)
+        assert await recovered(lambda: add(store, key_in(part))) == (how == "crash")
+        assert not await add(store, key_in(part))
 
 
-def test_where_the_cluster_has_to_be_whole_everything_waits_for_a_node(program: str) -> None:
+async def test_where_the_cluster_has_to_be_whole_everything_waits_for_a_node(program: str) -> None:
     """As Redis ships it."""
-
-    async def scenario(cluster: RedisCluster) -> None:
+    with RedisCluster("--save", "", "--cluster-require-full-coverage", "yes", program=program) as cluster:
         away, _, third = cluster.primaries
         elsewhere = await asyncio.to_thread(part_of, cluster, third)
         async with opened(cluster.url) as store:
@@ -265,14 +241,10 @@ def test_where_the_cluster_has_to_be_whole_everything_waits_for_a_node(program: 
             assert await recovered(store.engine_time)
             assert await recovered(lambda: add(store, key_in(elsewhere)))
 
-    with RedisCluster("--save", "", "--cluster-require-full-coverage", "yes", program=program) as cluster:
-        asyncio.run(scenario(cluster))
 
-
-def test_a_node_that_comes_back_with_a_snapshot_brings_nothing_back(program: str) -> None:
+async def test_a_node_that_comes_back_with_a_snapshot_brings_nothing_back(program: str) -> None:
     """D18: as with a node alone."""
-
-    async def scenario(cluster: RedisCluster) -> None:
+    with RedisCluster("--save", "3600 1", program=program) as cluster:
         node = cluster.primaries[1]
         part = await asyncio.to_thread(part_of, cluster, node)
         async with opened(cluster.url) as store:
@@ -286,21 +258,14 @@ def test_a_node_that_comes_back_with_a_snapshot_brings_nothing_back(program: str
             assert await recovered(lambda: take(store, key_in(part))) is None
             assert store.loss.reject_issued_before > crashed_at
 
-    with RedisCluster("--save", "3600 1", program=program) as cluster:
-        asyncio.run(scenario(cluster))
 
-
-def test_a_cluster_of_which_one_node_is_full_is_not_ready(cluster: RedisCluster) -> None:
+async def test_a_cluster_of_which_one_node_is_full_is_not_ready(cluster: RedisCluster) -> None:
     """D49: at its maxmemory a node can still be read."""
-
-    async def scenario() -> None:
-        async with opened(cluster.url) as store:
-            await recovered(lambda: store.ready(now=NOW))
-            for node in cluster.primaries:
-                node.command("CONFIG", "SET", "maxmemory", "1")
-                with pytest.raises(StoreUnavailable, match="maxmemory"):
-                    await store.ready(now=NOW)
-                node.command("CONFIG", "SET", "maxmemory", "0")
+    async with opened(cluster.url) as store:
+        await recovered(lambda: store.ready(now=NOW))
+        for node in cluster.primaries:
+            node.command("CONFIG", "SET", "maxmemory", "1")
+            with pytest.raises(StoreUnavailable, match="maxmemory"):
                 await store.ready(now=NOW)
-
-    asyncio.run(scenario())
+            node.command("CONFIG", "SET", "maxmemory", "0")
+            await store.ready(now=NOW)

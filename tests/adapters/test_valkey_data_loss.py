@@ -53,29 +53,27 @@ def seen_by_another_process(url: str) -> float:
     return float(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
 
 
-def test_a_code_spent_after_the_snapshot_is_not_spendable_after_a_crash(debian: RedisServer) -> None:
+async def test_a_code_spent_after_the_snapshot_is_not_spendable_after_a_crash(debian: RedisServer) -> None:
     """D18: the engine brings it back, under the name of a run that is over."""
-
-    async def scenario() -> None:
-        async with opened(debian.url) as store:
-            await put(store)
-            assert debian.command("SAVE") == "+OK"
-            assert await take(store) == b"grant"
-            debian.crash()
-            debian.start()
-            assert int(debian.command("DBSIZE")[1:]) >= 2, "the snapshot holds the code"
-            assert await recovered(lambda: take(store)) is None
-        async with opened(debian.url) as store:
-            assert await take(store) is None
-
-    asyncio.run(scenario())
+    async with opened(debian.url) as store:
+        await put(store)
+        assert debian.command("SAVE") == "+OK"
+        assert await take(store) == b"grant"
+        debian.crash()
+        debian.start()
+        assert int(debian.command("DBSIZE")[1:]) >= 2, "the snapshot holds the code"
+        assert await recovered(lambda: take(store)) is None
+    async with opened(debian.url) as store:
+        assert await take(store) is None
 
 
 @pytest.mark.parametrize("options", [(), AS_DEBIAN_SHIPS_IT], ids=["no persistence", "snapshot"])
-def test_whatever_was_issued_before_a_crash_is_refused_by_all_after_it(options: tuple[str, ...], program: str) -> None:
+async def test_whatever_was_issued_before_a_crash_is_refused_by_all_after_it(
+    options: tuple[str, ...], program: str
+) -> None:
     """D7, D8: a replayed proof would be the first again, so its time speaks against it."""
-
-    async def scenario(server: RedisServer) -> None:
+    with RedisServer(*options, program=program) as running:
+        server = running
         async with opened(server.url) as store:
             assert await add(store)
             server.command("SAVE")
@@ -89,36 +87,24 @@ def test_whatever_was_issued_before_a_crash_is_refused_by_all_after_it(options: 
             here = store.loss.reject_issued_before
         assert seen_by_another_process(server.url) == here
 
-    with RedisServer(*options, program=program) as running:
-        asyncio.run(scenario(running))
 
-
-def test_nobody_gets_an_answer_of_a_new_run_before_it_is_known_to_be_new(server: RedisServer) -> None:
+async def test_nobody_gets_an_answer_of_a_new_run_before_it_is_known_to_be_new(server: RedisServer) -> None:
     """Who looked at `reject_issued_before` before the crash never adds to the memory after it."""
-
-    async def scenario() -> None:
-        async with opened(server.url) as store:
-            for _ in range(5):
-                crashed_at = time.time()
-                server.crash()
-                server.start()
-                assert await recovered(lambda: look(store), pause=0) > crashed_at
 
     async def look(store: ValkeyTransientStore) -> float:
         looked_at = store.keyspace.remembers_since
         await add(store)
         return looked_at
 
-    asyncio.run(scenario())
+    async with opened(server.url) as store:
+        for _ in range(5):
+            crashed_at = time.time()
+            server.crash()
+            server.start()
+            assert await recovered(lambda: look(store), pause=0) > crashed_at
 
 
-def test_a_unit_that_began_before_a_crash_does_not_go_on_after_it(server: RedisServer) -> None:
-    async def scenario() -> None:
-        async with opened(server.url) as store:
-            with pytest.raises(StoreUnavailable):
-                await through_a_crash(store)
-            assert await recovered(lambda: store.get("code", KEY, now=NOW)) is None
-
+async def test_a_unit_that_began_before_a_crash_does_not_go_on_after_it(server: RedisServer) -> None:
     async def through_a_crash(store: ValkeyTransientStore) -> None:
         async with store.unit(NOW) as unit:
             assert await unit.add("proof", KEY, 120)
@@ -127,119 +113,105 @@ def test_a_unit_that_began_before_a_crash_does_not_go_on_after_it(server: RedisS
             await recovered(store.engine_time)
             await unit.put("code", KEY, b"grant", 60)
 
-    asyncio.run(scenario())
+    async with opened(server.url) as store:
+        with pytest.raises(StoreUnavailable):
+            await through_a_crash(store)
+        assert await recovered(lambda: store.get("code", KEY, now=NOW)) is None
 
 
-def test_a_second_process_agrees_since_when_the_engine_remembers(server: RedisServer) -> None:
-    async def scenario() -> None:
-        async with opened(server.url) as store:
-            assert seen_by_another_process(server.url) == store.loss.reject_issued_before
-
-    asyncio.run(scenario())
+async def test_a_second_process_agrees_since_when_the_engine_remembers(server: RedisServer) -> None:
+    async with opened(server.url) as store:
+        assert seen_by_another_process(server.url) == store.loss.reject_issued_before
 
 
-def test_the_time_of_the_engine_is_known_without_asking_and_never_too_late(server: RedisServer) -> None:
+async def test_the_time_of_the_engine_is_known_without_asking_and_never_too_late(server: RedisServer) -> None:
     """docs/decisions/0026: whatever this process's clock says; leads are measured against it."""
-
-    async def scenario() -> None:
-        store = await open_valkey(server.url, clock=lambda: time.time() + 8)
-        try:
-            for _ in range(15):
-                assert store.engine_time_at_least() <= await store.engine_time() < store.engine_time_at_least() + 1
-                await asyncio.sleep(0.1)
-        finally:
-            await store.close()
-
-    asyncio.run(scenario())
+    store = await open_valkey(server.url, clock=lambda: time.time() + 8)
+    try:
+        for _ in range(15):
+            assert store.engine_time_at_least() <= await store.engine_time() < store.engine_time_at_least() + 1
+            await asyncio.sleep(0.1)
+    finally:
+        await store.close()
 
 
-def test_a_process_that_is_ahead_does_not_forget_it_while_the_engine_is_away(server: RedisServer) -> None:
+async def test_a_process_that_is_ahead_does_not_forget_it_while_the_engine_is_away(server: RedisServer) -> None:
     """D67: else it gave nonces before every process has noticed a loss."""
-
-    async def scenario() -> None:
-        store = await open_valkey(server.url, clock=lambda: time.time() + 9)
-        try:
-            before = store.loss.complete_from
-            server.stop()
-            await until(lambda: not store.keyspace._live)
-            assert store.loss.complete_from == pytest.approx(before, abs=0.5)
-        finally:
-            await store.close()
-
-    asyncio.run(scenario())
+    store = await open_valkey(server.url, clock=lambda: time.time() + 9)
+    try:
+        before = store.loss.complete_from
+        server.stop()
+        await until(lambda: not store.keyspace._live)
+        assert store.loss.complete_from == pytest.approx(before, abs=0.5)
+    finally:
+        await store.close()
 
 
-def test_an_engine_whose_clock_is_behind_its_predecessors_remembers_since_that_ones_time(server: RedisServer) -> None:
+async def test_an_engine_whose_clock_is_behind_its_predecessors_remembers_since_that_ones_time(
+    server: RedisServer,
+) -> None:
     """docs/decisions/0026: what was spent is dated by the clock of the one before."""
-
-    async def scenario() -> None:
-        async with opened(server.url) as store:
-            keyspace, [name] = store.keyspace, store.keyspace._live
-            shown = await store.engine_time() + 8
-            keyspace._note_time(name, shown)
-            server.command("FLUSHALL")
-            await until(lambda: keyspace.remembers_since >= shown)
-            assert store.loss.spent_until == keyspace.remembers_since
-
-    asyncio.run(scenario())
+    async with opened(server.url) as store:
+        keyspace, [name] = store.keyspace, store.keyspace._live
+        shown = await store.engine_time() + 8
+        keyspace._note_time(name, shown)
+        server.command("FLUSHALL")
+        await until(lambda: keyspace.remembers_since >= shown)
+        assert store.loss.spent_until == keyspace.remembers_since
 
 
-def test_an_engine_whose_clock_is_far_behind_its_predecessors_proves_nothing_by_it(server: RedisServer) -> None:
+async def test_an_engine_whose_clock_is_far_behind_its_predecessors_proves_nothing_by_it(server: RedisServer) -> None:
     """docs/decisions/0026: what was spent is dated later than the moment that its epoch names; for every process."""
-
-    async def scenario() -> None:
-        async with opened(server.url) as store, opened(server.url) as other:
-            keyspace, [name] = store.keyspace, store.keyspace._live
-            lineage, before = store.lineage, keyspace.epoch_name
-            await other.keyspace.close()  # the one that has seen it begins the epoch
-            keyspace._note_time(name, await store.engine_time() + 60)
-            server.command("FLUSHALL")
-            await until(lambda: keyspace.epoch_name > before)
-            assert store.loss.spent_until is None
-            assert store.lineage == lineage
-            async with opened(server.url) as third:
-                await until(lambda: third.keyspace.epoch_name == keyspace.epoch_name)
-                assert third.loss.spent_until is None
-                assert third.loss.reject_issued_before > time.time() + 30
-
-    asyncio.run(scenario())
+    async with opened(server.url) as store, opened(server.url) as other:
+        keyspace, [name] = store.keyspace, store.keyspace._live
+        lineage, before = store.lineage, keyspace.epoch_name
+        await other.keyspace.close()  # the one that has seen it begins the epoch
+        keyspace._note_time(name, await store.engine_time() + 60)
+        server.command("FLUSHALL")
+        await until(lambda: keyspace.epoch_name > before)
+        assert store.loss.spent_until is None
+        assert store.lineage == lineage
+        async with opened(server.url) as third:
+            await until(lambda: third.keyspace.epoch_name == keyspace.epoch_name)
+            assert third.loss.spent_until is None
+            assert third.loss.reject_issued_before > time.time() + 30
 
 
-def test_an_emptied_engine_answers_nothing_before_it_is_noticed(server: RedisServer) -> None:
+async def test_an_emptied_engine_answers_nothing_before_it_is_noticed(server: RedisServer) -> None:
     """D7, D8: each answer comes with a look at the marker."""
-
-    async def scenario() -> None:
-        async with opened(server.url) as store:
-            await put(store)
-            before = store.keyspace.epoch_name
-            server.command("FLUSHALL")
-            assert await recovered(lambda: take(store)) is None
-            assert store.keyspace.epoch_name > before
-
-    asyncio.run(scenario())
+    async with opened(server.url) as store:
+        await put(store)
+        before = store.keyspace.epoch_name
+        server.command("FLUSHALL")
+        assert await recovered(lambda: take(store)) is None
+        assert store.keyspace.epoch_name > before
 
 
-def test_a_deployment_that_began_with_this_memory_refuses_nothing_until_it_is_lost(server: RedisServer) -> None:
+async def test_a_deployment_that_began_with_this_memory_refuses_nothing_until_it_is_lost(server: RedisServer) -> None:
     """Also where the engine is younger than the deployment; a later restart of the engine counts."""
-
-    async def scenario() -> None:
-        async with opened(server.url) as store:
-            store.reject_before(0.0, lineage=store.lineage)
-            assert store.loss.reject_issued_before == 0.0
-            crashed_at = time.time()
-            server.crash()
-            server.start()
-            await recovered(store.engine_time)
-            assert store.loss.reject_issued_before > crashed_at
-
-    asyncio.run(scenario())
+    async with opened(server.url) as store:
+        store.reject_before(0.0, lineage=store.lineage)
+        assert store.loss.reject_issued_before == 0.0
+        crashed_at = time.time()
+        server.crash()
+        server.start()
+        await recovered(store.engine_time)
+        assert store.loss.reject_issued_before > crashed_at
 
 
-def test_a_replica_that_is_promoted_is_another_run(tmp_path: Path, program: str) -> None:
+async def test_a_replica_that_is_promoted_is_another_run(tmp_path: Path, program: str) -> None:
     """D18: it may not know yet what was spent; the same holds for the way back."""
     socket = tmp_path / "engine"
 
-    async def scenario(first: RedisServer, second: RedisServer) -> None:
+    def point_to(server: RedisServer) -> None:
+        socket.unlink()
+        socket.symlink_to(server.directory / "socket")
+
+    options = ("--save", "", "--repl-diskless-sync-delay", "0", "--unixsocket", "socket")
+    with (
+        RedisServer(*options, program=program) as first,
+        RedisServer(*options, "--replicaof", f"127.0.0.1 {first.port}", program=program) as second,
+    ):
         socket.symlink_to(first.directory / "socket")
         async with opened(f"unix://{socket}") as store:
             await put(store)
@@ -254,14 +226,3 @@ def test_a_replica_that_is_promoted_is_another_run(tmp_path: Path, program: str)
                 assert store.keyspace.remembers_since > promoted_at
                 assert await store.get("code", KEY, now=NOW) is None or new is first
         assert "is a replica" in await asyncio.to_thread(refusal, second.url)
-
-    def point_to(server: RedisServer) -> None:
-        socket.unlink()
-        socket.symlink_to(server.directory / "socket")
-
-    options = ("--save", "", "--repl-diskless-sync-delay", "0", "--unixsocket", "socket")
-    with (
-        RedisServer(*options, program=program) as first,
-        RedisServer(*options, "--replicaof", f"127.0.0.1 {first.port}", program=program) as second,
-    ):
-        asyncio.run(scenario(first, second))

@@ -27,66 +27,46 @@ def server(program: str) -> Iterator[RedisServer]:
         yield running
 
 
-def test_an_engine_that_hangs_is_unavailable_until_it_answers_again(server: RedisServer) -> None:
-    async def scenario() -> None:
-        async with opened(server.url) as store:
-            await put(store)
-            server.pause()
-            with pytest.raises(StoreUnavailable, match=r"did not answer|no answer"):
-                await take(store)
-            with pytest.raises(StoreUnavailable):
-                await store.engine_time()
-            server.resume()
-            assert await recovered(lambda: add(store))
-
-    asyncio.run(scenario())
+async def test_an_engine_that_hangs_is_unavailable_until_it_answers_again(server: RedisServer) -> None:
+    async with opened(server.url) as store:
+        await put(store)
+        server.pause()
+        with pytest.raises(StoreUnavailable, match=r"did not answer|no answer"):
+            await take(store)
+        with pytest.raises(StoreUnavailable):
+            await store.engine_time()
+        server.resume()
+        assert await recovered(lambda: add(store))
 
 
-def test_an_engine_that_is_down_is_unavailable_at_once_and_comes_back(server: RedisServer) -> None:
-    async def scenario() -> None:
-        async with opened(server.url) as store:
-            server.stop()
-            for _ in range(3):
-                with pytest.raises(StoreUnavailable, match=f"{server.name} at 127.0.0.1:{server.port}"):
-                    await add(store)
-            server.start()
-            assert await recovered(lambda: add(store))
-
-    asyncio.run(scenario())
+async def test_an_engine_that_is_down_is_unavailable_at_once_and_comes_back(server: RedisServer) -> None:
+    async with opened(server.url) as store:
+        server.stop()
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable, match=f"{server.name} at 127.0.0.1:{server.port}"):
+                await add(store)
+        server.start()
+        assert await recovered(lambda: add(store))
 
 
-def test_a_request_that_was_given_up_leaves_no_answer_for_another(server: RedisServer) -> None:
-    async def scenario() -> None:
-        async with opened(server.url) as store:
-            async with store.unit(NOW) as unit:
-                for number in range(100):
-                    await unit.put("code", number.to_bytes(32, "big"), str(number).encode(), 60)
-            looks = [asyncio.create_task(look(store, number)) for number in range(100)]
-            await asyncio.sleep(0)
-            for given_up in looks[::2]:
-                given_up.cancel()
-            assert await asyncio.gather(*looks[1::2]) == [str(number).encode() for number in range(1, 100, 2)]
-            await asyncio.gather(*looks, return_exceptions=True)
-
+async def test_a_request_that_was_given_up_leaves_no_answer_for_another(server: RedisServer) -> None:
     async def look(store: ValkeyTransientStore, number: int) -> bytes | None:
         return await store.get("code", number.to_bytes(32, "big"), now=NOW)
 
-    asyncio.run(scenario())
+    async with opened(server.url) as store:
+        async with store.unit(NOW) as unit:
+            for number in range(100):
+                await unit.put("code", number.to_bytes(32, "big"), str(number).encode(), 60)
+        looks = [asyncio.create_task(look(store, number)) for number in range(100)]
+        await asyncio.sleep(0)
+        for given_up in looks[::2]:
+            given_up.cancel()
+        assert await asyncio.gather(*looks[1::2]) == [str(number).encode() for number in range(1, 100, 2)]
+        await asyncio.gather(*looks, return_exceptions=True)
 
 
-def test_after_a_fault_what_was_spent_stays_spent_and_nothing_more_is_written(server: RedisServer) -> None:
+async def test_after_a_fault_what_was_spent_stays_spent_and_nothing_more_is_written(server: RedisServer) -> None:
     """There are no transactions: a flow that broke leaves less than it promised, never more."""
-
-    async def scenario() -> None:
-        async with opened(server.url) as store:
-            await put(store)
-            with pytest.raises(RuntimeError, match="a fault"):
-                await fail(store, RuntimeError("a fault"))
-            assert await take(store) is None
-            assert await store.get("code", OTHER, now=NOW) is None
-            with pytest.raises(InvalidGrant):
-                await fail(store, InvalidGrant(Reason.CODE_UNKNOWN, "Refused."))
-            assert await store.get("code", OTHER, now=NOW) == b"grant"
 
     async def fail(store: ValkeyTransientStore, error: Exception) -> None:
         async with store.unit(NOW) as unit:
@@ -94,32 +74,34 @@ def test_after_a_fault_what_was_spent_stays_spent_and_nothing_more_is_written(se
             await unit.put("code", OTHER, b"grant", 60)
             raise error
 
-    asyncio.run(scenario())
+    async with opened(server.url) as store:
+        await put(store)
+        with pytest.raises(RuntimeError, match="a fault"):
+            await fail(store, RuntimeError("a fault"))
+        assert await take(store) is None
+        assert await store.get("code", OTHER, now=NOW) is None
+        with pytest.raises(InvalidGrant):
+            await fail(store, InvalidGrant(Reason.CODE_UNKNOWN, "Refused."))
+        assert await store.get("code", OTHER, now=NOW) == b"grant"
 
 
-def test_a_full_engine_refuses_rather_than_forgets(server: RedisServer) -> None:
-    async def scenario() -> None:
-        async with opened(server.url) as store:
-            server.command("CONFIG", "SET", "maxmemory", "1")
-            with pytest.raises(StoreUnavailable, match="maxmemory"):
-                await put(store)
-            server.command("CONFIG", "SET", "maxmemory", "0")
+async def test_a_full_engine_refuses_rather_than_forgets(server: RedisServer) -> None:
+    async with opened(server.url) as store:
+        server.command("CONFIG", "SET", "maxmemory", "1")
+        with pytest.raises(StoreUnavailable, match="maxmemory"):
             await put(store)
-            assert await take(store) == b"grant"
+        server.command("CONFIG", "SET", "maxmemory", "0")
+        await put(store)
+        assert await take(store) == b"grant"
 
-    asyncio.run(scenario())
 
-
-def test_a_lost_connection_to_the_same_run_loses_nothing(server: RedisServer) -> None:
-    async def scenario() -> None:
-        async with opened(server.url) as store:
-            await put(store)
-            assert await add(store)
-            before = store.loss.reject_issued_before
-            for _ in range(5):
-                server.command("CLIENT", "KILL", "TYPE", "normal")
-                assert not await recovered(lambda: add(store))
-            assert store.loss.reject_issued_before == before
-            assert await take(store) == b"grant"
-
-    asyncio.run(scenario())
+async def test_a_lost_connection_to_the_same_run_loses_nothing(server: RedisServer) -> None:
+    async with opened(server.url) as store:
+        await put(store)
+        assert await add(store)
+        before = store.loss.reject_issued_before
+        for _ in range(5):
+            server.command("CLIENT", "KILL", "TYPE", "normal")
+            assert not await recovered(lambda: add(store))
+        assert store.loss.reject_issued_before == before
+        assert await take(store) == b"grant"

@@ -119,25 +119,22 @@ async def fill(store: TransientStore) -> Any:
     return store.loss
 
 
-def test_an_orderly_restart_loses_nothing_for_those_that_run_and_those_that_start(deployment: Deployment) -> None:
-    async def scenario() -> None:
-        async with deployment.process() as one, deployment.process() as two:
-            loss = await fill(one)
-            await deployment.close()
-            for store in (one, two):
-                with pytest.raises(StoreUnavailable, match="closed for a restart"):
-                    await first(store, secrets.token_bytes(32))
-            deployment.server.stop()
-            deployment.server.start()
-            await kept(one, loss)
-            await kept(two, loss)
-            async with deployment.process() as later:
-                await kept(later, loss)
-
-    asyncio.run(scenario())
+async def test_an_orderly_restart_loses_nothing_for_those_that_run_and_those_that_start(deployment: Deployment) -> None:
+    async with deployment.process() as one, deployment.process() as two:
+        loss = await fill(one)
+        await deployment.close()
+        for store in (one, two):
+            with pytest.raises(StoreUnavailable, match="closed for a restart"):
+                await first(store, secrets.token_bytes(32))
+        deployment.server.stop()
+        deployment.server.start()
+        await kept(one, loss)
+        await kept(two, loss)
+        async with deployment.process() as later:
+            await kept(later, loss)
 
 
-def test_the_whole_machine_restarts_and_nothing_is_lost(deployment: Deployment) -> None:
+async def test_the_whole_machine_restarts_and_nothing_is_lost(deployment: Deployment) -> None:
     """Also if every process starts at the same moment: one opens the engine, the others follow."""
 
     async def before() -> Any:
@@ -146,19 +143,16 @@ def test_the_whole_machine_restarts_and_nothing_is_lost(deployment: Deployment) 
             await deployment.close()
             return loss
 
-    async def after(loss: Any) -> None:
-        async with AsyncExitStack() as stack:
-            starting = (stack.enter_async_context(deployment.process()) for _ in range(PROCESSES))
-            for store in await asyncio.gather(*starting):
-                await kept(store, loss)
-
-    loss = asyncio.run(before())
+    loss = await before()
     deployment.server.stop()
     deployment.server.start()
-    asyncio.run(after(loss))
+    async with AsyncExitStack() as stack:
+        starting = (stack.enter_async_context(deployment.process()) for _ in range(PROCESSES))
+        for store in await asyncio.gather(*starting):
+            await kept(store, loss)
 
 
-def test_nothing_is_acknowledged_after_the_marker_that_a_crash_could_lose(deployment: Deployment) -> None:
+async def test_nothing_is_acknowledged_after_the_marker_that_a_crash_could_lose(deployment: Deployment) -> None:
     """The snapshot is made while others still write; then the engine is killed."""
     acknowledged: list[bytes] = []
 
@@ -172,63 +166,57 @@ def test_nothing_is_acknowledged_after_the_marker_that_a_crash_could_lose(deploy
             else:
                 acknowledged.append(key)
 
-    async def scenario() -> None:
-        async with deployment.process() as one, deployment.process() as two:
-            loss = one.loss
-            writers = [asyncio.create_task(write(store)) for store in (one, two) for _ in range(10)]
-            await asyncio.sleep(1)
-            await deployment.close()
-            assert await asyncio.to_thread(deployment.server.command, "SAVE") == "+OK"
-            await asyncio.sleep(1.5)
-            for writer in writers:
-                writer.cancel()
-            await asyncio.gather(*writers, return_exceptions=True)
-            deployment.server.crash()
-            deployment.server.start()
-            written = list(acknowledged)
-            assert len(written) > 1000
-            for key in written:
-                assert not await recovered(partial(first, two, key))
-            assert one.loss == loss
-
-    asyncio.run(scenario())
+    async with deployment.process() as one, deployment.process() as two:
+        loss = one.loss
+        writers = [asyncio.create_task(write(store)) for store in (one, two) for _ in range(10)]
+        await asyncio.sleep(1)
+        await deployment.close()
+        assert await asyncio.to_thread(deployment.server.command, "SAVE") == "+OK"
+        await asyncio.sleep(1.5)
+        for writer in writers:
+            writer.cancel()
+        await asyncio.gather(*writers, return_exceptions=True)
+        deployment.server.crash()
+        deployment.server.start()
+        written = list(acknowledged)
+        assert len(written) > 1000
+        for key in written:
+            assert not await recovered(partial(first, two, key))
+        assert one.loss == loss
 
 
 @pytest.mark.parametrize("how", ["killed", "older snapshot", "emptied", "emptied while closed", "another"])
-def test_an_engine_that_comes_back_without_its_marker_has_lost_data(
+async def test_an_engine_that_comes_back_without_its_marker_has_lost_data(
     deployment: Deployment, program: str, how: str
 ) -> None:
-    async def scenario() -> None:
-        server = deployment.server
-        async with deployment.process() as store:
-            old = deployment.snapshot()
-            await fill(store)
-            await deployment.close()
-            before = time.time()
-            if how == "emptied while closed":
-                assert server.command("FLUSHALL") == "+OK"
-            elif how == "killed":
-                server.crash()
+    server = deployment.server
+    async with deployment.process() as store:
+        old = deployment.snapshot()
+        await fill(store)
+        await deployment.close()
+        before = time.time()
+        if how == "emptied while closed":
+            assert server.command("FLUSHALL") == "+OK"
+        elif how == "killed":
+            server.crash()
+            server.start()
+        else:
+            server.stop()
+            if how == "another":
+                old.unlink()
+                with RedisServer(*SNAPSHOTS, program=program) as other:
+                    other.command("SET", "x", "y")
+                    other.command("SAVE")
+                    shutil.copy(other.directory / "dump.rdb", old)
+            if how == "emptied":
+                (server.directory / "dump.rdb").unlink()
                 server.start()
             else:
-                server.stop()
-                if how == "another":
-                    old.unlink()
-                    with RedisServer(*SNAPSHOTS, program=program) as other:
-                        other.command("SET", "x", "y")
-                        other.command("SAVE")
-                        shutil.copy(other.directory / "dump.rdb", old)
-                if how == "emptied":
-                    (server.directory / "dump.rdb").unlink()
-                    server.start()
-                else:
-                    deployment.load(old)
-            await lost(store, before)
-
-    asyncio.run(scenario())
+                deployment.load(old)
+        await lost(store, before)
 
 
-def test_a_marker_proves_something_once(deployment: Deployment) -> None:
+async def test_a_marker_proves_something_once(deployment: Deployment) -> None:
     """A snapshot of the time when it was closed comes back later, for those that run and those that start."""
 
     async def before() -> tuple[Path, float]:
@@ -245,17 +233,14 @@ def test_a_marker_proves_something_once(deployment: Deployment) -> None:
             await lost(store, moment)
             return closed, moment
 
-    async def after(moment: float) -> None:
-        async with deployment.process() as store:
-            await lost(store, moment)
-
-    closed, moment = asyncio.run(before())
+    closed, moment = await before()
     deployment.server.crash()
     deployment.load(closed)
-    asyncio.run(after(moment))
+    async with deployment.process() as store:
+        await lost(store, moment)
 
 
-def test_a_marker_proves_nothing_after_another_epoch_began(deployment: Deployment) -> None:
+async def test_a_marker_proves_nothing_after_another_epoch_began(deployment: Deployment) -> None:
     """Whoever starts later does not know that epoch; what was spent in it must not be spendable."""
 
     async def before() -> Path:
@@ -270,37 +255,31 @@ def test_a_marker_proves_nothing_after_another_epoch_began(deployment: Deploymen
             await lost(store, moment)
             return closed
 
-    async def after(moment: float) -> None:
-        async with deployment.process() as store:
-            await lost(store, moment)
-
-    closed = asyncio.run(before())
+    closed = await before()
     deployment.server.crash()
     moment = time.time()
     deployment.load(closed)
-    asyncio.run(after(moment))
+    async with deployment.process() as store:
+        await lost(store, moment)
 
 
-def test_a_marker_proves_nothing_after_another_store_was_used(
+async def test_a_marker_proves_nothing_after_another_store_was_used(
     deployment: Deployment, tmp_path: Path, program: str
 ) -> None:
-    async def before() -> None:
-        async with deployment.process() as store:
-            await fill(store)
-            await deployment.close()
-
     async def look(used: Deployment, moment: float) -> None:
         async with used.process() as store:
             await lost(store, moment)
 
-    asyncio.run(before())
+    async with deployment.process() as store:
+        await fill(store)
+        await deployment.close()
     moment = time.time()
     deployment.server.stop()
     with RedisServer(*SNAPSHOTS, program=program) as other:
-        asyncio.run(look(Deployment(tmp_path, other), moment))
+        await look(Deployment(tmp_path, other), moment)
     moment = time.time()
     deployment.server.start()
-    asyncio.run(look(deployment, moment))
+    await look(deployment, moment)
 
 
 class Died(Exception):
@@ -349,64 +328,54 @@ async def dying(deployment: Deployment, step: str, *, late: bool = False) -> Asy
     [("begin", True, True), ("confirm", False, True), ("confirm", True, False)],
     ids=["before the marker", "before the confirmation", "after it"],
 )
-def test_a_command_that_is_killed_proves_nothing_it_did_not_confirm(
+async def test_a_command_that_is_killed_proves_nothing_it_did_not_confirm(
     deployment: Deployment, step: str, late: bool, is_loss: bool
 ) -> None:
-    async def scenario() -> None:
-        async with deployment.process() as store:
-            loss = await fill(store)
-            async with dying(deployment, step, late=late) as stops:
-                with pytest.raises(Died):
-                    await orderly_stops.close(deployment.url, stops, name="a" * 32, seconds=MINUTE)
-            moment = time.time()
-            deployment.server.stop()
-            deployment.server.start()
-            await (lost(store, moment) if is_loss else kept(store, loss))
-
-    asyncio.run(scenario())
+    async with deployment.process() as store:
+        loss = await fill(store)
+        async with dying(deployment, step, late=late) as stops:
+            with pytest.raises(Died):
+                await orderly_stops.close(deployment.url, stops, name="a" * 32, seconds=MINUTE)
+        moment = time.time()
+        deployment.server.stop()
+        deployment.server.start()
+        await (lost(store, moment) if is_loss else kept(store, loss))
 
 
 @pytest.mark.parametrize("confirmed", [True, False])
-def test_without_a_restart_it_opens_by_itself_and_what_was_not_confirmed_counts_as_a_loss(
+async def test_without_a_restart_it_opens_by_itself_and_what_was_not_confirmed_counts_as_a_loss(
     deployment: Deployment, confirmed: bool
 ) -> None:
-    async def scenario() -> None:
-        async with deployment.process() as one, deployment.process() as two:
-            loss, moment = await fill(one), time.time()
-            async with dying(deployment, "" if confirmed else "confirm") as stops:
-                try:
-                    await orderly_stops.close(deployment.url, stops, name="a" * 32, seconds=2)
-                except Died:
-                    assert not confirmed
-            with pytest.raises(StoreUnavailable):
-                await first(one)
-            for store in (one, two):
-                await (kept(store, loss) if confirmed else lost(store, moment))
-
-    asyncio.run(scenario())
+    async with deployment.process() as one, deployment.process() as two:
+        loss, moment = await fill(one), time.time()
+        async with dying(deployment, "" if confirmed else "confirm") as stops:
+            try:
+                await orderly_stops.close(deployment.url, stops, name="a" * 32, seconds=2)
+            except Died:
+                assert not confirmed
+        with pytest.raises(StoreUnavailable):
+            await first(one)
+        for store in (one, two):
+            await (kept(store, loss) if confirmed else lost(store, moment))
 
 
-def test_a_process_that_dies_while_it_opens_the_engine_leaves_a_loss(deployment: Deployment) -> None:
+async def test_a_process_that_dies_while_it_opens_the_engine_leaves_a_loss(deployment: Deployment) -> None:
     """It has ended the stop, and not marked the engine; nobody else can tell what it did since."""
-
-    async def scenario() -> None:
-        async with deployment.process() as store:
-            await fill(store)
-            await deployment.close()
-            deployment.server.stop()
-            async with dying(deployment, "end", late=True) as stops:
-                value = await NamedValues(stops._database).get("orderly_stop")
-                _, name, lineage = str(value).split(" ")
-                with pytest.raises(Died):
-                    await stops.end(name, lineage=lineage)
-            moment = time.time()
-            deployment.server.start()
-            await lost(store, moment)
-
-    asyncio.run(scenario())
+    async with deployment.process() as store:
+        await fill(store)
+        await deployment.close()
+        deployment.server.stop()
+        async with dying(deployment, "end", late=True) as stops:
+            value = await NamedValues(stops._database).get("orderly_stop")
+            _, name, lineage = str(value).split(" ")
+            with pytest.raises(Died):
+                await stops.end(name, lineage=lineage)
+        moment = time.time()
+        deployment.server.start()
+        await lost(store, moment)
 
 
-def test_without_its_notes_an_engine_stays_closed(deployment: Deployment) -> None:
+async def test_without_its_notes_an_engine_stays_closed(deployment: Deployment) -> None:
     """It is opened as soon as the database answers."""
 
     class Silent(SqlOrderlyStops):
@@ -417,46 +386,40 @@ def test_without_its_notes_an_engine_stays_closed(deployment: Deployment) -> Non
                 raise StoreUnavailable("the database does not answer")
             return await super().end(name, lineage=lineage)
 
-    async def scenario() -> None:
-        async with deployment.process() as store:
-            await fill(store)
-            await deployment.close()
-        deployment.server.stop()
-        deployment.server.start()
-        path = deployment.options.sqlite_path
-        assert path is not None
-        stores = await open_sqlite(path, SecretCipher(KEY), time.time)
-        stops = Silent(stores.database)
-        with pytest.raises(StoreUnavailable, match="without the database"):
-            await open_valkey(deployment.url, clock=time.time, stops=stops)
-        stops.answers = True
-        store = await open_valkey(deployment.url, clock=time.time, stops=stops)
-        assert not await first(store)
-        await store.close()
-        await stores.close()
-
-    asyncio.run(scenario())
+    async with deployment.process() as store:
+        await fill(store)
+        await deployment.close()
+    deployment.server.stop()
+    deployment.server.start()
+    path = deployment.options.sqlite_path
+    assert path is not None
+    stores = await open_sqlite(path, SecretCipher(KEY), time.time)
+    stops = Silent(stores.database)
+    with pytest.raises(StoreUnavailable, match="without the database"):
+        await open_valkey(deployment.url, clock=time.time, stops=stops)
+    stops.answers = True
+    store = await open_valkey(deployment.url, clock=time.time, stops=stops)
+    assert not await first(store)
+    await store.close()
+    await stores.close()
 
 
-def test_open_store_undoes_it_and_the_marker_proves_nothing_any_more(deployment: Deployment) -> None:
-    async def scenario() -> None:
-        async with deployment.process() as store:
-            loss = await fill(store)
-            await deployment.close()
-            closed = deployment.snapshot()
-            assert await deployment.open_again()
-            await kept(store, loss)
-            with pytest.raises(OrderlyStopRefused, match="not closed"):
-                await deployment.open_again()
-            deployment.server.crash()
-            moment = time.time()
-            deployment.load(closed)
-            await lost(store, moment)
-
-    asyncio.run(scenario())
+async def test_open_store_undoes_it_and_the_marker_proves_nothing_any_more(deployment: Deployment) -> None:
+    async with deployment.process() as store:
+        loss = await fill(store)
+        await deployment.close()
+        closed = deployment.snapshot()
+        assert await deployment.open_again()
+        await kept(store, loss)
+        with pytest.raises(OrderlyStopRefused, match="not closed"):
+            await deployment.open_again()
+        deployment.server.crash()
+        moment = time.time()
+        deployment.load(closed)
+        await lost(store, moment)
 
 
-def test_open_store_that_is_slow_never_brings_back_an_epoch_that_was_given_up(deployment: Deployment) -> None:
+async def test_open_store_that_is_slow_never_brings_back_an_epoch_that_was_given_up(deployment: Deployment) -> None:
     """Its database answers after the stop was over and a process had begun another epoch."""
 
     class Slow(SqlOrderlyStops):
@@ -465,53 +428,43 @@ def test_open_store_that_is_slow_never_brings_back_an_epoch_that_was_given_up(de
             await asyncio.sleep(3.9)
             return ended
 
-    async def scenario() -> None:
-        async with deployment.process() as store:
-            await fill(store)
-            moment = time.time()
-            await deployment.close(seconds=1)
-            async with dying(deployment, "") as stops:
-                with pytest.raises(StoreUnavailable, match="in time"):
-                    await orderly_stops.open_again(deployment.url, Slow(stops._database))
-            await lost(store, moment)
-
-    asyncio.run(scenario())
+    async with deployment.process() as store:
+        await fill(store)
+        moment = time.time()
+        await deployment.close(seconds=1)
+        async with dying(deployment, "") as stops:
+            with pytest.raises(StoreUnavailable, match="in time"):
+                await orderly_stops.open_again(deployment.url, Slow(stops._database))
+        await lost(store, moment)
 
 
-def test_what_a_killed_command_left_is_opened_as_after_a_loss(deployment: Deployment) -> None:
-    async def scenario() -> None:
-        async with deployment.process() as store:
-            await fill(store)
-            async with dying(deployment, "confirm") as stops:
-                with pytest.raises(Died):
-                    await orderly_stops.close(deployment.url, stops, name="a" * 32, seconds=MINUTE)
-            moment = time.time()
-            assert not await deployment.open_again()
-            await lost(store, moment)
-
-    asyncio.run(scenario())
+async def test_what_a_killed_command_left_is_opened_as_after_a_loss(deployment: Deployment) -> None:
+    async with deployment.process() as store:
+        await fill(store)
+        async with dying(deployment, "confirm") as stops:
+            with pytest.raises(Died):
+                await orderly_stops.close(deployment.url, stops, name="a" * 32, seconds=MINUTE)
+        moment = time.time()
+        assert not await deployment.open_again()
+        await lost(store, moment)
 
 
-def test_it_is_closed_once_at_a_time_and_only_while_it_has_something(deployment: Deployment) -> None:
-    async def scenario() -> None:
-        with pytest.raises(OrderlyStopRefused, match="no server has used it"):
+async def test_it_is_closed_once_at_a_time_and_only_while_it_has_something(deployment: Deployment) -> None:
+    with pytest.raises(OrderlyStopRefused, match="no server has used it"):
+        await deployment.close()
+    async with deployment.process() as store:
+        loss = await fill(store)
+        await deployment.close()
+        with pytest.raises(OrderlyStopRefused, match="closed for a restart"):
             await deployment.close()
-        async with deployment.process() as store:
-            loss = await fill(store)
-            await deployment.close()
-            with pytest.raises(OrderlyStopRefused, match="closed for a restart"):
-                await deployment.close()
-            deployment.server.stop()
-            deployment.server.start()
-            await kept(store, loss)
-
-    asyncio.run(scenario())
+        deployment.server.stop()
+        deployment.server.start()
+        await kept(store, loss)
 
 
-def test_a_cluster_is_refused_and_goes_on(tmp_path: Path, program: str) -> None:
+async def test_a_cluster_is_refused_and_goes_on(tmp_path: Path, program: str) -> None:
     """Its nodes do not stop at one moment."""
-
-    async def scenario(url: str) -> None:
+    with redis_cluster(program) as url:
         options = settings.load(
             base_url="http://127.0.0.1:8000",
             data_dir=str(tmp_path / "data"),
@@ -523,44 +476,33 @@ def test_a_cluster_is_refused_and_goes_on(tmp_path: Path, program: str) -> None:
                 await store.engine.close_for_restart(store.stops, name="a" * 32, seconds=MINUTE)
             assert await first(opened.transient)
 
-    with redis_cluster(program) as url:
-        asyncio.run(scenario(url))
 
-
-def test_no_version_takes_a_closing_marker_for_an_epoch(deployment: Deployment) -> None:
+async def test_no_version_takes_a_closing_marker_for_an_epoch(deployment: Deployment) -> None:
     """One that does not know it reads what stands before the first colon as a run, finds another, and begins an epoch."""
-
-    async def scenario() -> None:
-        async with deployment.process() as store:
-            await fill(store)
-            await deployment.close()
-            async with orderly_stops._alone(deployment.url) as link:
-                [mark] = await link.ask(("GET", epochs.marker(orderly_stops.PART)))
-                assert epochs.read(link, mark) == epochs.NONE
-                marker = orderly_stops.read(mark)
-                assert marker is not None
-                assert marker.mark == mark
-
-    asyncio.run(scenario())
+    async with deployment.process() as store:
+        await fill(store)
+        await deployment.close()
+        async with orderly_stops._alone(deployment.url) as link:
+            [mark] = await link.ask(("GET", epochs.marker(orderly_stops.PART)))
+            assert epochs.read(link, mark) == epochs.NONE
+            marker = orderly_stops.read(mark)
+            assert marker is not None
+            assert marker.mark == mark
 
 
 @pytest.mark.parametrize("how", ["takeover or restore", "restart of SQLite's machine"])
-def test_a_database_that_may_have_forgotten_that_a_stop_ended_ends_it(deployment: Deployment, how: str) -> None:
+async def test_a_database_that_may_have_forgotten_that_a_stop_ended_ends_it(deployment: Deployment, how: str) -> None:
     """It may bring back a note that was used."""
-
-    async def scenario() -> None:
-        async with deployment.process() as store:
-            await fill(store)
-            await deployment.close()
-            async with dying(deployment, "") as stops:
-                if how == "takeover or restore":
-                    async with stops._database.transaction():
-                        await data_loss.forget(stops._database, now=time.time())
-                else:
-                    await data_loss.after_machine_restart(stops._database, start="another", now=time.time())
-            moment = time.time()
-            deployment.server.stop()
-            deployment.server.start()
-            await until(lambda: store.loss.reject_issued_before > moment)
-
-    asyncio.run(scenario())
+    async with deployment.process() as store:
+        await fill(store)
+        await deployment.close()
+        async with dying(deployment, "") as stops:
+            if how == "takeover or restore":
+                async with stops._database.transaction():
+                    await data_loss.forget(stops._database, now=time.time())
+            else:
+                await data_loss.after_machine_restart(stops._database, start="another", now=time.time())
+        moment = time.time()
+        deployment.server.stop()
+        deployment.server.start()
+        await until(lambda: store.loss.reject_issued_before > moment)

@@ -21,7 +21,7 @@ from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningTok
 from corpid.rules.directory.records import Administrator, Membership
 from corpid.rules.limits import DAY, NOTICES_PER_MINUTE, NOTICES_PER_PERSON
 from tests.administration.scene import HARBOUR, NAME, Process, acting, ask, begun, change, given, role, taken
-from tests.sign_in.world import BASE, entity, run
+from tests.sign_in.world import BASE, entity
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
@@ -35,269 +35,218 @@ def owner_level(who: str) -> Administrator:
     return Administrator(user_id=f"id-{who}", entity_id=HARBOUR, level="owner")
 
 
-def test_changes_of_one_persons_access_are_one_email_in_their_language() -> None:
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        mira = await made.provider.registry.directory.user("id-mira")
-        await made.write(replace(mira, language="ms"))
-        await change(made, given(role("mira")), given(role("mira", "Checker", end_date="2027-12-31")))
-        await change(made, taken(role("mira")))
-        [sent] = await process.sent()
-        assert (sent.to, sent.subject, sent.language) == ("mira@harbour.example", CHANGED, "ms")
-        assert "Given: Maker at Permits" in sent.text
-        assert "Given: Checker at Permits, until 31 Dec 2027" in sent.text
-        assert "Ended: Maker at Permits" in sent.text
-        assert f"{BASE}/account" in sent.text
-        assert await process.sent() == []
-
-    run(scenario)
+async def test_changes_of_one_persons_access_are_one_email_in_their_language(made: World) -> None:
+    process = await begun(made)
+    mira = await made.provider.registry.directory.user("id-mira")
+    await made.write(replace(mira, language="ms"))
+    await change(made, given(role("mira")), given(role("mira", "Checker", end_date="2027-12-31")))
+    await change(made, taken(role("mira")))
+    [sent] = await process.sent()
+    assert (sent.to, sent.subject, sent.language) == ("mira@harbour.example", CHANGED, "ms")
+    assert "Given: Maker at Permits" in sent.text
+    assert "Given: Checker at Permits, until 31 Dec 2027" in sent.text
+    assert "Ended: Maker at Permits" in sent.text
+    assert f"{BASE}/account" in sent.text
+    assert await process.sent() == []
 
 
-def test_nobody_is_told_of_their_own_changes_nor_of_those_of_a_file() -> None:
+async def test_nobody_is_told_of_their_own_changes_nor_of_those_of_a_file(made: World) -> None:
     """D54: an owner alone changes their own roles; a file or SCIM has its own register."""
-
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        own = AuditEvent(actor="user:id-mira", action=AuditAction.ASSIGNMENT_ADD, object="id-mira/x", entity_id=HARBOUR)
-        await made.provider.registry.directory.write([Upsert(role("mira"), own)])
-        await change(made, given(role("mira", "Checker")), actor=FILE)
-        assert await process.sent() == []
-
-    run(scenario)
+    process = await begun(made)
+    own = AuditEvent(actor="user:id-mira", action=AuditAction.ASSIGNMENT_ADD, object="id-mira/x", entity_id=HARBOUR)
+    await made.provider.registry.directory.write([Upsert(role("mira"), own)])
+    await change(made, given(role("mira", "Checker")), actor=FILE)
+    assert await process.sent() == []
 
 
 @pytest.mark.parametrize(
     ("becomes", "word"), [({"enabled": False}, "Suspended: acting for"), (None, "Ended: acting for")]
 )
-def test_a_suspended_or_ended_membership_is_told(becomes: dict[str, Any] | None, word: str) -> None:
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        key = ("id-mira", HARBOUR)
-        was = (await made.provider.registry.directory.read(Membership, [key]))[key]
-        after = replace(was, **becomes) if becomes else None
-        verb: Any = "change" if becomes else "remove"
-        await change(made, Change(verb=verb, kind="membership", key=key, was=was, becomes=after))
-        [sent] = await process.sent()
-        assert f"{word} {NAME}" in sent.text
-
-    run(scenario)
+async def test_a_suspended_or_ended_membership_is_told(made: World, becomes: dict[str, Any] | None, word: str) -> None:
+    process = await begun(made)
+    key = ("id-mira", HARBOUR)
+    was = (await made.provider.registry.directory.read(Membership, [key]))[key]
+    after = replace(was, **becomes) if becomes else None
+    verb: Any = "change" if becomes else "remove"
+    await change(made, Change(verb=verb, kind="membership", key=key, was=was, becomes=after))
+    [sent] = await process.sent()
+    assert f"{word} {NAME}" in sent.text
 
 
-def test_an_owner_is_told_to_every_other_administrator() -> None:
+async def test_an_owner_is_told_to_every_other_administrator(made: World) -> None:
     """D53."""
-
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        await change(made, given(owner_level("mira")), actor=COMMAND)
-        sent = await process.sent()
-        assert [each.to.partition("@")[0] for each in sent] == ["adam", "mira", "olivia"]
-        assert [each.subject for each in sent[::2]] == [f"The owners of {NAME} have changed"] * 2
-        assert "New owner: mira" in sent[0].text
-        assert sent[1].subject == CHANGED
-        assert f"Given: administration of {NAME}, as owner" in sent[1].text
-
-    run(scenario)
+    process = await begun(made)
+    await change(made, given(owner_level("mira")), actor=COMMAND)
+    sent = await process.sent()
+    assert [each.to.partition("@")[0] for each in sent] == ["adam", "mira", "olivia"]
+    assert [each.subject for each in sent[::2]] == [f"The owners of {NAME} have changed"] * 2
+    assert "New owner: mira" in sent[0].text
+    assert sent[1].subject == CHANGED
+    assert f"Given: administration of {NAME}, as owner" in sent[1].text
 
 
-def test_the_first_owners_that_a_file_gives_a_new_entity_are_no_news() -> None:
+async def test_the_first_owners_that_a_file_gives_a_new_entity_are_no_news(made: World) -> None:
     """Otherwise the first import of a nation writes to everybody in it."""
-
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        new = entity("200000088J", "Jetty Works")
-        members = [Membership(user_id=f"id-{who}", entity_id="200000088J") for who in ("mira", "adam")]
-        owners = [replace(owner_level(who), entity_id="200000088J") for who in ("mira", "adam")]
-        await change(
-            made,
-            Change(verb="add", kind="entity", key=new.key, becomes=new),
-            *(Change(verb="add", kind="membership", key=each.key, becomes=each) for each in members),
-            *map(given, owners),
-            actor=FILE,
-        )
-        assert await process.sent() == []
-        await change(made, taken(owners[0]), actor=FILE)
-        made.clock.pass_(2 * DAY)
-        await change(made, given(owners[0]), actor=FILE)
-        assert [each.to for each in await process.sent()] == ["adam@harbour.example"]
-
-    run(scenario)
+    process = await begun(made)
+    new = entity("200000088J", "Jetty Works")
+    members = [Membership(user_id=f"id-{who}", entity_id="200000088J") for who in ("mira", "adam")]
+    owners = [replace(owner_level(who), entity_id="200000088J") for who in ("mira", "adam")]
+    await change(
+        made,
+        Change(verb="add", kind="entity", key=new.key, becomes=new),
+        *(Change(verb="add", kind="membership", key=each.key, becomes=each) for each in members),
+        *map(given, owners),
+        actor=FILE,
+    )
+    assert await process.sent() == []
+    await change(made, taken(owners[0]), actor=FILE)
+    made.clock.pass_(2 * DAY)
+    await change(made, given(owners[0]), actor=FILE)
+    assert [each.to for each in await process.sent()] == ["adam@harbour.example"]
 
 
-def test_a_request_is_told_to_those_who_may_approve_it_and_its_decision_to_the_requester() -> None:
+async def test_a_request_is_told_to_those_who_may_approve_it_and_its_decision_to_the_requester(made: World) -> None:
     """D55."""
-
-    async def scenario(made: World) -> None:
-        process = await begun(made, approvals="all")
-        request = await ask(made, given(role("mira")))
-        [sent] = await process.sent(later=1)
-        assert (sent.to, sent.subject) == ("adam@harbour.example", f"A request at {NAME} waits for you")
-        assert "Requested by: olivia" in sent.text
-        assert "Reason: New colleague" in sent.text
-        assert f"{BASE}{MANAGE_PATH}" in sent.text
-        registry = made.provider.registry
-        await approvals.decline(
-            registry, request.request_id, actor=await acting(made, "adam"), reason="Not yet", now=made.clock()
-        )
-        [decided] = await process.sent(later=1)
-        assert (decided.to, decided.subject) == ("olivia@harbour.example", f"Your request at {NAME} was decided")
-        assert "Outcome: Declined Reason: Not yet" in decided.text
-
-    run(scenario)
+    process = await begun(made, approvals="all")
+    request = await ask(made, given(role("mira")))
+    [sent] = await process.sent(later=1)
+    assert (sent.to, sent.subject) == ("adam@harbour.example", f"A request at {NAME} waits for you")
+    assert "Requested by: olivia" in sent.text
+    assert "Reason: New colleague" in sent.text
+    assert f"{BASE}{MANAGE_PATH}" in sent.text
+    registry = made.provider.registry
+    await approvals.decline(
+        registry, request.request_id, actor=await acting(made, "adam"), reason="Not yet", now=made.clock()
+    )
+    [decided] = await process.sent(later=1)
+    assert (decided.to, decided.subject) == ("olivia@harbour.example", f"Your request at {NAME} was decided")
+    assert "Outcome: Declined Reason: Not yet" in decided.text
 
 
-def test_a_request_that_was_decided_before_its_email_left_is_not_told() -> None:
-    async def scenario(made: World) -> None:
-        process = await begun(made, approvals="all")
-        request = await ask(made, given(role("mira")))
-        await process.notices.round()
-        await approvals.withdraw(
-            made.provider.registry, request.request_id, actor=await acting(made), reason="", now=made.clock()
-        )
-        assert await process.sent(later=1) == []
-        assert process.counted == ["dropped"]
-
-    run(scenario)
+async def test_a_request_that_was_decided_before_its_email_left_is_not_told(made: World) -> None:
+    process = await begun(made, approvals="all")
+    request = await ask(made, given(role("mira")))
+    await process.notices.round()
+    await approvals.withdraw(
+        made.provider.registry, request.request_id, actor=await acting(made), reason="", now=made.clock()
+    )
+    assert await process.sent(later=1) == []
+    assert process.counted == ["dropped"]
 
 
-def test_an_end_in_thirty_days_is_told_once_to_the_person_and_to_administrators() -> None:
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        await made.write(role("mira", end_date="2027-02-15"), role("mira", "Checker", end_date="2027-02-14"))
-        made.clock.pass_(DAY)
-        sent = await process.sent()
-        assert [(each.to.partition("@")[0], each.subject) for each in sent] == [
-            ("adam", f"Access of people at {NAME} ends soon"),
-            ("mira", f"Your access for {NAME} ends soon"),
-            ("olivia", f"Access of people at {NAME} ends soon"),
-        ]
-        assert "Until 15 Feb 2027: Maker at Permits" in sent[1].text
-        assert "mira: Maker at Permits, until 15 Feb 2027" in sent[0].text
-        assert "Checker" not in sent[1].text, "it ended within 30 days when it was given"
-        assert await process.sent() == []
-        made.clock.pass_(DAY)
-        assert await process.sent() == []
-
-    run(scenario)
+async def test_an_end_in_thirty_days_is_told_once_to_the_person_and_to_administrators(made: World) -> None:
+    process = await begun(made)
+    await made.write(role("mira", end_date="2027-02-15"), role("mira", "Checker", end_date="2027-02-14"))
+    made.clock.pass_(DAY)
+    sent = await process.sent()
+    assert [(each.to.partition("@")[0], each.subject) for each in sent] == [
+        ("adam", f"Access of people at {NAME} ends soon"),
+        ("mira", f"Your access for {NAME} ends soon"),
+        ("olivia", f"Access of people at {NAME} ends soon"),
+    ]
+    assert "Until 15 Feb 2027: Maker at Permits" in sent[1].text
+    assert "mira: Maker at Permits, until 15 Feb 2027" in sent[0].text
+    assert "Checker" not in sent[1].text, "it ended within 30 days when it was given"
+    assert await process.sent() == []
+    made.clock.pass_(DAY)
+    assert await process.sent() == []
 
 
-def test_an_end_that_was_put_off_meanwhile_is_not_told() -> None:
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        await made.write(role("mira", end_date="2027-02-15"))
-        made.clock.pass_(DAY)
-        await process.notices.round()
-        await made.write(role("mira", end_date="2028-02-15"))
-        assert await process.sent() == []
-
-    run(scenario)
+async def test_an_end_that_was_put_off_meanwhile_is_not_told(made: World) -> None:
+    process = await begun(made)
+    await made.write(role("mira", end_date="2027-02-15"))
+    made.clock.pass_(DAY)
+    await process.notices.round()
+    await made.write(role("mira", end_date="2028-02-15"))
+    assert await process.sent() == []
 
 
-def test_a_provisioning_tokens_end_is_told_to_owners_thirty_and_seven_days_before() -> None:
+async def test_a_provisioning_tokens_end_is_told_to_owners_thirty_and_seven_days_before(made: World) -> None:
     """D60: owners read and create tokens."""
-
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        now = int(made.clock())
-        token = RegisteredProvisioningToken(
-            token_id="t1", entity_id=HARBOUR, name="HR system", token_hash="h", created_at=now,
-            expires_at=now + 40 * DAY, created_by="user:id-olivia",
-        )  # fmt: skip
-        await made.write(token)
-        found = []
-        for _ in range(40):
-            made.clock.pass_(DAY)
-            found += [(each.to, int(made.clock() - now) // DAY) for each in await process.sent(later=0)]
-        assert found == [("olivia@harbour.example", 10), ("olivia@harbour.example", 33)]
-
-    run(scenario)
-
-
-def test_a_review_is_told_to_owners_when_it_is_due_and_a_month_later() -> None:
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        await access_review.ReviewDates(made.provider.registry).round(now=made.clock())
-        assert await process.sent() == []
-        made.clock.pass_(YEAR_SECONDS)
-        [due] = await process.sent(later=1)
-        assert (due.to, due.subject) == ("olivia@harbour.example", f"The access review of {NAME} is due")
-        assert f"{BASE}{MANAGE_PATH}/access-review?of={HARBOUR}\n" in due.text
-        made.clock.pass_(REMIND_SECONDS)
-        [again] = await process.sent(later=1)
-        assert again.subject == f"The access review of {NAME} is overdue"
-        made.clock.pass_(YEAR_SECONDS)
-        assert await process.sent(later=1) == []
-
-    run(scenario)
-
-
-def test_an_email_is_sent_once_by_several_processes() -> None:
-    async def scenario(made: World) -> None:
-        first = await begun(made)
-        second = Process(made=made, postbox=first.postbox)
-        await change(made, given(role("mira")))
-        await asyncio.gather(first.notices.round(), second.notices.round())
-        made.clock.pass_(COLLECTED_SECONDS)
-        await asyncio.gather(first.emails.round(), second.emails.round())
-        assert [each.subject for each in first.postbox.emails] == [CHANGED]
-
-    run(scenario)
-
-
-def test_what_a_dead_process_took_is_sent_by_another_one() -> None:
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        await change(made, given(role("mira")))
-        await process.notices.round()
-        made.clock.pass_(COLLECTED_SECONDS)
-        group = NoticeGroup(user_id="id-mira", kind="access", entity_id=HARBOUR)
-        assert await made.provider.registry.notices.take(group, by="dead", now=made.clock())
-        assert await process.sent(later=0) == []
-        made.clock.pass_(SENDING_SECONDS)
-        assert [each.subject for each in await process.sent(later=0)] == [CHANGED]
-
-    run(scenario)
-
-
-def test_a_person_gets_few_emails_a_day_and_the_rest_in_one() -> None:
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        count = 0
-        for number in range(NOTICES_PER_PERSON + 3):
-            await change(made, given(role("mira", f"Role{number}")))
-            count += len(await process.sent())
-        assert count == NOTICES_PER_PERSON
-        assert process.counted[-1] == "put off"
+    process = await begun(made)
+    now = int(made.clock())
+    token = RegisteredProvisioningToken(
+        token_id="t1", entity_id=HARBOUR, name="HR system", token_hash="h", created_at=now,
+        expires_at=now + 40 * DAY, created_by="user:id-olivia",
+    )  # fmt: skip
+    await made.write(token)
+    found = []
+    for _ in range(40):
         made.clock.pass_(DAY)
-        [sent] = await process.sent()
-        for number in range(NOTICES_PER_PERSON, NOTICES_PER_PERSON + 3):
-            assert f"Given: Role{number} at Permits" in sent.text
-
-    run(scenario)
+        found += [(each.to, int(made.clock() - now) // DAY) for each in await process.sent(later=0)]
+    assert found == [("olivia@harbour.example", 10), ("olivia@harbour.example", 33)]
 
 
-def test_many_changes_leave_at_the_rate_of_the_deployment() -> None:
+async def test_a_review_is_told_to_owners_when_it_is_due_and_a_month_later(made: World) -> None:
+    process = await begun(made)
+    await access_review.ReviewDates(made.provider.registry).round(now=made.clock())
+    assert await process.sent() == []
+    made.clock.pass_(YEAR_SECONDS)
+    [due] = await process.sent(later=1)
+    assert (due.to, due.subject) == ("olivia@harbour.example", f"The access review of {NAME} is due")
+    assert f"{BASE}{MANAGE_PATH}/access-review?of={HARBOUR}\n" in due.text
+    made.clock.pass_(REMIND_SECONDS)
+    [again] = await process.sent(later=1)
+    assert again.subject == f"The access review of {NAME} is overdue"
+    made.clock.pass_(YEAR_SECONDS)
+    assert await process.sent(later=1) == []
+
+
+async def test_an_email_is_sent_once_by_several_processes(made: World) -> None:
+    first = await begun(made)
+    second = Process(made=made, postbox=first.postbox)
+    await change(made, given(role("mira")))
+    await asyncio.gather(first.notices.round(), second.notices.round())
+    made.clock.pass_(COLLECTED_SECONDS)
+    await asyncio.gather(first.emails.round(), second.emails.round())
+    assert [each.subject for each in first.postbox.emails] == [CHANGED]
+
+
+async def test_what_a_dead_process_took_is_sent_by_another_one(made: World) -> None:
+    process = await begun(made)
+    await change(made, given(role("mira")))
+    await process.notices.round()
+    made.clock.pass_(COLLECTED_SECONDS)
+    group = NoticeGroup(user_id="id-mira", kind="access", entity_id=HARBOUR)
+    assert await made.provider.registry.notices.take(group, by="dead", now=made.clock())
+    assert await process.sent(later=0) == []
+    made.clock.pass_(SENDING_SECONDS)
+    assert [each.subject for each in await process.sent(later=0)] == [CHANGED]
+
+
+async def test_a_person_gets_few_emails_a_day_and_the_rest_in_one(made: World) -> None:
+    process = await begun(made)
+    count = 0
+    for number in range(NOTICES_PER_PERSON + 3):
+        await change(made, given(role("mira", f"Role{number}")))
+        count += len(await process.sent())
+    assert count == NOTICES_PER_PERSON
+    assert process.counted[-1] == "put off"
+    made.clock.pass_(DAY)
+    [sent] = await process.sent()
+    for number in range(NOTICES_PER_PERSON, NOTICES_PER_PERSON + 3):
+        assert f"Given: Role{number} at Permits" in sent.text
+
+
+async def test_many_changes_leave_at_the_rate_of_the_deployment(made: World) -> None:
     """A CSV of thousands of people is queued."""
-
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        people = [f"p{number}" for number in range(NOTICES_PER_MINUTE + 20)]
-        users = [await made.provider.registry.directory.user("id-mira")]
-        await made.write(
-            *(replace(users[0], user_id=f"id-{who}", user_name=who, email=f"{who}@harbour.example") for who in people),
-            *(Membership(user_id=f"id-{who}", entity_id=HARBOUR) for who in people),
-        )
-        await change(made, *(given(role(who)) for who in people))
-        await process.notices.round()
-        made.clock.pass_(COLLECTED_SECONDS)
-        for _ in range(10):
-            await process.emails.round()
-        assert len(process.postbox.emails) == NOTICES_PER_MINUTE
-        made.clock.pass_(60)
-        for _ in range(3):
-            await process.emails.round()
-        assert len(process.postbox.emails) == len(people)
-
-    run(scenario)
+    process = await begun(made)
+    people = [f"p{number}" for number in range(NOTICES_PER_MINUTE + 20)]
+    users = [await made.provider.registry.directory.user("id-mira")]
+    await made.write(
+        *(replace(users[0], user_id=f"id-{who}", user_name=who, email=f"{who}@harbour.example") for who in people),
+        *(Membership(user_id=f"id-{who}", entity_id=HARBOUR) for who in people),
+    )
+    await change(made, *(given(role(who)) for who in people))
+    await process.notices.round()
+    made.clock.pass_(COLLECTED_SECONDS)
+    for _ in range(10):
+        await process.emails.round()
+    assert len(process.postbox.emails) == NOTICES_PER_MINUTE
+    made.clock.pass_(60)
+    for _ in range(3):
+        await process.emails.round()
+    assert len(process.postbox.emails) == len(people)
 
 
 @pytest.mark.parametrize(
@@ -308,50 +257,39 @@ def test_many_changes_leave_at_the_rate_of_the_deployment() -> None:
         (MailDelayed("down"), 900, ["delayed", "sent"]),
     ],
 )
-def test_what_the_mail_server_says_decides_what_follows(refusal: Exception, later: float, outcomes: list[str]) -> None:
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        await change(made, given(role("mira")))
-        process.postbox.refuses.append(refusal)
-        assert await process.sent() == []
-        made.clock.pass_(later)
-        await process.sent(later=0)
-        assert process.counted == outcomes
-
-    run(scenario)
-
-
-def test_what_waited_for_a_week_is_no_longer_sent() -> None:
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        await change(made, given(role("mira")))
-        assert await process.sent(later=LONGEST_WAIT_SECONDS + 1) == []
-        assert process.counted == ["dropped"]
-
-    run(scenario)
+async def test_what_the_mail_server_says_decides_what_follows(
+    made: World, refusal: Exception, later: float, outcomes: list[str]
+) -> None:
+    process = await begun(made)
+    await change(made, given(role("mira")))
+    process.postbox.refuses.append(refusal)
+    assert await process.sent() == []
+    made.clock.pass_(later)
+    await process.sent(later=0)
+    assert process.counted == outcomes
 
 
-def test_who_cannot_sign_in_gets_none() -> None:
-    async def scenario(made: World) -> None:
-        process = await begun(made)
-        await change(made, given(role("mira")))
-        await made.disable("mira")
-        assert await process.sent() == []
-
-    run(scenario)
+async def test_what_waited_for_a_week_is_no_longer_sent(made: World) -> None:
+    process = await begun(made)
+    await change(made, given(role("mira")))
+    assert await process.sent(later=LONGEST_WAIT_SECONDS + 1) == []
+    assert process.counted == ["dropped"]
 
 
-def test_no_notice_has_a_link_that_does_anything() -> None:
+async def test_who_cannot_sign_in_gets_none(made: World) -> None:
+    process = await begun(made)
+    await change(made, given(role("mira")))
+    await made.disable("mira")
+    assert await process.sent() == []
+
+
+async def test_no_notice_has_a_link_that_does_anything(made: World) -> None:
     """Only to the account, or to the pages of administrators."""
-
-    async def scenario(made: World) -> None:
-        process = await begun(made, approvals="roles")
-        await ask(made, given(role("mira")))
-        await change(made, given(owner_level("mira")), actor=COMMAND)
-        sent = await process.sent()
-        assert {each.email.to for each in sent} == {f"{who}@harbour.example" for who in ("adam", "mira", "olivia")}
-        for each in sent:
-            [url] = [part.url for part in each.email.parts if hasattr(part, "url")]
-            assert url in {f"{BASE}/account", f"{BASE}{MANAGE_PATH}"}
-
-    run(scenario)
+    process = await begun(made, approvals="roles")
+    await ask(made, given(role("mira")))
+    await change(made, given(owner_level("mira")), actor=COMMAND)
+    sent = await process.sent()
+    assert {each.email.to for each in sent} == {f"{who}@harbour.example" for who in ("adam", "mira", "olivia")}
+    for each in sent:
+        [url] = [part.url for part in each.email.parts if hasattr(part, "url")]
+        assert url in {f"{BASE}/account", f"{BASE}{MANAGE_PATH}"}

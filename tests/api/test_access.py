@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -274,17 +275,18 @@ def test_a_client_that_calls_too_often_is_told_when_to_come_again(worlds: Any, l
     assert int(answers[-1].headers["retry-after"]) > 0
 
 
+async def busy(world: World, scope: Any, receive: Any, send: Any) -> None:
+    await world.application.asgi({**scope, "state": {OVERLOADED: True}}, receive, send)
+
+
+async def ask(busy: Any) -> httpx.Response:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=busy)) as http:
+        return await http.get(f"{ISSUER}/api/v1/entities")
+
+
 def test_a_process_that_is_busy_says_when_to_come_again(world: World) -> None:
     """D47: before the token is looked at."""
-
-    async def busy(scope: Any, receive: Any, send: Any) -> None:
-        await world.application.asgi({**scope, "state": {OVERLOADED: True}}, receive, send)
-
-    async def ask() -> httpx.Response:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=busy)) as http:
-            return await http.get(f"{ISSUER}/api/v1/entities")
-
-    answer = world.run(ask())
+    answer = world.run(ask(partial(busy, world)))
     assert (answer.status_code, answer.headers["content-type"]) == (503, "application/problem+json")
     assert int(answer.headers["retry-after"]) > 0
 

@@ -179,19 +179,19 @@ async def prepared(stores: SqlStores) -> None:
     await write(stores, *EVERYBODY)
 
 
+async def call(stores: SqlStores, _: None) -> Any:
+    async def ask() -> StoredResponse:
+        made = await approvals.submit(
+            stores.registry, CLIENT, [GIVEN], reason="A colleague", now=NOW, unique=str(id(stores))
+        )
+        assert made is not None
+        return StoredResponse(request="mac", status=202, headers={}, body=made.request_id)
+
+    return await once(stores.registry, "c", "key", "mac", ask, now=NOW)
+
+
 def test_of_two_posts_with_one_key_one_makes_a_request_and_both_get_it(place: Place) -> None:
     """D55, D59."""
-
-    async def call(stores: SqlStores, _: None) -> Any:
-        async def ask() -> StoredResponse:
-            made = await approvals.submit(
-                stores.registry, CLIENT, [GIVEN], reason="A colleague", now=NOW, unique=str(id(stores))
-            )
-            assert made is not None
-            return StoredResponse(request="mac", status=202, headers={}, body=made.request_id)
-
-        return await once(stores.registry, "c", "key", "mac", ask, now=NOW)
-
     (first, repeated), (second, also) = raced(place, prepared, call)
     assert first == second
     assert sorted([repeated, also]) == [False, True]

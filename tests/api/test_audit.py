@@ -13,7 +13,6 @@ from tests.api.calling import ENTITY, bound
 from tests.protocol.deployment import ISSUER
 
 if TYPE_CHECKING:
-    from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
     from tests.api.calling import Api
     from tests.protocol.provider import World
@@ -74,24 +73,22 @@ def test_a_verification_is_not_for_bound_clients_and_runs_alone(world: World, ap
         assert api.get(f"/audit/verification?{wrong}").status_code == 400
 
 
-def test_the_parts_find_what_the_whole_finds(place: Place) -> None:
+async def test_the_parts_find_what_the_whole_finds(place: Place) -> None:
     """D58: a changed entry, and a seal that was removed between two parts."""
-
-    async def look(stores: SqlStores) -> None:
-        whole = await verify(stores.registry, ACTOR, now=NOW)
-        parts = [await verify(stores.registry, ACTOR, now=NOW, most=1)]
-        while parts[-1].next:
-            parts.append(await verify(stores.registry, ACTOR, now=NOW, after=parts[-1].next, most=1))
-        assert whole.found
-        assert [each for part in parts for each in part.findings] == whole.findings
-        assert sum(part.entries for part in parts) == whole.entries
-        assert parts[-1].sealed_to == whole.sealed_to
-
-    place.run(three_seals)
+    async with place.opened() as stores:
+        await three_seals(stores)
     unguarded(place)
     for statement in ("UPDATE audit SET object = 'x' WHERE number = 7", "DELETE FROM audit_seals WHERE number = 2"):
         place.sql(statement)
-        place.run(look)
+        async with place.opened() as stores:
+            whole = await verify(stores.registry, ACTOR, now=NOW)
+            parts = [await verify(stores.registry, ACTOR, now=NOW, most=1)]
+            while parts[-1].next:
+                parts.append(await verify(stores.registry, ACTOR, now=NOW, after=parts[-1].next, most=1))
+            assert whole.found
+            assert [each for part in parts for each in part.findings] == whole.findings
+            assert sum(part.entries for part in parts) == whole.entries
+            assert parts[-1].sealed_to == whole.sealed_to
 
 
 def test_a_person_is_named_by_the_user_name_of_today_or_by_identifier(world: World, api: Api) -> None:

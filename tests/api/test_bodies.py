@@ -101,6 +101,13 @@ def test_a_document_of_the_directory_is_planned_or_applied_whole_or_not_at_all(a
     assert applied["actor"] == "client:api-1"
 
 
+async def slowly(whole: Any, world: Any, members: Any) -> AsyncIterator[bytes]:
+    yield whole[:9]
+    await world.running.write(registered("api-1", **members))
+    world.clock.now += 6
+    yield whole[9:]
+
+
 @pytest.mark.parametrize("ended", ["nothing", "the client", "its right"])
 def test_a_document_that_comes_slowly_is_refused_if_the_right_ended_meanwhile(api: Api, ended: str) -> None:
     """D50: whoever is put away writes nothing five seconds later, however long the body took."""
@@ -112,13 +119,7 @@ def test_a_document_that_comes_slowly_is_refused_if_the_right_ended_meanwhile(ap
     members = endings.get(ended, {})
     whole = jsons.dumps({"entities": {"E1001": {"type": "UEN", "country": "SG", "name": "Bakery"}}}).encode()
 
-    async def slowly() -> AsyncIterator[bytes]:
-        yield whole[:9]
-        await world.running.write(registered("api-1", **members))
-        world.clock.now += 6
-        yield whole[9:]
-
-    answer = api.call("POST", "/directory", body=slowly())  # type: ignore[arg-type]
+    answer = api.call("POST", "/directory", body=slowly(whole, world, members))  # type: ignore[arg-type]
     assert answer.status_code == (200 if ended == "nothing" else 401), answer.text
     found = world.run(world.provider.registry.directory.read(Entity, [("E1001",)]))
     assert bool(found) is (ended == "nothing")

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 from contextlib import closing
+from functools import partial
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any
 
@@ -92,30 +93,30 @@ async def entity(stores: SqlStores) -> str:
 async def nothing(_: SqlStores) -> None: ...
 
 
+async def call(verb: str, stores: SqlStores, tag: str) -> Any:
+    by = administration(stores)
+    if verb == "remove":
+        return await objects.removed(by, ENTITIES, "E1001", matches=tag.__eq__)
+    name = f"Name {id(stores)}"
+    return await objects.changed(by, ENTITIES, "E1001", {"name": name}, matches=tag.__eq__)
+
+
 @pytest.mark.parametrize("verb", ["change", "remove"])
 def test_of_two_writers_with_one_tag_one_wins(place: Place, verb: str) -> None:
     """D59: decided in the transaction of the change, on both engines."""
-
-    async def call(stores: SqlStores, tag: str) -> Any:
-        by = administration(stores)
-        if verb == "remove":
-            return await objects.removed(by, ENTITIES, "E1001", matches=tag.__eq__)
-        name = f"Name {id(stores)}"
-        return await objects.changed(by, ENTITIES, "E1001", {"name": name}, matches=tag.__eq__)
-
-    results = raced(place, entity, call)
+    results = raced(place, entity, partial(call, verb))
     lost = [each for each in results if isinstance(each, Exception)]
     assert [type(each) for each in lost] in ([Differs], [objects.Unknown]), results
 
 
+async def of_two_that_add_the_same_object_one_wins(stores: SqlStores, _: None) -> Any:
+    new: Json = {**ENTITY, "name": f"Name {id(stores)}"}
+    return await objects.added(administration(stores), ENTITIES, new)
+
+
 def test_of_two_that_add_the_same_object_one_wins(place: Place) -> None:
     """D59: what is not there cannot be locked, so the insertion decides."""
-
-    async def call(stores: SqlStores, _: None) -> Any:
-        new: Json = {**ENTITY, "name": f"Name {id(stores)}"}
-        return await objects.added(administration(stores), ENTITIES, new)
-
-    results = raced(place, nothing, call)
+    results = raced(place, nothing, of_two_that_add_the_same_object_one_wins)
     [lost] = [each for each in results if isinstance(each, Exception)]
     [won] = [each for each in results if not isinstance(each, Exception)]
     assert isinstance(lost, Exists)
@@ -123,25 +124,26 @@ def test_of_two_that_add_the_same_object_one_wins(place: Place) -> None:
     assert [name for (name,) in rows] == [won.members["name"]]
 
 
+async def of_two_requests_with_one_key_one_is_carried_out_and_both_get_its_answer(stores: SqlStores, _: None) -> Any:
+    async def add() -> StoredResponse:
+        found = await added(administration(stores))
+        return StoredResponse(request="mac", status=201, headers={"ETag": found.tag}, body=found.id)
+
+    return await once(stores.registry, "api-1", "key", "mac", add, now=NOW)
+
+
 def test_of_two_requests_with_one_key_one_is_carried_out_and_both_get_its_answer(place: Place) -> None:
     """D59."""
-
-    async def call(stores: SqlStores, _: None) -> Any:
-        async def add() -> StoredResponse:
-            found = await added(administration(stores))
-            return StoredResponse(request="mac", status=201, headers={"ETag": found.tag}, body=found.id)
-
-        return await once(stores.registry, "api-1", "key", "mac", add, now=NOW)
-
-    (first, repeated), (second, also) = raced(place, nothing, call)
+    (first, repeated), (second, also) = raced(
+        place, nothing, of_two_requests_with_one_key_one_is_carried_out_and_both_get_its_answer
+    )
     assert first == second
     assert sorted([repeated, also]) == [False, True]
 
 
-def test_a_request_that_fails_on_any_line_leaves_neither_change_nor_key(place: Place) -> None:
+async def test_a_request_that_fails_on_any_line_leaves_neither_change_nor_key(place: Place) -> None:
     """D59: the same key carries it out afterwards."""
-
-    async def scenario(stores: SqlStores) -> None:
+    async with place.opened() as stores:
         by = administration(stores)
 
         async def dies_before() -> StoredResponse:
@@ -166,8 +168,6 @@ def test_a_request_that_fails_on_any_line_leaves_neither_change_nor_key(place: P
             await once(stores.registry, "api-2", "key", "mac", dies_before, now=NOW)
         with pytest.raises(Exists):  # a day later the key is forgotten
             await once(stores.registry, "api-1", "key", "mac", add, now=NOW + KEPT_SECONDS)
-
-    place.run(scenario)
 
 
 def test_an_answer_is_repeated_with_its_headers_and_says_so(api: Api) -> None:
@@ -218,20 +218,21 @@ def test_an_answer_that_the_version_before_has_stored_is_repeated_as_it_is(world
     assert (again.status_code, again.json(), again.headers["etag"]) == (201, {"id": "E1001"}, '"old"')
 
 
+async def count(world: World, counter: Any, by: int) -> None:
+    async with world.provider.transient.unit(world.clock.now) as unit:
+        await counter.count(unit, by)
+
+
 def test_a_client_may_send_so_many_keys_in_a_day(world: World, api: Api) -> None:
     """D59: each is a row for a day."""
     counter = namespaces.API_KEYS.entry(world.provider.policy.deployment_url, "api-1")
 
-    async def count(by: int) -> None:
-        async with world.provider.transient.unit(world.clock.now) as unit:
-            await counter.count(unit, by)
-
-    world.run(count(KEYS_PER_DAY))
+    world.run(count(world, counter, KEYS_PER_DAY))
     refused = api.post("/entities", ENTITY, idempotency_key="k")
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "3600")
     assert api.get("/entities/E1001").status_code == 404
     assert api.post("/entities", ENTITY).status_code == 201
-    world.run(count(-2))
+    world.run(count(world, counter, -2))
     assert api.post("/entities", {**ENTITY, "entity_id": "E2"}, idempotency_key="k").status_code == 201
 
 

@@ -60,6 +60,23 @@ def test_a_document_of_more_than_one_transaction_is_applied_once_under_its_key(a
     assert api.get("/users?search=person-001199").json()["items"][0]["name"] == "A name of some length"
 
 
+async def call(done: Any, api: Api, world: Any, method: str, path: str, **more: Any) -> int:
+    url = f"{ISSUER}/api/v1{path}"
+    sent = {"authorization": f"DPoP {api.token}", "dpop": api.caller.proof(method, url, api.token)}
+    answer = await world.http.request(method, url, headers={**sent, **more.pop("headers", {})}, **more)
+    done.append(method)
+    status: int = answer.status_code
+    return status
+
+
+async def both(call: Any) -> tuple[int, list[int]]:
+    yaml_type = {"content-type": "application/yaml"}
+    large = asyncio.create_task(call("POST", "/directory", content=yaml(PEOPLE), headers=yaml_type))
+    await asyncio.sleep(0)
+    small = [await call("GET", "/services") for _ in range(5)]
+    return await large, small
+
+
 @pytest.mark.full
 def test_others_are_answered_while_a_large_document_is_carried_out(api: Api) -> None:
     """D59: the event loop goes on."""
@@ -67,22 +84,7 @@ def test_others_are_answered_while_a_large_document_is_carried_out(api: Api) -> 
     world = api.world
     done: list[str] = []
 
-    async def call(method: str, path: str, **more: Any) -> int:
-        url = f"{ISSUER}/api/v1{path}"
-        sent = {"authorization": f"DPoP {api.token}", "dpop": api.caller.proof(method, url, api.token)}
-        answer = await world.http.request(method, url, headers={**sent, **more.pop("headers", {})}, **more)
-        done.append(method)
-        status: int = answer.status_code
-        return status
-
-    async def both() -> tuple[int, list[int]]:
-        yaml_type = {"content-type": "application/yaml"}
-        large = asyncio.create_task(call("POST", "/directory", content=yaml(PEOPLE), headers=yaml_type))
-        await asyncio.sleep(0)
-        small = [await call("GET", "/services") for _ in range(5)]
-        return await large, small
-
-    assert world.run(both()) == (200, [200] * 5)
+    assert world.run(both(partial(call, done, api, world))) == (200, [200] * 5)
     assert done.index("POST") > 0
 
 
@@ -107,6 +109,13 @@ async def applied(
     return answer
 
 
+async def nothing_is_locked_while_a_request_with_a_key_is_planned(world: World, new_user_id: Any) -> None:
+    await once_at_end(
+        world.provider.registry, "api-1", "key", "mac",
+        lambda save: applied(world, yaml(3), save, new_user_id), now=NOON,
+    )  # fmt: skip
+
+
 def test_nothing_is_locked_while_a_request_with_a_key_is_planned(world: World) -> None:
     """D59: another process may write until the changes are written."""
     written = 0
@@ -119,13 +128,7 @@ def test_nothing_is_locked_while_a_request_with_a_key_is_planned(world: World) -
         written += 1
         return f"00000000-0000-4000-8000-{written:012}"
 
-    async def scenario() -> None:
-        await once_at_end(
-            world.provider.registry, "api-1", "key", "mac",
-            lambda save: applied(world, yaml(3), save, new_user_id), now=NOON,
-        )  # fmt: skip
-
-    world.run(scenario())
+    world.run(nothing_is_locked_while_a_request_with_a_key_is_planned(world, new_user_id))
     assert written == 3
 
 
@@ -164,6 +167,16 @@ def test_a_document_that_dies_in_the_middle_is_finished_by_its_key(world: World)
     assert run(yaml(150), dies=True)[1]
 
 
+async def slow(
+    registry: Any, world: World, ids: Any, save: Callable[[StoredResponse], Awaitable[None]]
+) -> StoredResponse:
+    quick = await once_at_end(
+        registry, "api-1", "key", "mac", lambda other: applied(world, yaml(2), other, ids(0)), now=NOON
+    )
+    assert not quick[1]
+    return await applied(world, yaml(2), save, ids(100))
+
+
 def test_of_two_processes_with_one_key_the_second_gets_the_answer_of_the_first(world: World) -> None:
     """D59."""
     registry = world.provider.registry
@@ -172,14 +185,9 @@ def test_of_two_processes_with_one_key_the_second_gets_the_answer_of_the_first(w
         numbers = iter(range(start, start + 100))
         return lambda: f"00000000-0000-4000-8000-{next(numbers):012}"
 
-    async def slow(save: Callable[[StoredResponse], Awaitable[None]]) -> StoredResponse:
-        quick = await once_at_end(
-            registry, "api-1", "key", "mac", lambda other: applied(world, yaml(2), other, ids(0)), now=NOON
-        )
-        assert not quick[1]
-        return await applied(world, yaml(2), save, ids(100))
-
-    answer, repeated = world.run(once_at_end(registry, "api-1", "key", "mac", slow, now=NOON))
+    answer, repeated = world.run(
+        once_at_end(registry, "api-1", "key", "mac", partial(slow, registry, world, ids), now=NOON)
+    )
     assert (answer.body, repeated) == ("first", True)
 
 

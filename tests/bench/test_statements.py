@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import asyncpg
@@ -42,10 +41,10 @@ def test_one_statement_more_in_each_flow_is_seen() -> None:
 
 @pytest.mark.full
 @pytest.mark.usefixtures("servers")
-def test_a_statement_is_one_whichever_connection_prepared_it() -> None:
+async def test_a_statement_is_one_whichever_connection_prepared_it() -> None:
     """A provider that is busy beside a flow opens another connection, on which the flow's statements are prepared."""
-
-    async def flows(dsn: str) -> list[dict[str, Any]]:
+    with engines.postgresql() as server:
+        dsn = server.dsn()
         counting, first, second = [await asyncpg.connect(dsn) for _ in range(3)]
         await first.fetchval(CONSTANT, "")
         made = Count(counting, "postgres")
@@ -55,8 +54,5 @@ def test_a_statement_is_one_whichever_connection_prepared_it() -> None:
             await made.note(1)
         for each in (counting, first, second):
             await each.close()
-        return [one for one in made.document()["statements"] if "text ||" in one["query"]]
-
-    with engines.postgresql() as server:
-        (found,) = asyncio.run(flows(server.dsn()))
+        (found,) = [one for one in made.document()["statements"] if "text ||" in one["query"]]
     assert (found["query"], found["calls"], found["each"]) == (CONSTANT, 3, 1)

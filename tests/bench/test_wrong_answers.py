@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import subprocess
@@ -222,7 +221,7 @@ def file_server(directory: Path) -> Iterator[tuple[Provider, str]]:
         child.communicate()
 
 
-def test_refusals_are_counted_and_end_the_run_when_they_are_many(tmp_path: Path) -> None:
+async def test_refusals_are_counted_and_end_the_run_when_they_are_many(tmp_path: Path) -> None:
     async def story(provider: Provider, issuer: str) -> Load:
         load = Load(provider, issuer, 1)
         maker = Maker(KEYS, endpoints(issuer))
@@ -237,7 +236,7 @@ def test_refusals_are_counted_and_end_the_run_when_they_are_many(tmp_path: Path)
         return load
 
     with file_server(tmp_path) as (provider, issuer):
-        load = asyncio.run(story(provider, issuer))
+        load = await story(provider, issuer)
     verdict = report.verdict({"valid": not load.problems, "problems": dict(load.problems)})
     assert verdict.startswith("INVALID")
     assert "PAR: status 501" in verdict

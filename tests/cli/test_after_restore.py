@@ -106,7 +106,7 @@ def restored(tmp_path: Path, url: str) -> Iterator[str]:
         yield other
 
 
-def test_a_database_that_pg_restore_brought_back_signs_people_in_and_knows_nothing_that_was_spent(
+async def test_a_database_that_pg_restore_brought_back_signs_people_in_and_knows_nothing_that_was_spent(
     tmp_path: Path,
 ) -> None:
     clock = Clock(time.time())
@@ -135,7 +135,7 @@ def test_a_database_that_pg_restore_brought_back_signs_people_in_and_knows_nothi
             await rp.believe(await rp.token(code))
 
     with postgresql() as url:
-        rp, code, cookies = asyncio.run(before(url))
+        rp, code, cookies = await before(url)
         last = number(url, "SELECT max(number) FROM audit")
         with restored(tmp_path, url) as new:
             assert number(new, "SELECT count(*) FROM sessions") == 1
@@ -143,19 +143,16 @@ def test_a_database_that_pg_restore_brought_back_signs_people_in_and_knows_nothi
             assert told.returncode == 0, told.stderr
             assert number(new, "SELECT count(*) FROM sessions") == number(new, "SELECT count(*) FROM transient") == 0
             assert number(new, "SELECT max(number) FROM audit") > FIRST_NUMBER_AFTER > last
-            asyncio.run(after(new, rp, code, cookies))
+            await after(new, rp, code, cookies)
 
 
-def test_after_restore_waits_until_every_server_is_stopped(tmp_path: Path) -> None:
+async def test_after_restore_waits_until_every_server_is_stopped(tmp_path: Path) -> None:
     with postgresql() as url:
         options = chosen(tmp_path, url)
 
-        async def refused() -> None:
-            async with visiting(options, Clock(time.time())):
-                told = await asyncio.to_thread(command, tmp_path, "maintenance", "after-restore", **options)
-                assert (told.returncode, "stop every one of them" in told.stderr) == (1, True), told.stderr
-
-        asyncio.run(refused())
+        async with visiting(options, Clock(time.time())):
+            told = await asyncio.to_thread(command, tmp_path, "maintenance", "after-restore", **options)
+            assert (told.returncode, "stop every one of them" in told.stderr) == (1, True), told.stderr
         assert number(url, "SELECT count(*) FROM deployment WHERE name = 'restored_at'") == 0
 
 
@@ -163,19 +160,20 @@ def test_after_restore_is_for_postgresql(terminal: Terminal) -> None:
     assert "`corpid restore FILE` does it by itself" in terminal.refused("maintenance", "after-restore")
 
 
+async def put_and_looked(key: Any, options: dict[str, Any], *, put: bool) -> tuple[bytes | None, float]:
+    async with engines.opened(settings.load(**options), time.time) as stores:
+        async with stores.transient.unit(time.time()) as unit:
+            if put:
+                await unit.put("code", key, b"value", 60)
+            found = await unit.get("code", key)
+        assert found == await stores.transient.get("code", key, now=time.time())
+        return found, stores.transient.loss.reject_issued_before
+
+
 @pytest.mark.parametrize("engine", ["postgresql", "sqlite"])
 def test_what_redis_holds_of_before_a_restore_is_never_used_again(terminal: Terminal, engine: str) -> None:
     """Redis went on while the database went back: its codes and pushed requests belong to what is no more."""
     key, restored_from = bytes(32), time.time()
-
-    async def put_and_looked(options: dict[str, Any], *, put: bool) -> tuple[bytes | None, float]:
-        async with engines.opened(settings.load(**options), time.time) as stores:
-            async with stores.transient.unit(time.time()) as unit:
-                if put:
-                    await unit.put("code", key, b"value", 60)
-                found = await unit.get("code", key)
-            assert found == await stores.transient.get("code", key, now=time.time())
-            return found, stores.transient.loss.reject_issued_before
 
     with postgresql() as url, redis() as transient_url:
         options = chosen(terminal.folder, url, transient_url=transient_url)
@@ -184,10 +182,10 @@ def test_what_redis_holds_of_before_a_restore_is_never_used_again(terminal: Term
         steps = {"postgresql": [("maintenance", "after-restore")], "sqlite": [("backup", "copy"), ("restore", "copy")]}
         with terminal.given(options):
             terminal.done("migrate")
-            assert asyncio.run(put_and_looked(options, put=True))[0] == b"value"
+            assert asyncio.run(put_and_looked(key, options, put=True))[0] == b"value"
             for step in steps[engine]:
                 terminal.done(*step)
-        found, reject_issued_before = asyncio.run(put_and_looked(options, put=False))
+        found, reject_issued_before = asyncio.run(put_and_looked(key, options, put=False))
         assert found is None
         assert reject_issued_before > restored_from
-        assert asyncio.run(put_and_looked(options, put=True))[0] == b"value"
+        assert asyncio.run(put_and_looked(key, options, put=True))[0] == b"value"

@@ -7,8 +7,9 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -100,6 +101,14 @@ def test_changes_are_shown_as_old_and_new_and_for_machines_as_json(terminal: Ter
     }
 
 
+async def left(stores: Stores) -> tuple[int, int, int]:
+    directory = stores.registry.directory
+    counts = []
+    for kind in (User, Membership, Assignment):
+        counts.append(len([record async for record in directory.scan(kind)]))
+    return counts[0], counts[1], counts[2]
+
+
 def test_prune_removes_what_the_sections_of_the_file_do_not_name(terminal: Terminal) -> None:
     terminal.done("apply", terminal.file(SMALL))
     pruned = terminal.done("apply", terminal.file("entities: {B2: {}}\nassignments: []"), "--prune")
@@ -107,18 +116,15 @@ def test_prune_removes_what_the_sections_of_the_file_do_not_name(terminal: Termi
     assert "- membership: rina acts for A1" in pruned
     assert terminal.look(entities) == ["B2"]
 
-    async def left(stores: Stores) -> tuple[int, int, int]:
-        directory = stores.registry.directory
-        counts = []
-        for kind in (User, Membership, Assignment):
-            counts.append(len([record async for record in directory.scan(kind)]))
-        return counts[0], counts[1], counts[2]
-
     assert terminal.look(left) == (1, 1, 0)
 
 
 def test_plain_passwords_are_refused_outside_development(terminal: Terminal) -> None:
     assert "--development" in terminal.refused("apply", terminal.file(WITH_FACTORS))
+
+
+async def change(own: Any, stores: Stores) -> None:
+    await stores.registry.directory.write([Upsert(own)], AuditEvent(actor="operator", action="test"))
 
 
 @pytest.mark.parametrize("setter", ["user", "operator"])
@@ -133,10 +139,7 @@ def test_a_factor_that_its_owner_or_an_operator_changed_is_never_undone(terminal
         totp_set_by=setter,
     )
 
-    async def change(stores: Stores) -> None:
-        await stores.registry.directory.write([Upsert(own)], AuditEvent(actor="operator", action="test"))
-
-    terminal.look(change)
+    terminal.look(partial(change, own))
     assert terminal.done("apply", file, "--development") == "Nothing to change.\n"
     assert terminal.look(credentials) == own
 
@@ -149,43 +152,46 @@ def test_a_changed_plain_password_in_the_file_is_taken_over(terminal: Terminal) 
     assert terminal.look(credentials).password_hash != before.password_hash
 
 
+async def last(terminal: Terminal, stores: Stores) -> dict[str, str]:
+    [entry] = [each for each in await stores.registry.audit.entries() if each.action == "directory.apply"]
+    assert entry.actor == f"file:{terminal.folder / 'directory.yaml'}"
+    return entry.detail
+
+
 def test_what_was_applied_is_in_the_audit_table_with_the_digest_of_the_file(terminal: Terminal) -> None:
     terminal.done("apply", terminal.file(SMALL))
 
-    async def last(stores: Stores) -> dict[str, str]:
-        [entry] = [each for each in await stores.registry.audit.entries() if each.action == "directory.apply"]
-        assert entry.actor == f"file:{terminal.folder / 'directory.yaml'}"
-        return entry.detail
-
-    detail = terminal.look(last)
+    detail = terminal.look(partial(last, terminal))
     assert detail["add"] == "7"
     assert len(detail["sha256"]) == 64
+
+
+async def every_record_of_a_file_has_its_own_event_in_the_audit_table(stores: Stores) -> list[tuple[str, str]]:
+    return [(each.actor, each.action) for each in await stores.registry.audit.entries()]
 
 
 def test_every_record_of_a_file_has_its_own_event_in_the_audit_table(terminal: Terminal) -> None:
     """D57: who and what, for each record; the file's own event comes last."""
     terminal.done("apply", terminal.file(SMALL))
 
-    async def told(stores: Stores) -> list[tuple[str, str]]:
-        return [(each.actor, each.action) for each in await stores.registry.audit.entries()]
-
-    entries = terminal.look(told)
+    entries = terminal.look(every_record_of_a_file_has_its_own_event_in_the_audit_table)
     assert len(entries) == 7 + 1
     [file] = {actor for actor, _ in entries}
     assert file.startswith("file:")
     assert all(action.endswith(".add") for _, action in entries[:-1])
     assert entries[-1] == (file, "directory.apply")
     terminal.done("apply", terminal.file(SMALL))
-    assert terminal.look(told) == entries
+    assert terminal.look(every_record_of_a_file_has_its_own_event_in_the_audit_table) == entries
+
+
+async def actors(stores: Stores) -> set[str]:
+    return {each.actor for each in await stores.registry.audit.entries()}
 
 
 def test_a_file_of_any_name_is_applied_and_told(terminal: Terminal) -> None:
     """D57: a name may have octets that are no text."""
     path = Path(terminal.file(SMALL)).rename(terminal.folder / "a\udcff\n.yaml")
     terminal.done("apply", str(path))
-
-    async def actors(stores: Stores) -> set[str]:
-        return {each.actor for each in await stores.registry.audit.entries()}
 
     [actor] = terminal.look(actors)
     assert actor.endswith("/a\\udcff\\n.yaml")
@@ -229,6 +235,24 @@ def test_a_file_beyond_the_limit_is_one_sentence(terminal: Terminal) -> None:
     assert f"standard input {sentence}" in ended.stderr
 
 
+async def both(file: Any) -> int:
+    async with open_registry(settings.load()) as stores:
+        applying = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", "from corpid.cli import main; main()", "apply", file, stdout=subprocess.DEVNULL
+        )
+        written = 0
+        while applying.returncode is None:
+            await stores.registry.audit.write(AuditEvent(actor="system", action="test.write"), now=stores.clock())
+            written += 1
+            await asyncio.sleep(0.01)
+        assert applying.returncode == 0
+        return written
+
+
+async def count(stores: Stores) -> int:
+    return len([row async for row in stores.registry.directory.scan(Assignment)])
+
+
 @pytest.mark.full
 def test_a_large_file_is_applied_while_somebody_else_keeps_writing(terminal: Terminal) -> None:
     """20,000 rows in short transactions: another connection's small writes go through meanwhile."""
@@ -241,23 +265,7 @@ def test_a_large_file_is_applied_while_somebody_else_keeps_writing(terminal: Ter
     file = terminal.file(SMALL.replace("assignments: [{user: rina, entity: A1, service: PLAIN}]\n", "").replace(
         "users: {rina: {name: Rina, memberships: [A1, B2]}}\n", "users:\n" + users) + "assignments:\n" + rows)  # fmt: skip
 
-    async def both() -> int:
-        async with open_registry(settings.load()) as stores:
-            applying = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", "from corpid.cli import main; main()", "apply", file, stdout=subprocess.DEVNULL
-            )
-            written = 0
-            while applying.returncode is None:
-                await stores.registry.audit.write(AuditEvent(actor="system", action="test.write"), now=stores.clock())
-                written += 1
-                await asyncio.sleep(0.01)
-            assert applying.returncode == 0
-            return written
-
-    assert asyncio.run(both()) > 10
-
-    async def count(stores: Stores) -> int:
-        return len([row async for row in stores.registry.directory.scan(Assignment)])
+    assert asyncio.run(both(file)) > 10
 
     assert terminal.look(count) == 20_000
 
@@ -285,6 +293,10 @@ async def signed_in(stores: Stores) -> str:
     return held.user_id
 
 
+async def sessions(user_id: Any, stores: Stores) -> int:
+    return len(await stores.registry.sessions.of(user_id, now=1))
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -300,10 +312,7 @@ def test_who_gets_other_factors_or_is_disabled_by_a_file_is_signed_out(terminal:
     terminal.done("apply", terminal.file(WITH_FACTORS), "--development")
     user_id = terminal.look(signed_in)
 
-    async def sessions(stores: Stores) -> int:
-        return len(await stores.registry.sessions.of(user_id, now=1))
-
     terminal.done("apply", terminal.file(WITH_FACTORS.replace("Rina", "Rina Rao")), "--development")
-    assert terminal.look(sessions) == 1
+    assert terminal.look(partial(sessions, user_id)) == 1
     terminal.done("apply", terminal.file(change), "--development")
-    assert terminal.look(sessions) == 0
+    assert terminal.look(partial(sessions, user_id)) == 0

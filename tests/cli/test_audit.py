@@ -7,6 +7,7 @@ import re
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -273,13 +274,14 @@ def test_what_the_audit_tells_of_a_removed_person_is_erased(terminal: Terminal) 
     assert "tan" in rows[1]
 
 
-def test_hostile_names_do_nothing_to_a_terminal(terminal: Terminal) -> None:
-    async def write(stores: Stores) -> None:
-        detail = {"address": TRICKS, "members": f"{TRICKS} b"}
-        for actor in (f"file:{TRICKS}", f"user:{TRICKS}", TRICKS):
-            event = AuditEvent(actor=actor, action=f"unknown.{TRICKS}", object=f"{TRICKS}/{TRICKS}", detail=detail)
-            await stores.registry.audit.write(event, now=stores.clock())
+async def write(stores: Stores) -> None:
+    detail = {"address": TRICKS, "members": f"{TRICKS} b"}
+    for actor in (f"file:{TRICKS}", f"user:{TRICKS}", TRICKS):
+        event = AuditEvent(actor=actor, action=f"unknown.{TRICKS}", object=f"{TRICKS}/{TRICKS}", detail=detail)
+        await stores.registry.audit.write(event, now=stores.clock())
 
+
+def test_hostile_names_do_nothing_to_a_terminal(terminal: Terminal) -> None:
     terminal.look(write)
     for arguments in ((), ("--json",), ("--object", f"{TRICKS}/{TRICKS}"), ("--after", "0")):
         printed = terminal.done("audit", "list", *arguments)
@@ -311,15 +313,16 @@ def test_every_actor_is_of_a_kind_that_is_declared(terminal: Terminal) -> None:
     assert {entry["actor"].partition(":")[0] for entry in told(terminal)} == {"file", "command"} <= set(ACTOR_KINDS)
 
 
+async def found(user_id: Any, stores: Stores) -> list[AuditEntry]:
+    return await stores.registry.audit.latest(AuditQuery(user_id=user_id), limit=50)
+
+
 def test_an_entry_about_a_name_that_is_erased_is_still_found_by_question(terminal: Terminal) -> None:
     user_id = removed(terminal)
 
-    async def found(stores: Stores) -> list[AuditEntry]:
-        return await stores.registry.audit.latest(AuditQuery(user_id=user_id), limit=50)
-
-    before = [entry.number for entry in terminal.look(found)]
+    before = [entry.number for entry in terminal.look(partial(found, user_id))]
     terminal.done("audit", "erase", user_id)
-    assert [entry.number for entry in terminal.look(found)][1:] == before
+    assert [entry.number for entry in terminal.look(partial(found, user_id))][1:] == before
 
 
 def test_a_file_is_shown_by_its_name_alone(terminal: Terminal) -> None:

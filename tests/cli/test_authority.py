@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -135,12 +136,13 @@ def fill(terminal: Terminal) -> None:
     )
 
 
+async def forbidden(command: str, stores: Stores) -> None:
+    with pytest.raises(Forbidden):
+        await COMMANDS[command](stores)
+    assert len(await stores.registry.audit.entries()) == 4
+
+
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_whoever_is_no_operator_is_refused_and_nothing_is_written(filled: Terminal, before: str, command: str) -> None:
-    async def forbidden(stores: Stores) -> None:
-        with pytest.raises(Forbidden):
-            await COMMANDS[command](stores)
-        assert len(await stores.registry.audit.entries()) == 4
-
-    filled.look(forbidden)
+    filled.look(partial(forbidden, command))
     assert filled.done("export") == before

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -81,6 +82,10 @@ def test_a_client_is_added_once(terminal: Terminal) -> None:
     assert "exists already: change it with `corpid client update`" in refused
 
 
+async def fits(password: Any, held: Any, stores: Stores) -> bool:
+    return await stores.passwords.verify(held.password_hash, password, source=COMMAND_LINE)
+
+
 def test_a_person_gets_a_password_and_a_secret_that_are_shown_once(terminal: Terminal) -> None:
     """D44, D45: 160 bits."""
     terminal.done("apply", terminal.file(ENTITY))
@@ -91,10 +96,7 @@ def test_a_person_gets_a_password_and_a_secret_that_are_shown_once(terminal: Ter
     assert held.totp_secret == secret
     assert f"secret={secret}" in value(told, "For authenticator apps")
 
-    async def fits(stores: Stores) -> bool:
-        return await stores.passwords.verify(held.password_hash, password, source=COMMAND_LINE)
-
-    assert terminal.look(fits)
+    assert terminal.look(partial(fits, password, held))
     assert "exists already" in terminal.refused("user", "add", "test.person", "--name", "Another")
     assert terminal.look(person)[1] == held
 
@@ -150,22 +152,24 @@ def test_a_person_is_helped_back_in_and_switched_off(terminal: Terminal) -> None
     ]  # fmt: skip
 
 
+async def miss(key: Any, stores: Stores) -> int:
+    async with stores.transient.unit(stores.clock()) as unit:
+        return await unit.count(namespaces.ATTEMPTS.name, key, namespaces.ATTEMPTS.seconds)
+
+
+async def counted(key: Any, stores: Stores) -> bytes | None:
+    return await stores.transient.get(namespaces.ATTEMPTS.name, key, now=stores.clock())
+
+
 def test_unlocking_ends_the_delay_of_an_account(terminal: Terminal) -> None:
     """D47."""
     terminal.done("user", "add", "test.person", "--name", "Test Person", "--with-factors")
 
     key = namespaces.ATTEMPTS.entry(settings.load().base_url, "account", "test.person").key
 
-    async def miss(stores: Stores) -> int:
-        async with stores.transient.unit(stores.clock()) as unit:
-            return await unit.count(namespaces.ATTEMPTS.name, key, namespaces.ATTEMPTS.seconds)
-
-    async def counted(stores: Stores) -> bytes | None:
-        return await stores.transient.get(namespaces.ATTEMPTS.name, key, now=stores.clock())
-
-    assert [terminal.look(miss), terminal.look(miss)] == [1, 2]
+    assert [terminal.look(partial(miss, key)), terminal.look(partial(miss, key))] == [1, 2]
     terminal.done("user", "unlock", "test.person")
-    assert terminal.look(counted) is None
+    assert terminal.look(partial(counted, key)) is None
 
 
 def test_an_entity_is_added_disabled_and_enabled(terminal: Terminal) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -122,11 +123,12 @@ def test_a_node_is_looked_at_from_inside(empty_terminal: Terminal, monkeypatch: 
     assert not (empty_terminal.folder / "data").exists(), "looking writes nothing"
 
 
+async def old(stores: Stores) -> None:
+    await stores.registry.audit.write(AuditEvent(actor="system", action="test.change"), now=time.time() - 3 * 3600)
+
+
 def test_entries_that_nobody_seals_are_a_warning(terminal: Terminal) -> None:
     """D58: at least hourly."""
-
-    async def old(stores: Stores) -> None:
-        await stores.registry.audit.write(AuditEvent(actor="system", action="test.change"), now=time.time() - 3 * 3600)
 
     def seals() -> dict[str, Any]:
         url = f"http://127.0.0.1:{free_port()}"
@@ -139,24 +141,31 @@ def test_entries_that_nobody_seals_are_a_warning(terminal: Terminal) -> None:
     assert seals()["verdict"] == "ok"
 
 
+async def registered(shared: Any, stores: Stores) -> None:
+    now = int(stores.clock())
+    for number, version in ((1, "0.1.0"), (2, "0.2.0")):
+        process = ServerProcess(
+            process_id=str(number), host=f"node{number}", number=number, address="0.0.0.0:8000", version=version,
+            started_at=now, seen_at=now, settings={**shared, "key_encryption_key": "ab"[number - 1] * 4},
+        )  # fmt: skip
+        await stores.registry.server_processes.note(process)
+
+
 def test_live_processes_of_another_version_or_with_other_settings_are_named(terminal: Terminal) -> None:
     """D43, D49."""
     shared = {"base_url": "https://login.example", "key_encryption_key": "aaaa"}
 
-    async def registered(stores: Stores) -> None:
-        now = int(stores.clock())
-        for number, version in ((1, "0.1.0"), (2, "0.2.0")):
-            process = ServerProcess(
-                process_id=str(number), host=f"node{number}", number=number, address="0.0.0.0:8000", version=version,
-                started_at=now, seen_at=now, settings={**shared, "key_encryption_key": "ab"[number - 1] * 4},
-            )  # fmt: skip
-            await stores.registry.server_processes.note(process)
-
-    terminal.look(registered)
+    terminal.look(partial(registered, shared))
     url = f"http://127.0.0.1:{free_port()}"
     found = findings(terminal.run("doctor", url, "--node", "--json").stdout)
     assert "0.2.0 at node2 (2)" in found["versions of the processes"]["seen"]
     assert found["key_encryption_key of the processes"]["verdict"] == "problem"
+
+
+async def aged(stores: Stores) -> None:
+    [invited] = [each async for each in stores.registry.directory.scan(Membership) if each.invited]
+    becomes = msgspec.structs.replace(invited, changed_at=int(time.time()) - 3 * 86_400)
+    await stores.registry.directory.write([Upsert(becomes)], AuditEvent(actor="system", action="test.change"))
 
 
 def test_emails_of_invitations_that_nobody_sends_are_a_warning(
@@ -169,11 +178,6 @@ def test_emails_of_invitations_that_nobody_sends_are_a_warning(
         url = f"http://127.0.0.1:{free_port()}"
         found = findings(terminal.run("doctor", url, "--node", "--json").stdout)["invitations"]
         return found["verdict"], found["seen"] + found["change"]
-
-    async def aged(stores: Stores) -> None:
-        [invited] = [each async for each in stores.registry.directory.scan(Membership) if each.invited]
-        becomes = msgspec.structs.replace(invited, changed_at=int(time.time()) - 3 * 86_400)
-        await stores.registry.directory.write([Upsert(becomes)], AuditEvent(actor="system", action="test.change"))
 
     assert email_check()[0] == "ok"
     terminal.done("membership", "invite", "--entity", "C3", "--name", "Tan", "--email", "tan@gamma.example")

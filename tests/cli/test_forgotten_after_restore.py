@@ -224,7 +224,7 @@ def test_a_role_that_may_not_read_the_system_identifier_still_notices_another_da
                 asyncio.run(started(url))
 
 
-def test_a_running_server_does_not_use_a_database_that_took_the_place_of_its_own(tmp_path: Path) -> None:
+async def test_a_running_server_does_not_use_a_database_that_took_the_place_of_its_own(tmp_path: Path) -> None:
     """Also not one that was restored as it should be: what this process knows belongs to the other."""
     server = postgresql_server()
     own, other = (f"corpid_{word}_{secrets.token_hex(4)}" for word in ("own", "other"))
@@ -238,22 +238,19 @@ def test_a_running_server_does_not_use_a_database_that_took_the_place_of_its_own
         ):
             server.sql(statement)
 
-    async def story() -> None:
-        await started(server.dsn(other))
-        async with opened(server.dsn(own)) as stores:
-            assert await stores.registry.clients.get("nobody") is None
-            await asyncio.to_thread(exchange)
-            with suppress(StoreUnavailable):  # its connections were ended
-                await stores.registry.clients.get("nobody")
-            with pytest.raises(RestoreUnconfirmed, match="restart it"):
-                await stores.registry.clients.get("nobody")
-
     for name in (own, other):
         server.sql(f"CREATE DATABASE {name}")
     try:
         with pytest.MonkeyPatch.context() as patched:
             patched.chdir(tmp_path)
-            asyncio.run(story())
+            await started(server.dsn(other))
+            async with opened(server.dsn(own)) as stores:
+                assert await stores.registry.clients.get("nobody") is None
+                await asyncio.to_thread(exchange)
+                with suppress(StoreUnavailable):  # its connections were ended
+                    await stores.registry.clients.get("nobody")
+                with pytest.raises(RestoreUnconfirmed, match="restart it"):
+                    await stores.registry.clients.get("nobody")
     finally:
         for name in (own, other, f"{own}_before"):
             server.sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

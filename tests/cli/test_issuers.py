@@ -95,13 +95,13 @@ def about(chosen: settings.Settings) -> dict[str, Any]:
     return {finding.about: finding for finding in local_checks.look(chosen)}
 
 
+async def written(stores: Stores) -> None:
+    client = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",), issuers=("gone", "first"))
+    await stores.registry.directory.write([Upsert(client)], EVENT)
+
+
 def test_the_doctor_says_where_passkeys_do_not_work_and_who_names_an_issuer_that_is_gone(terminal: Terminal) -> None:
     """D62."""
-
-    async def written(stores: Stores) -> None:
-        client = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",), issuers=("gone", "first"))
-        await stores.registry.directory.write([Upsert(client)], EVENT)
-
     terminal.look(written)
     url = {"base_url": "https://login.example.org", "trusted_proxies": "10.0.0.1"}
     table = {"id": "old", "base_url": "https://old.example.org", "generations": ["legacy"]}

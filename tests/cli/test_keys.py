@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -102,6 +103,12 @@ def test_a_key_is_certified_by_an_authority_and_goes_back_to_its_own_certificate
     assert "no certificate is stored" in terminal.refused("key", "certify", kid, "--remove")
 
 
+async def store(kid: Any, leaf: Any, stores: Stores) -> None:
+    (key,) = [key for key in await signing_keys(stores) if key.kid == kid]
+    event = AuditEvent(actor="operator", action="test.change")
+    await stores.registry.keys.update(msgspec.structs.replace(key, certificate_chain=pem([leaf])), event)
+
+
 @pytest.mark.parametrize(
     ("seconds", "told"),
     [(-1, "(expired: renew it)"), (86400, "(expires within 30 days: renew it)"), (31 * 86400, None)],
@@ -114,12 +121,7 @@ def test_the_list_says_when_a_certificate_ends_soon(terminal: Terminal, seconds:
     assert isinstance(public, ec.EllipticCurvePublicKey)
     leaf = Authority("Root").certify(public, begin=int(time.time()) - 3600, seconds=3600 + seconds)
 
-    async def store(stores: Stores) -> None:
-        (key,) = [key for key in await signing_keys(stores) if key.kid == kid]
-        event = AuditEvent(actor="operator", action="test.change")
-        await stores.registry.keys.update(msgspec.structs.replace(key, certificate_chain=pem([leaf])), event)
-
-    terminal.look(store)
+    terminal.look(partial(store, kid, leaf))
     key, _ = json.loads(terminal.done("key", "list", "--json"))
     if told is None:
         assert "(" not in key["certificate"]
@@ -147,12 +149,12 @@ def test_what_is_no_chain_of_the_key_is_refused_with_the_reason(terminal: Termin
         assert "either the file" in terminal.refused("key", "certify", kid, *arguments)
 
 
+async def too_late() -> None:
+    raise NameTaken("User u9: another user has this user name")
+
+
 def test_what_the_database_refuses_is_one_clear_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     """Two commands at once, of which the other was quicker."""
-
-    async def too_late() -> None:
-        raise NameTaken("User u9: another user has this user name")
-
     with pytest.raises(typer.Exit):
         run(too_late())
     assert capsys.readouterr().err == "Error: The database refused this: User u9: another user has this user name\n"
@@ -163,17 +165,19 @@ def test_an_older_key_file_that_is_missing_is_named(terminal: Terminal, monkeypa
     assert "gone.key does not exist" in terminal.refused("key", "rewrap")
 
 
+async def keep(stores: Stores) -> None:
+    fetched = FetchedKeySet(jwks_uri="https://rp.example/jwks", jwks='{"keys":[]}', fetched_at=1)
+    await stores.registry.clients.keep_fetched_key_set("rp", fetched)
+
+
+async def kept(stores: Stores) -> FetchedKeySet | None:
+    return await stores.registry.clients.fetched_key_set("rp")
+
+
 def test_a_fetched_key_set_is_dropped(terminal: Terminal) -> None:
     """D27: an operator can drop the cache."""
     add = ("client", "add", "rp", "--name", "RP", "--redirect-uri", "https://rp.example/cb")
     terminal.done(*add, "--jwks-uri", "https://rp.example/jwks")
-
-    async def keep(stores: Stores) -> None:
-        fetched = FetchedKeySet(jwks_uri="https://rp.example/jwks", jwks='{"keys":[]}', fetched_at=1)
-        await stores.registry.clients.keep_fetched_key_set("rp", fetched)
-
-    async def kept(stores: Stores) -> FetchedKeySet | None:
-        return await stores.registry.clients.fetched_key_set("rp")
 
     terminal.look(keep)
     assert terminal.look(kept) is not None
@@ -184,21 +188,23 @@ def test_a_fetched_key_set_is_dropped(terminal: Terminal) -> None:
     assert "there is no client" in terminal.refused("client", "drop-keys", "nobody")
 
 
+async def sign_in(stores: Stores) -> None:
+    user = await stores.registry.directory.user_by_name("test.person")
+    assert user is not None
+    session = Session(
+        session_id="s", user_id=user.user_id, browser_id="b", auth_time=1, amr=(), level=2, expires_at=FAR
+    )
+    await stores.registry.sessions.put(session)
+
+
+async def session(stores: Stores) -> Session | None:
+    return await stores.registry.sessions.get("s", now=stores.clock())
+
+
 @pytest.mark.parametrize("command", [("reset-password",), ("reset-factors",), ("disable",)])
 def test_what_an_operator_resets_ends_the_persons_sessions(terminal: Terminal, command: tuple[str, ...]) -> None:
     """D30, D50: nobody stays signed in with what was reset."""
     terminal.done("user", "add", "test.person", "--name", "Test Person", "--with-factors")
-
-    async def sign_in(stores: Stores) -> None:
-        user = await stores.registry.directory.user_by_name("test.person")
-        assert user is not None
-        session = Session(
-            session_id="s", user_id=user.user_id, browser_id="b", auth_time=1, amr=(), level=2, expires_at=FAR
-        )
-        await stores.registry.sessions.put(session)
-
-    async def session(stores: Stores) -> Session | None:
-        return await stores.registry.sessions.get("s", now=stores.clock())
 
     terminal.look(sign_in)
     assert terminal.look(session) is not None

@@ -149,9 +149,10 @@ def test_a_deployment_that_does_not_serve_what_ends_says_so(
     assert "1" in result.stdout
 
 
-def test_only_an_operator_reads_the_report(terminal: Terminal) -> None:
-    async def ask(stores: Stores) -> None:
-        await report(stores.registry, actor=Person(user_id="u"), generations=GENERATIONS, today=day(0))
+async def ask(stores: Stores) -> None:
+    await report(stores.registry, actor=Person(user_id="u"), generations=GENERATIONS, today=day(0))
 
+
+def test_only_an_operator_reads_the_report(terminal: Terminal) -> None:
     with pytest.raises(Forbidden):
         terminal.look(ask)

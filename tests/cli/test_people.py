@@ -70,6 +70,11 @@ def test_what_a_person_signs_in_with_is_shown_without_secrets(terminal: Terminal
     assert not any(secret in shown + terminal.done("user", "show", "ravi", "--json") for secret in secrets)
 
 
+async def read(stores: Stores, days: int) -> int:
+    shown = await person(stores.registry, stores.actor, "rina", limit=1, now=stores.clock() + days * 86400)
+    return shown.invited_until
+
+
 def test_an_invitation_is_shown_until_it_ends(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """D46: 72 hours."""
     fill(terminal)
@@ -78,10 +83,6 @@ def test_an_invitation_is_shown_until_it_ends(terminal: Terminal, monkeypatch: p
     said = terminal.done("user", "show", "rina").partition("Signs in with  nothing yet: invited until ")[2]
     until = datetime.strptime(said.partition("\n")[0], "%Y-%m-%d %H:%M (UTC)").replace(tzinfo=UTC)
     assert timedelta(hours=71) < until - datetime.now(UTC) < timedelta(hours=73)
-
-    async def read(stores: Stores, days: int) -> int:
-        shown = await person(stores.registry, stores.actor, "rina", limit=1, now=stores.clock() + days * 86400)
-        return shown.invited_until
 
     assert terminal.look(partial(read, days=2)) // 60 * 60 == until.timestamp()
     assert terminal.look(partial(read, days=4)) == 0
@@ -146,21 +147,22 @@ def test_a_person_is_shown_as_json(terminal: Terminal) -> None:
     assert (shown["factors"]["password"], shown["complete"]) == (False, True)
 
 
+async def agree(stores: Stores) -> None:
+    user = await stores.registry.directory.user_by_name("rina")
+    client = Client(client_id="rp1", name="RP", redirect_uris=("https://rp.example/",), sector="private", scopes=())
+    assert user is not None
+    await stores.registry.directory.write([Upsert(client)])
+    given = Consent(
+        user_id=user.user_id, entity_id="209900042K", client_id="rp1", issuer_id="first",
+        scopes=("openid", "user.name"), given_at=1_795_000_000, expires_at=4_000_000_000,
+    )  # fmt: skip
+    assert await stores.registry.consents.give(given, AuditEvent(actor="system", action="consent.give"))
+
+
 def test_what_a_person_agreed_to_share_is_shown(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """D29: with whom, for whom, what, since when and until when."""
     fill(terminal)
     monkeypatch.setenv("CORPID_TIMEZONE", "UTC")
-
-    async def agree(stores: Stores) -> None:
-        user = await stores.registry.directory.user_by_name("rina")
-        client = Client(client_id="rp1", name="RP", redirect_uris=("https://rp.example/",), sector="private", scopes=())
-        assert user is not None
-        await stores.registry.directory.write([Upsert(client)])
-        given = Consent(
-            user_id=user.user_id, entity_id="209900042K", client_id="rp1", issuer_id="first",
-            scopes=("openid", "user.name"), given_at=1_795_000_000, expires_at=4_000_000_000,
-        )  # fmt: skip
-        assert await stores.registry.consents.give(given, AuditEvent(actor="system", action="consent.give"))
 
     terminal.look(agree)
     assert (

@@ -86,12 +86,13 @@ def test_an_import_that_stopped_is_finished_by_the_same_table(
     assert (told["added"], told["memberships"], len(people(terminal))) == (50, 50, 250)
 
 
+async def added(stores: Stores) -> int:
+    return len([each for each in await stores.registry.audit.entries(limit=10_000) if each.action == "user.add"])
+
+
 def test_each_person_has_their_own_event(terminal: Terminal) -> None:
     """D57."""
     fill(terminal)
-
-    async def added(stores: Stores) -> int:
-        return len([each for each in await stores.registry.audit.entries(limit=10_000) if each.action == "user.add"])
 
     before = terminal.look(added)
     terminal.done("user", "import", terminal.file(ROWS, "people.csv"), "--entity", "C3")

@@ -6,16 +6,15 @@ import pytest
 
 from corpid.rules.directory.records import Entity, Service
 from tests.console.scene import WITHOUT_PASSKEY, go, in_console
-from tests.sign_in.world import World, run
+from tests.sign_in.world import new_world
 
 WORDS = ("extend", "people", "new", "edit", "owner", "disable")
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_an_identifier_that_is_a_word_of_the_pages_has_its_own_page(word: str) -> None:
+async def test_an_identifier_that_is_a_word_of_the_pages_has_its_own_page(word: str) -> None:
     """D51."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(
             Entity(
                 entity_id=word,
@@ -31,5 +30,3 @@ def test_an_identifier_that_is_a_word_of_the_pages_has_its_own_page(word: str) -
         assert browser.page.heading == "Extended Ltd."
         assert await go(made, browser, f"services/{word}") == 200
         assert "Extended service" in browser.page.heading
-
-    run(within, **WITHOUT_PASSKEY)

@@ -12,16 +12,15 @@ from corpid.flows.directory import clients
 from corpid.ports import AuditEvent
 from corpid.rules.directory.actors import CommandLine
 from tests.console.scene import REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
-from tests.sign_in.world import World, run
+from tests.sign_in.world import new_world
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import OperatorLevel
 
 
-def test_entries_are_found_by_person_action_and_time() -> None:
+async def test_entries_are_found_by_person_action_and_time() -> None:
     """D57."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "auditor", "audit")
         assert "sign_in.complete" in browser.page.text
         await go(made, browser, "audit?action=sign_in.password&user=the-auditor&since=1h")
@@ -31,13 +30,10 @@ def test_entries_are_found_by_person_action_and_time() -> None:
         assert "is not an action" in browser.page.text
         assert "is not a time" in browser.page.text
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_the_list_goes_on_page_by_page() -> None:
+async def test_the_list_goes_on_page_by_page() -> None:
     """D57."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         for number in range(60):
             enabled = bool(number % 2)
             await clients.switch_client(
@@ -49,27 +45,21 @@ def test_the_list_goes_on_page_by_page() -> None:
         await browser.open(f"{made.base}{following}" if following.startswith("/") else following, site="none")
         assert browser.page.text.count("command:ops@host") == 10
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_the_audit_is_compared_with_its_seals() -> None:
+async def test_the_audit_is_compared_with_its_seals() -> None:
     """D58."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "verify-audit")
         assert browser.page.heading == "The audit and its seals"
         assert "Entries without a seal yet" in browser.page.text
 
-    run(within, **WITHOUT_PASSKEY)
-
 
 @pytest.mark.parametrize("level", ["operator", "auditor"])
-def test_entries_are_exported_as_json_lines_with_the_result_of_their_seals_and_that_is_recorded(
+async def test_entries_are_exported_as_json_lines_with_the_result_of_their_seals_and_that_is_recorded(
     level: OperatorLevel,
 ) -> None:
     """D53, D57, D58."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, level, "export-audit?since=3d&action=sign_in.")
         answer = await send(made, browser, "export-audit", since="3d", action="sign_in.", reason=REASON)
         assert answer.headers["content-disposition"].startswith("attachment")
@@ -86,13 +76,10 @@ def test_entries_are_exported_as_json_lines_with_the_result_of_their_seals_and_t
             "action sign_in.; since 3d",
         )
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_an_export_ends_with_the_moment_that_was_asked_for() -> None:
+async def test_an_export_ends_with_the_moment_that_was_asked_for() -> None:
     """D57."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         write = made.provider.registry.audit.write
         for number in range(3):
             made.clock.pass_(100)
@@ -103,13 +90,10 @@ def test_an_export_ends_with_the_moment_that_was_asked_for() -> None:
         objects = [json.loads(line)["entry"]["object"] for line in answer.text.splitlines()[1:-1]]
         assert [each for each in objects if each.startswith("o")] == ["o1", "o0"]
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_wrong_range_and_a_missing_reason_export_nothing() -> None:
+async def test_a_wrong_range_and_a_missing_reason_export_nothing() -> None:
     """D57."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "export-audit")
         for fields, error in (
             ({"since": "soon"}, "is not a time"),
@@ -121,18 +105,13 @@ def test_a_wrong_range_and_a_missing_reason_export_nothing() -> None:
             assert error in answer.text
         assert not await made.audit("audit.export")
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_support_reads_the_audit_and_exports_nothing() -> None:
+async def test_support_reads_the_audit_and_exports_nothing() -> None:
     """D53."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await demoted(made, "support", "export-audit")
         assert (await send(made, browser, "export-audit", reason=REASON)).status_code == 403
         assert await go(made, browser, "export-audit") == 403
         assert await go(made, browser, "audit") == 200
         assert "Export" not in browser.page.text
         assert not await made.audit("audit.export")
-
-    run(within, **WITHOUT_PASSKEY)

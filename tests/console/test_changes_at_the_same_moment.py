@@ -14,7 +14,6 @@ from corpid.sandbox.demo import next_free
 from tests import engines
 from tests.console.scene import ACME, REASON, console, go, in_console
 from tests.sign_in.world import FORM, cookies_of, form_of, world
-from tests.world.loop import run_alone
 from tests.world.provider import served
 
 if TYPE_CHECKING:
@@ -43,28 +42,25 @@ async def at_once(made: World, browser: Browser, page: str, names: list[str], **
     return sorted(await asyncio.gather(*(post(name) for name in names)))
 
 
-def test_only_one_of_several_changes_of_a_record_is_written_and_the_others_are_told() -> None:
+async def test_only_one_of_several_changes_of_a_record_is_written_and_the_others_are_told() -> None:
     """D54: an organisation, and a new client of one identifier."""
     names = [f"Name {number}" for number in range(6)]
 
-    async def within() -> None:
-        port, sockets = next_free("localhost", 0)
-        with engines.postgresql(migrated=True) as url:
-            async with (
-                world(
-                    base=f"http://localhost:{port}",
-                    operators_need_passkey=False,
-                    database_url=url,
-                    key_encryption_key=b64encode(bytes(32)).decode(),
-                ) as made,
-                served(made.application.asgi, sockets),
-            ):
-                browser = await in_console(made, "operator")
-                facts = {"type": "UEN", "status": "Registered", "approvals": "none", "country": "SG"}
-                assert await at_once(made, browser, f"entities/{ACME}/edit", names, **facts) == [303, *[409] * 5]
-                assert len(await made.audit("entity.update")) == 1
-                shop = {"redirect_uris": "https://shop.example/cb", "jwks_uri": "https://shop.example/jwks"}
-                added = await at_once(made, browser, "new-client", names, client_id="shop", **shop)
-                assert added == [303, *[422] * 5]
-
-    run_alone(within())
+    port, sockets = next_free("localhost", 0)
+    with engines.postgresql(migrated=True) as url:
+        async with (
+            world(
+                base=f"http://localhost:{port}",
+                operators_need_passkey=False,
+                database_url=url,
+                key_encryption_key=b64encode(bytes(32)).decode(),
+            ) as made,
+            served(made.application.asgi, sockets),
+        ):
+            browser = await in_console(made, "operator")
+            facts = {"type": "UEN", "status": "Registered", "approvals": "none", "country": "SG"}
+            assert await at_once(made, browser, f"entities/{ACME}/edit", names, **facts) == [303, *[409] * 5]
+            assert len(await made.audit("entity.update")) == 1
+            shop = {"redirect_uris": "https://shop.example/cb", "jwks_uri": "https://shop.example/jwks"}
+            added = await at_once(made, browser, "new-client", names, client_id="shop", **shop)
+            assert added == [303, *[422] * 5]

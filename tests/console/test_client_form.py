@@ -12,8 +12,7 @@ from joserfc.jwk import ECKey, RSAKey
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.web.pages.client_fields import GROUPS
 from tests.console.scene import REASON, WITHOUT_PASSKEY, go, in_console, send, status
-from tests.sign_in.world import World, form_of, run, world
-from tests.world.loop import run_alone
+from tests.sign_in.world import form_of, new_world, world
 
 SHOP: Final = {
     "client_id": "shop",
@@ -78,11 +77,11 @@ def test_every_member_that_an_operator_sets_is_in_exactly_one_group() -> None:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_named_at_its_field_and_nothing_typed_is_lost(mistake: str) -> None:
+async def test_a_mistake_is_named_at_its_field_and_nothing_typed_is_lost(mistake: str) -> None:
     """Spec 1, D27, D38: the summary leads to the field."""
     typed, field, text = MISTAKES[mistake]
 
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY, developer_mode=False) as made:
         browser = await in_console(made, "operator", "new-client")
         await browser.fill_and_submit("client_id", **{**SHOP, **typed})
         assert status(browser) == 422
@@ -94,11 +93,9 @@ def test_a_mistake_is_named_at_its_field_and_nothing_typed_is_lost(mistake: str)
         assert {name: shown[name] for name in SHOP} == {**SHOP, **{n: v for n, v in typed.items() if n in SHOP}}
         assert await made.provider.registry.clients.get("shop") is None
 
-    run(within, **WITHOUT_PASSKEY, developer_mode=False)
-
 
 @pytest.mark.parametrize("form", ["set", "key", "pem", "list", "not quite JSON", "in a string", "another place"])
-def test_a_private_key_is_refused_and_only_its_public_part_is_shown_again(form: str) -> None:
+async def test_a_private_key_is_refused_and_only_its_public_part_is_shown_again(form: str) -> None:
     """RFC 7517 §9.3, D27."""
     private = key("sig", private=True)
     text = {
@@ -111,7 +108,7 @@ def test_a_private_key_is_refused_and_only_its_public_part_is_shown_again(form: 
         "another place": json.dumps({"keys": [], "sig": private}),
     }[form]
 
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "new-client")
         await browser.fill_and_submit("client_id", **{**SHOP, "jwks_uri": "", "jwks": text})
         assert status(browser) == 422
@@ -122,36 +119,30 @@ def test_a_private_key_is_refused_and_only_its_public_part_is_shown_again(form: 
         await browser.fill_and_submit("client_id", reason=REASON)
         assert status(browser) == (200 if form == "set" else 422)
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_private_key_that_came_too_late_is_stored_nowhere_while_its_operator_signs_in_again() -> None:
+async def test_a_private_key_that_came_too_late_is_stored_nowhere_while_its_operator_signs_in_again() -> None:
     """RFC 7517 §9.3, D54: only its public part is there afterwards."""
     private = key("sig", private=True)
 
-    async def within() -> None:
-        async with world(operators_need_passkey=False) as made:
-            browser = await in_console(made, "operator", "new-client")
-            made.clock.pass_(901)
-            answer = await send(made, browser, "new-client", **{**SHOP, **pasted(private, key("enc"))})
-            files = b"".join(each.read_bytes() for each in made.directory.rglob("*") if each.is_file())
-            assert str(private["x"]).encode() in files
-            assert str(private["d"]).encode() not in files
-            made.clock.pass_(60)
-            await browser.open(urljoin(made.base, answer.headers["Location"]), site="same-origin")
-            await made.factors(browser, made.people["the-operator"])
-            form = form_of(browser, "jwks", "name")
-            assert form["name"] == "Shop"
-            assert str(private["x"]) in form["jwks"]
-            assert str(private["d"]) not in form["jwks"]
-
-    run_alone(within())
+    async with world(operators_need_passkey=False) as made:
+        browser = await in_console(made, "operator", "new-client")
+        made.clock.pass_(901)
+        answer = await send(made, browser, "new-client", **{**SHOP, **pasted(private, key("enc"))})
+        files = b"".join(each.read_bytes() for each in made.directory.rglob("*") if each.is_file())
+        assert str(private["x"]).encode() in files
+        assert str(private["d"]).encode() not in files
+        made.clock.pass_(60)
+        await browser.open(urljoin(made.base, answer.headers["Location"]), site="same-origin")
+        await made.factors(browser, made.people["the-operator"])
+        form = form_of(browser, "jwks", "name")
+        assert form["name"] == "Shop"
+        assert str(private["x"]) in form["jwks"]
+        assert str(private["d"]) not in form["jwks"]
 
 
-def test_a_change_that_came_too_late_does_not_overwrite_what_changed_during_the_sign_in() -> None:
+async def test_a_change_that_came_too_late_does_not_overwrite_what_changed_during_the_sign_in() -> None:
     """D54: it was made on the client as it was before."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "edit-client/rp1")
         form = form_of(browser, "form_token", "name")
         made.clock.pass_(901)
@@ -165,13 +156,10 @@ def test_a_change_that_came_too_late_does_not_overwrite_what_changed_during_the_
         assert status(browser) == 409
         assert "Somebody else has changed this client" in browser.page.text
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_more_settings_are_open_if_one_of_them_is_wrong_or_not_the_default() -> None:
+async def test_more_settings_are_open_if_one_of_them_is_wrong_or_not_the_default() -> None:
     """WCAG 3.3.1: no error is hidden."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "new-client")
         opened = '<details class="more settings" open>'
 
@@ -189,13 +177,10 @@ def test_more_settings_are_open_if_one_of_them_is_wrong_or_not_the_default() -> 
         await go(made, browser, "edit-client/rp1")
         assert is_open()
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_the_reason_of_a_change_is_in_the_audit_and_on_the_clients_page() -> None:
+async def test_the_reason_of_a_change_is_in_the_audit_and_on_the_clients_page() -> None:
     """D54, D57."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "edit-client/rp1")
         await browser.fill_and_submit("name", name="Better name", reason="Asked for by the harbour")
         assert "Asked for by the harbour" in browser.page.text
@@ -203,5 +188,3 @@ def test_the_reason_of_a_change_is_in_the_audit_and_on_the_clients_page() -> Non
         assert entry.detail["reason_given"] == "Asked for by the harbour"
         await go(made, browser, "audit?client=rp1&action=client.")
         assert "Asked for by the harbour" in browser.page.text
-
-    run(within, **WITHOUT_PASSKEY)

@@ -6,13 +6,12 @@ import httpx
 from msgspec.structs import replace
 
 from tests.console.scene import REASON, WITHOUT_PASSKEY, console, go, in_console, send, status
-from tests.sign_in.world import World, form_of, run
+from tests.sign_in.world import form_of, new_world
 
 
-def test_the_list_is_narrowed_by_the_beginning_of_an_identifier_and_goes_on_page_by_page() -> None:
+async def test_the_list_is_narrowed_by_the_beginning_of_an_identifier_and_goes_on_page_by_page() -> None:
     """Spec 1."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         for number in range(60):
             await made.client(f"shop-{number:02}")
         browser = await in_console(made, "operator", "clients")
@@ -24,13 +23,10 @@ def test_the_list_is_narrowed_by_the_beginning_of_an_identifier_and_goes_on_page
         await go(made, browser, "clients?search=shop-&after=shop-49")
         assert "shop-59" in browser.page.text
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_client_shows_its_keys_and_why_it_was_refused_with_what_to_do() -> None:
+async def test_a_client_shows_its_keys_and_why_it_was_refused_with_what_to_do() -> None:
     """D27, D28."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(app=made.application.asgi), base_url=made.base
         ) as http:
@@ -42,21 +38,16 @@ def test_a_client_shows_its_keys_and_why_it_was_refused_with_what_to_do() -> Non
         assert "Refused requests that only name this client" in browser.page.text
         assert "POST /request" in browser.page.text
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_client_that_is_not_there_has_no_page() -> None:
-    async def within(made: World) -> None:
+async def test_a_client_that_is_not_there_has_no_page() -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator")
         assert await go(made, browser, "client/nobody") == 404
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_an_operator_disables_a_client_after_a_question_and_enables_it_again() -> None:
+async def test_an_operator_disables_a_client_after_a_question_and_enables_it_again() -> None:
     """D50, D57."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "switch-client/rp1")
         await browser.fill_and_submit("decision", reason=REASON)
         assert "The client has been disabled." in browser.page.text
@@ -72,13 +63,10 @@ def test_an_operator_disables_a_client_after_a_question_and_enables_it_again() -
         await browser.fill_and_submit("decision", reason=REASON)
         assert "The client has been enabled." in browser.page.text
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_support_and_auditors_read_clients_and_change_none() -> None:
+async def test_support_and_auditors_read_clients_and_change_none() -> None:
     """D53."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         for level in ("support", "auditor"):
             browser = await in_console(made, level, "client/rp1")
             assert browser.page.heading == "Client Relying Party 1"
@@ -88,13 +76,10 @@ def test_support_and_auditors_read_clients_and_change_none() -> None:
         assert found is not None
         assert found.enabled
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_change_needs_a_recent_sign_in_and_the_page_leads_back() -> None:
+async def test_a_change_needs_a_recent_sign_in_and_the_page_leads_back() -> None:
     """D54."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "switch-client/rp1")
         sent = form_of(browser, "decision")
         made.clock.pass_(901)
@@ -104,13 +89,10 @@ def test_a_change_needs_a_recent_sign_in_and_the_page_leads_back() -> None:
         await browser.open(console(made, "switch-client/rp1"), site="none")
         assert browser.page.heading == "Confirm it is you, Opal operator"
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_client_is_registered_by_form_with_every_fault_next_to_its_field_and_nothing_lost() -> None:
+async def test_a_client_is_registered_by_form_with_every_fault_next_to_its_field_and_nothing_lost() -> None:
     """Spec 1: the same checks as the command."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "new-client")
         await browser.fill_and_submit(client_id="shop", name="Shop", redirect_uris="http://shop.example/cb")
         assert status(browser) == 422
@@ -130,13 +112,10 @@ def test_a_client_is_registered_by_form_with_every_fault_next_to_its_field_and_n
         assert found.redirect_uris == ("https://shop.example/cb", "https://shop.example/other")
         assert "openid" in found.scopes
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_client_is_changed_by_form_and_only_what_was_changed() -> None:
+async def test_a_client_is_changed_by_form_and_only_what_was_changed() -> None:
     """Spec 1."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         before = await made.provider.registry.clients.get("rp1")
         assert before is not None
         browser = await in_console(made, "operator", "edit-client/rp1")
@@ -145,13 +124,10 @@ def test_a_client_is_changed_by_form_and_only_what_was_changed() -> None:
         after = await made.provider.registry.clients.get("rp1")
         assert after == replace(before, name="Better name", sector="private")
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_form_that_was_opened_before_somebody_elses_change_overwrites_nothing() -> None:
+async def test_a_form_that_was_opened_before_somebody_elses_change_overwrites_nothing() -> None:
     """D57: the second of two changes says so instead."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "edit-client/rp1")
         await made.client(name="Changed meanwhile")
         await browser.fill_and_submit(name="From an old page")
@@ -160,17 +136,12 @@ def test_a_form_that_was_opened_before_somebody_elses_change_overwrites_nothing(
         assert found is not None
         assert found.name == "Changed meanwhile"
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_client_whose_keys_stand_in_its_record_has_none_to_forget() -> None:
+async def test_a_client_whose_keys_stand_in_its_record_has_none_to_forget() -> None:
     """D27: the page is for fetched keys, and a change that is refused says why."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await made.client(jwks=None, jwks_uri="https://rp1.example/keys.json")
         browser = await in_console(made, "operator", "drop-keys/rp1")
         await made.client()
         answer = await send(made, browser, "drop-keys/rp1", reason=REASON)
         assert (answer.status_code, await go(made, browser, "drop-keys/rp1")) == (404, 404)
-
-    run(within, **WITHOUT_PASSKEY)

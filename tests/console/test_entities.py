@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corpid.rules.directory.records import Administrator, Entity, Operator, ThirdPartyGrant
 from tests.console.scene import ACME, BANYAN, REASON, WITHOUT_PASSKEY, demoted, go, in_console, send, status
 from tests.postbox import Postbox
-from tests.sign_in.world import World, entity, form_of, run
+from tests.sign_in.world import World, entity, form_of, new_world
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import OperatorLevel
@@ -27,10 +27,9 @@ async def levels(made: World, entity_id: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("by", "search"), [("name", "ACME"), ("number", "R-77"), ("id", ACME)])
-def test_organisations_are_found_by_the_beginning_of_name_number_or_identifier(by: str, search: str) -> None:
+async def test_organisations_are_found_by_the_beginning_of_name_number_or_identifier(by: str, search: str) -> None:
     """Issue 15 (10)."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(replace(entity(ACME, "Acme Pte. Ltd."), registration_number="R-77"))
         browser = await in_console(made, "support")
         await go(made, browser, f"entities?by={by}&search={search}")
@@ -38,13 +37,10 @@ def test_organisations_are_found_by_the_beginning_of_name_number_or_identifier(b
         assert "Banyan" not in browser.page.text
         assert "Add an organisation" not in browser.page.text
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_an_organisation_is_shown_with_administrators_people_and_third_parties() -> None:
+async def test_an_organisation_is_shown_with_administrators_people_and_third_parties() -> None:
     """Issue 15 (10)."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(OWNER, ThirdPartyGrant(client_entity_id=ACME, entity_id=BANYAN, service_id="PERMITS"))
         browser = await in_console(made, "support", f"entities/{ACME}")
         await go(made, browser, f"entities/{ACME}")
@@ -54,27 +50,22 @@ def test_an_organisation_is_shown_with_administrators_people_and_third_parties()
         assert "alice" in browser.page.text
         assert await go(made, browser, "entities/nothing") == 404
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_support_does_not_see_an_operator_among_the_people_of_an_organisation() -> None:
+async def test_support_does_not_see_an_operator_among_the_people_of_an_organisation() -> None:
     """D53: nothing on operators."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(OWNER, Operator(user_id="id-alice", level="auditor"))
         browser = await in_console(made, "support")
         for page in (f"entities/{ACME}", f"entities/{ACME}/people"):
             await go(made, browser, page)
             assert "Alice Tan" not in browser.page.text
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_an_organisation_is_added_with_its_first_owner_who_is_invited() -> None:
+async def test_an_organisation_is_added_with_its_first_owner_who_is_invited() -> None:
     """R-12.4, D53, D60."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox, **WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "new-organisation")
         await browser.fill_and_submit(**NEW, **INVITED, reason=REASON)
         assert "The organisation is added" in browser.page.text
@@ -83,8 +74,6 @@ def test_an_organisation_is_added_with_its_first_owner_who_is_invited() -> None:
         for action in ("entity.add", "membership.invite", "administrator.add"):
             (entry,) = await made.audit(action)
             assert (entry.actor, entry.detail["reason_given"]) == ("operator:id-the-operator", REASON)
-
-    run(within, postbox=postbox, **WITHOUT_PASSKEY)
 
 
 @pytest.mark.parametrize(
@@ -98,12 +87,11 @@ def test_an_organisation_is_added_with_its_first_owner_who_is_invited() -> None:
         ({"reason": ""}, "Say why"),
     ],
 )
-def test_what_is_wrong_with_a_new_organisation_is_said_and_nothing_is_written(
+async def test_what_is_wrong_with_a_new_organisation_is_said_and_nothing_is_written(
     changed: dict[str, str], sentence: str
 ) -> None:
     """R-12.4, R-14.2: what was typed is kept."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "new-organisation")
         await browser.fill_and_submit(**{**NEW, **INVITED, "reason": REASON, **changed})
         assert browser.page.heading == "Add an organisation"
@@ -113,13 +101,10 @@ def test_what_is_wrong_with_a_new_organisation_is_said_and_nothing_is_written(
         assert browser.response is not None
         assert "Mei Lin" in browser.response.text
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_an_organisation_is_disabled_and_enabled_with_a_reason() -> None:
+async def test_an_organisation_is_disabled_and_enabled_with_a_reason() -> None:
     """D50, D57; the second of two is told."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", f"entities/{ACME}/disable")
         await browser.fill_and_submit(reason="")
         assert "Say why" in browser.page.text
@@ -135,13 +120,10 @@ def test_an_organisation_is_disabled_and_enabled_with_a_reason() -> None:
             (entry,) = await made.audit(action)
             assert entry.detail["reason_given"] == REASON
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_member_becomes_owner_in_place_of_one_who_is_gone() -> None:
+async def test_a_member_becomes_owner_in_place_of_one_who_is_gone() -> None:
     """D53, D54: both changes or none, and the reason is kept."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(OWNER)
         await made.person("bob", entity(ACME, "Acme Pte. Ltd."), name="Bob Lee")
         browser = await in_console(made, "operator", f"entities/{ACME}/owner")
@@ -155,14 +137,12 @@ def test_a_member_becomes_owner_in_place_of_one_who_is_gone() -> None:
             (entry,) = await made.audit(action)
             assert entry.detail["reason_given"] == REASON
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_new_owner_is_invited_and_the_invitation_is_sent_again_later() -> None:
+async def test_a_new_owner_is_invited_and_the_invitation_is_sent_again_later() -> None:
     """D53, D60."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox, **WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", f"entities/{ACME}")
         assert "No owner can act" in browser.page.text
         await go(made, browser, f"entities/{ACME}/owner")
@@ -177,14 +157,11 @@ def test_a_new_owner_is_invited_and_the_invitation_is_sent_again_later() -> None
         (entry,) = await made.audit("membership.resend")
         assert entry.actor == "operator:id-the-support"
 
-    run(within, postbox=postbox, **WITHOUT_PASSKEY)
-
 
 @pytest.mark.parametrize("level", ["support", "auditor"])
-def test_what_only_an_operator_does_is_neither_shown_nor_done(level: OperatorLevel) -> None:
+async def test_what_only_an_operator_does_is_neither_shown_nor_done(level: OperatorLevel) -> None:
     """D53: hostile forms with a right token of their own."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(OWNER)
         browser = await demoted(made, level, "new-organisation")
         forms = {
@@ -202,13 +179,10 @@ def test_what_only_an_operator_does_is_neither_shown_nor_done(level: OperatorLev
         await go(made, browser, f"entities/{ACME}")
         assert {url.rpartition("/")[2] for url, _ in browser.page.links}.isdisjoint({"owner", "disable", "enable"})
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_an_auditor_sends_no_invitation_again() -> None:
+async def test_an_auditor_sends_no_invitation_again() -> None:
     """D53."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         operator = await in_console(made, "operator", f"entities/{ACME}/owner")
         await operator.fill_and_submit(way="invited", **INVITED, reason=REASON)
         page = next(url for url, _ in operator.page.links if "/invitation/" in url).partition("/console/")[2]
@@ -217,8 +191,6 @@ def test_an_auditor_sends_no_invitation_again() -> None:
         await made.write(Operator(user_id="id-the-operator", level="auditor"))
         assert (await send(made, browser, page, reason=REASON)).status_code == 403
         assert not await made.audit("membership.resend")
-
-    run(within, **WITHOUT_PASSKEY)
 
 
 EDIT = f"entities/{ACME}/edit"
@@ -229,10 +201,9 @@ async def stored(made: World) -> Entity:
     return found
 
 
-def test_an_organisations_facts_are_changed_with_a_reason_and_nothing_else() -> None:
+async def test_an_organisations_facts_are_changed_with_a_reason_and_nothing_else() -> None:
     """R-12.4, D57."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", EDIT)
         before = await stored(made)
         await browser.fill_and_submit(reason=REASON)
@@ -246,13 +217,10 @@ def test_an_organisations_facts_are_changed_with_a_reason_and_nothing_else() -> 
         assert entry.detail["reason_given"] == REASON
         assert (entry.before["name"], entry.after["name"]) == (before.name, "Acme Holdings")
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_each_wrong_fact_is_named_at_its_field_and_nothing_is_changed() -> None:
+async def test_each_wrong_fact_is_named_at_its_field_and_nothing_is_changed() -> None:
     """R-12.4."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", EDIT)
         before = await stored(made)
         await browser.fill_and_submit(name="", country="Singapore", registration_number="9" * 51, reason=REASON)
@@ -265,13 +233,10 @@ def test_each_wrong_fact_is_named_at_its_field_and_nothing_is_changed() -> None:
             assert error in answer.text
         assert await stored(made) == before
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_form_from_before_somebody_elses_change_saves_nothing() -> None:
+async def test_a_form_from_before_somebody_elses_change_saves_nothing() -> None:
     """R-12.4."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", EDIT)
         changed = replace(await stored(made), name="Acme Meanwhile")
         await made.write(changed)
@@ -279,14 +244,11 @@ def test_a_form_from_before_somebody_elses_change_saves_nothing() -> None:
         assert (status(browser), browser.page.heading) == (409, "Somebody else has changed this organisation")
         assert await stored(made) == changed
 
-    run(within, **WITHOUT_PASSKEY)
-
 
 @pytest.mark.parametrize("level", ["support", "auditor"])
-def test_only_operators_change_an_organisations_facts(level: OperatorLevel) -> None:
+async def test_only_operators_change_an_organisations_facts(level: OperatorLevel) -> None:
     """D53."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         before = await stored(made)
         browser = await demoted(made, level, EDIT)
         facts = {"type": "UEN", "country": "SG", "registration_number": "1", "name": "Mine", "status": ""}
@@ -295,5 +257,3 @@ def test_only_operators_change_an_organisations_facts(level: OperatorLevel) -> N
         assert answer.status_code == 403
         assert await go(made, browser, EDIT) == 403
         assert await stored(made) == before
-
-    run(within, **WITHOUT_PASSKEY)

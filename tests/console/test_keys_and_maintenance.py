@@ -6,13 +6,12 @@ import pytest
 
 from corpid.flows.operations.signing_keys import stored_keys
 from tests.console.scene import REASON, WITHOUT_PASSKEY, go, in_console, send, status
-from tests.sign_in.world import World, form_of, run
+from tests.sign_in.world import form_of, new_world
 
 
-def test_the_next_key_is_published_already_and_signs_in_two_hours() -> None:
+async def test_the_next_key_is_published_already_and_signs_in_two_hours() -> None:
     """D42."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "rotate-key")
         await browser.fill_and_submit("decision", reason=REASON)
         assert "The next key will sign." in browser.page.text
@@ -21,13 +20,10 @@ def test_the_next_key_is_published_already_and_signs_in_two_hours() -> None:
         keys = [key for key in await made.provider.registry.keys.all() if key.use == "sig"]
         assert len(keys) == 3
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_key_is_revoked_only_by_who_types_its_identifier() -> None:
+async def test_a_key_is_revoked_only_by_who_types_its_identifier() -> None:
     """D42: a second confirmation."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator")
         key, _ = await stored_keys(made.provider.registry)
         await go(made, browser, f"revoke-key/{key.kid}")
@@ -38,13 +34,10 @@ def test_a_key_is_revoked_only_by_who_types_its_identifier() -> None:
         keys = await stored_keys(made.provider.registry)
         assert [each.revoked_at is not None for each in keys] == [True, False, False]
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_support_and_auditors_see_the_calendar_and_change_nothing() -> None:
+async def test_support_and_auditors_see_the_calendar_and_change_nothing() -> None:
     """D53."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         for level in ("support", "auditor"):
             browser = await in_console(made, level, "keys")
             assert "Signs now" in browser.page.text
@@ -56,13 +49,10 @@ def test_support_and_auditors_see_the_calendar_and_change_nothing() -> None:
             assert "Turn maintenance on" not in browser.page.text
         assert len(await stored_keys(made.provider.registry)) == 2
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_maintenance_is_turned_on_and_off_here_and_leaves_the_console_open() -> None:
+async def test_maintenance_is_turned_on_and_off_here_and_leaves_the_console_open() -> None:
     """Spec 7."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "switch-maintenance")
         await browser.fill_and_submit("decision")
         assert status(browser) == 422
@@ -80,14 +70,11 @@ def test_maintenance_is_turned_on_and_off_here_and_leaves_the_console_open() -> 
             [entry] = await made.audit(action)
             assert entry.detail["reason_given"] == REASON
 
-    run(within, **WITHOUT_PASSKEY)
-
 
 @pytest.mark.parametrize("page", ["rotate-key", "rotate-key-now"])
-def test_a_form_that_is_sent_twice_makes_one_key(page: str) -> None:
+async def test_a_form_that_is_sent_twice_makes_one_key(page: str) -> None:
     """D42: a double click must not retire the key that it has just made."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", page)
         form = form_of(browser, "form_token") | {"reason": REASON}
         before = len(await made.provider.registry.keys.all())
@@ -96,13 +83,10 @@ def test_a_form_that_is_sent_twice_makes_one_key(page: str) -> None:
             assert (await send(made, browser, page, **form)).status_code == 303
         assert len(await made.provider.registry.keys.all()) == before + 1
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_form_without_its_decision_switches_nothing() -> None:
+async def test_a_form_without_its_decision_switches_nothing() -> None:
     """Spec 7, D50."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "switch-maintenance")
         await browser.fill_and_submit("decision", reason=REASON)
         for page in ("switch-maintenance", "switch-client/rp1"):
@@ -114,5 +98,3 @@ def test_a_form_without_its_decision_switches_nothing() -> None:
         client = await made.provider.registry.clients.get("rp1")
         assert client is not None
         assert client.enabled
-
-    run(within, **WITHOUT_PASSKEY)

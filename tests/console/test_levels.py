@@ -14,7 +14,7 @@ from corpid.rules.directory.records import OperatorLevel
 from corpid.web.operations import endpoints
 from tests.console.scene import ACME, WITHOUT_PASSKEY, console, demoted, go, in_console
 from tests.manage.walking import token
-from tests.sign_in.world import FORM, World, run
+from tests.sign_in.world import FORM, new_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,10 +66,9 @@ def test_a_page_with_a_form_declares_the_right_that_its_change_needs() -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_level_opens_and_sends_exactly_the_pages_that_it_has_the_right_to(level: OperatorLevel) -> None:
+async def test_a_level_opens_and_sends_exactly_the_pages_that_it_has_the_right_to(level: OperatorLevel) -> None:
     """D53."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await demoted(made, level, "new-client")
         await made.person("bob", name="Bob Lee")
         form = token(browser)
@@ -83,14 +82,11 @@ def test_a_level_opens_and_sends_exactly_the_pages_that_it_has_the_right_to(leve
                 answer = await browser.http.post(console(made, path), content=urlencode(form), headers=SENT)
                 assert (answer.status_code == 403) == (not allowed(level, page)), path
 
-    run(within, **WITHOUT_PASSKEY)
-
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_every_link_of_a_page_can_be_followed_by_the_level_that_sees_it(level: OperatorLevel) -> None:
+async def test_every_link_of_a_page_can_be_followed_by_the_level_that_sees_it(level: OperatorLevel) -> None:
     """D53: nobody is led to a page that is then refused."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, level)
         await made.person("bob", name="Bob Lee")
         base, seen, left = console(made), set(), [console(made)]
@@ -106,5 +102,3 @@ def test_every_link_of_a_page_can_be_followed_by_the_level_that_sees_it(level: O
                     seen.add(path)
                     left.append(found)
         assert len(seen) > 8
-
-    run(within, **WITHOUT_PASSKEY)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tests.console.scene import WITHOUT_PASSKEY, go, in_console
-from tests.sign_in.world import World, run
+from tests.sign_in.world import new_world
 
 
-def test_every_process_is_listed_and_one_that_differs_or_is_gone_is_marked() -> None:
+async def test_every_process_is_listed_and_one_that_differs_or_is_gone_is_marked() -> None:
     """D43, D49."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         own, now = made.provider.node.process, int(made.clock()) + 60
         processes = made.provider.registry.server_processes
         other = replace(own, process_id="other", host="node-2", started_at=own.started_at + 1, seen_at=now)
@@ -24,5 +23,3 @@ def test_every_process_is_listed_and_one_that_differs_or_is_gone_is_marked() -> 
         for text in ("which answers you", "node-2", "https://other.example", "node-3", "Gone", "Short-lived state"):
             assert text in browser.page.text, text
         assert browser.page.text.count("differs base_url") == 1
-
-    run(within, **WITHOUT_PASSKEY)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corpid.rules.directory.records import Administrator, Assignment, Operator, User
 from tests.console.scene import ACME, REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
 from tests.postbox import Postbox
-from tests.sign_in.world import World, run
+from tests.sign_in.world import World, new_world
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import OperatorLevel
@@ -28,10 +28,9 @@ async def reachable(made: World) -> None:
 
 
 @pytest.mark.parametrize(("by", "search"), [("user_name", "ALI"), ("name", "alice t"), ("email", "Alice@")])
-def test_people_are_found_by_the_beginning_of_user_name_name_or_address(by: str, search: str) -> None:
+async def test_people_are_found_by_the_beginning_of_user_name_name_or_address(by: str, search: str) -> None:
     """Issue 15 (10)."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await reachable(made)
         await made.write(User(user_id="id-zed", user_name="zed", name="Zed Lim", email="zed@acme.example"))
         browser = await in_console(made, "auditor")
@@ -39,13 +38,10 @@ def test_people_are_found_by_the_beginning_of_user_name_name_or_address(by: str,
         assert "Alice Tan" in browser.page.text
         assert "Zed Lim" not in browser.page.text
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_people_are_listed_fifty_a_page() -> None:
+async def test_people_are_listed_fifty_a_page() -> None:
     """Issue 15 (10)."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(*(User(user_id=f"id-{n:03}", user_name=f"p{n:03}", name=f"P {n:03}") for n in range(60)))
         browser = await in_console(made, "operator")
         await go(made, browser, "people?search=p0")
@@ -56,13 +52,10 @@ def test_people_are_listed_fifty_a_page() -> None:
         assert "p050" in browser.page.text
         assert "p049" not in browser.page.text
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_person_is_shown_with_organisations_roles_and_sessions_and_no_secret() -> None:
+async def test_a_person_is_shown_with_organisations_roles_and_sessions_and_no_secret() -> None:
     """Issue 15 (10): factors by kind only."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await reachable(made)
         await made.write(
             Administrator(user_id="id-alice", entity_id=ACME, level="owner"),
@@ -79,13 +72,10 @@ def test_a_person_is_shown_with_organisations_roles_and_sessions_and_no_secret()
         assert browser.response is not None
         assert made.people["alice"].totp_secret not in browser.response.text
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_support_sees_nothing_of_operators() -> None:
+async def test_support_sees_nothing_of_operators() -> None:
     """D53: nothing on operators."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(Operator(user_id="id-alice", level="auditor"))
         browser = await in_console(made, "support")
         await go(made, browser, "people")
@@ -95,13 +85,10 @@ def test_support_sees_nothing_of_operators() -> None:
         assert await go(made, browser, ALICE) == 404
         assert await go(made, browser, "people/id-nobody") == 404
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_support_unlocks_and_signs_out_with_a_reason_that_the_audit_keeps() -> None:
+async def test_support_unlocks_and_signs_out_with_a_reason_that_the_audit_keeps() -> None:
     """D53, D57."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "support", ALICE)
         await go(made, browser, f"{ALICE}/unlock")
         await browser.fill_and_submit(reason="")
@@ -116,14 +103,12 @@ def test_support_unlocks_and_signs_out_with_a_reason_that_the_audit_keeps() -> N
             assert (entry.actor, entry.object) == ("operator:id-the-support", "id-alice")
             assert entry.detail["reason_given"] == REASON
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_support_sends_a_link_to_the_address_on_record_and_never_sees_it() -> None:
+async def test_support_sends_a_link_to_the_address_on_record_and_never_sees_it() -> None:
     """D44, D45, D53."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox, **WITHOUT_PASSKEY) as made:
         await reachable(made)
         browser = await in_console(made, "support", ALICE)
         await go(made, browser, f"{ALICE}/link")
@@ -135,13 +120,10 @@ def test_support_sends_a_link_to_the_address_on_record_and_never_sees_it() -> No
         (entry,) = await made.audit("link.second_factor")
         assert entry.detail["reason_given"] == REASON
 
-    run(within, postbox=postbox, **WITHOUT_PASSKEY)
 
-
-def test_without_an_address_no_link_is_made() -> None:
+async def test_without_an_address_no_link_is_made() -> None:
     """D44: the page says why, and an earlier link stays."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", ALICE)
         await go(made, browser, f"{ALICE}/link")
         assert "sends no e-mails" in browser.page.text
@@ -149,14 +131,12 @@ def test_without_an_address_no_link_is_made() -> None:
         assert "sends no e-mails" in browser.page.text
         assert await made.provider.registry.factors.links_of("id-alice") == []
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_an_operator_starts_sign_in_over_and_disables_and_enables() -> None:
+async def test_an_operator_starts_sign_in_over_and_disables_and_enables() -> None:
     """D46, D50."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox, **WITHOUT_PASSKEY) as made:
         await reachable(made)
         browser = await in_console(made, "operator", ALICE)
         for action in ("renew", "disable", "enable"):
@@ -169,8 +149,6 @@ def test_an_operator_starts_sign_in_over_and_disables_and_enables() -> None:
             (entry,) = await made.audit(action)
             assert entry.detail["reason_given"] == REASON
 
-    run(within, postbox=postbox, **WITHOUT_PASSKEY)
-
 
 @pytest.mark.parametrize(
     ("level", "refused"),
@@ -179,10 +157,11 @@ def test_an_operator_starts_sign_in_over_and_disables_and_enables() -> None:
         ("auditor", ("unlock", "link", "renew", "sign-out", "disable", "enable")),
     ],
 )
-def test_what_a_level_may_not_do_is_neither_shown_nor_done(level: OperatorLevel, refused: tuple[str, ...]) -> None:
+async def test_what_a_level_may_not_do_is_neither_shown_nor_done(
+    level: OperatorLevel, refused: tuple[str, ...]
+) -> None:
     """D53: hostile forms with a right token of their own."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await demoted(made, level, f"{ALICE}/unlock")
         before = len(await made.provider.registry.audit.entries(limit=1000))
         for action in refused:
@@ -194,13 +173,10 @@ def test_what_a_level_may_not_do_is_neither_shown_nor_done(level: OperatorLevel,
         await go(made, browser, ALICE)
         assert {url.rpartition("/")[2] for url, _ in browser.page.links if "/id-alice/" in url}.isdisjoint(refused)
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_support_does_nothing_to_an_operator() -> None:
+async def test_support_does_nothing_to_an_operator() -> None:
     """D53."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(Operator(user_id="id-alice", level="operator"))
         await made.person("bob", name="Bob Lee")
         browser = await in_console(made, "support", "people/id-bob/unlock")
@@ -208,8 +184,6 @@ def test_support_does_nothing_to_an_operator() -> None:
             assert (await send(made, browser, f"{ALICE}/{action}", reason=REASON, choice="password")).status_code == 404
         assert (await send(made, browser, f"{ALICE}/disable", reason=REASON)).status_code == 403
         assert not await made.audit("user.unlock")
-
-    run(within, **WITHOUT_PASSKEY)
 
 
 def session_page(browser: Browser) -> str:
@@ -226,10 +200,9 @@ async def signed_in_person(made: World) -> Browser:
 
 
 @pytest.mark.parametrize("level", ["operator", "support"])
-def test_a_single_session_is_ended_with_a_reason_and_the_others_go_on(level: OperatorLevel) -> None:
+async def test_a_single_session_is_ended_with_a_reason_and_the_others_go_on(level: OperatorLevel) -> None:
     """D30, D53, D57."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await signed_in_person(made)
         made.clock.pass_(60)
         other = await signed_in_person(made)
@@ -254,13 +227,10 @@ def test_a_single_session_is_ended_with_a_reason_and_the_others_go_on(level: Ope
         assert await go(made, browser, page) == 404
         assert other.response is not None
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_an_auditor_sees_sessions_and_ends_none() -> None:
+async def test_an_auditor_sees_sessions_and_ends_none() -> None:
     """D53."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await signed_in_person(made)
         auditor = await in_console(made, "auditor", ALICE)
         assert not [target for target, _ in auditor.page.links if "/session/" in target]
@@ -273,16 +243,11 @@ def test_an_auditor_sees_sessions_and_ends_none() -> None:
         assert (await send(made, operator, page, reason=REASON)).status_code == 403
         assert len(await made.provider.registry.sessions.of("id-alice", now=made.clock())) == 1
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_another_persons_session_is_not_found_under_somebody_else() -> None:
+async def test_another_persons_session_is_not_found_under_somebody_else() -> None:
     """D30."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await signed_in_person(made)
         browser = await in_console(made, "operator", ALICE)
         page = session_page(browser)
         assert await go(made, browser, page.replace("id-alice", "id-the-operator")) == 404
-
-    run(within, **WITHOUT_PASSKEY)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corpid.rules.directory.records import Service
 from tests.console.scene import REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
-from tests.sign_in.world import World, run
+from tests.sign_in.world import World, new_world
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import OperatorLevel
@@ -22,10 +22,9 @@ async def stored(made: World) -> Service:
     return found
 
 
-def test_services_are_listed_and_one_is_shown_with_roles_and_clients() -> None:
+async def test_services_are_listed_and_one_is_shown_with_roles_and_clients() -> None:
     """Issue 15 (10)."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "auditor")
         await go(made, browser, "services?search=PER")
         assert "Permits" in browser.page.text
@@ -35,13 +34,10 @@ def test_services_are_listed_and_one_is_shown_with_roles_and_clients() -> None:
         assert "Change the service" not in browser.page.text
         assert await go(made, browser, "services/nothing") == 404
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_an_operator_changes_texts_and_approval_with_a_reason() -> None:
+async def test_an_operator_changes_texts_and_approval_with_a_reason() -> None:
     """D55, D57."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", EDIT)
         await browser.fill_and_submit(name="", reason=REASON)
         assert "Enter a name" in browser.page.text
@@ -54,13 +50,10 @@ def test_an_operator_changes_texts_and_approval_with_a_reason() -> None:
         (entry,) = await made.audit("service.update")
         assert entry.detail["reason_given"] == REASON
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_late_form_does_not_overwrite_what_changed_during_the_sign_in() -> None:
+async def test_a_late_form_does_not_overwrite_what_changed_during_the_sign_in() -> None:
     """D54: it was made on the service as it was before."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", EDIT)
         made.clock.pass_(901)
         await browser.fill_and_submit(name="Other", reason=REASON)
@@ -71,31 +64,23 @@ def test_a_late_form_does_not_overwrite_what_changed_during_the_sign_in() -> Non
         assert browser.page.heading == "Somebody else has changed this service"
         assert (await stored(made)).description == "Changed by another."
 
-    run(within, **WITHOUT_PASSKEY)
 
-
-def test_a_service_that_was_changed_meanwhile_is_not_overwritten() -> None:
+async def test_a_service_that_was_changed_meanwhile_is_not_overwritten() -> None:
     """D59: the second of two sees what is there now."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", EDIT)
         await made.write(replace(await stored(made), description="Changed by another."))
         await browser.fill_and_submit(name="Other", reason=REASON)
         assert browser.page.heading == "Somebody else has changed this service"
         assert (await stored(made)).name == "Permits"
 
-    run(within, **WITHOUT_PASSKEY)
-
 
 @pytest.mark.parametrize("level", ["support", "auditor"])
-def test_nobody_else_changes_a_service(level: OperatorLevel) -> None:
+async def test_nobody_else_changes_a_service(level: OperatorLevel) -> None:
     """D53: hostile forms with a right token of their own."""
-
-    async def within(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await demoted(made, level, EDIT)
         before = await stored(made)
         assert (await send(made, browser, EDIT, name="Mine", reason=REASON)).status_code == 403
         assert await go(made, browser, EDIT) == 403
         assert await stored(made) == before
-
-    run(within, **WITHOUT_PASSKEY)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from corpid.rules.directory.records import Operator
 from tests.sign_in.factors import choose, passkey, use
-from tests.sign_in.world import World, run
+from tests.sign_in.world import World, new_world
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -30,78 +30,55 @@ def status(browser: Browser) -> int:
     return browser.response.status_code
 
 
-def test_an_operator_with_a_passkey_gets_in() -> None:
+async def test_an_operator_with_a_passkey_gets_in(made: World) -> None:
     """D53."""
-
-    async def within(made: World) -> None:
-        await made.write(Operator(user_id="id-alice", level="auditor"))
-        browser = await at_console(made, with_passkey=True)
-        assert browser.page.heading == "Overview"
-
-    run(within)
+    await made.write(Operator(user_id="id-alice", level="auditor"))
+    browser = await at_console(made, with_passkey=True)
+    assert browser.page.heading == "Overview"
 
 
-def test_a_passkey_as_the_second_factor_counts() -> None:
+async def test_a_passkey_as_the_second_factor_counts(made: World) -> None:
     """D53: it verifies its user after a password, too."""
-
-    async def within(made: World) -> None:
-        await made.write(Operator(user_id="id-alice", level="operator"))
-        key = await passkey(made)
-        browser = await made.browser()
-        await browser.open(f"{made.base}/console", site="none")
-        await made.password(browser, made.people["alice"])
-        await choose(browser, "passkey")
-        await use(made, browser, key)
-        assert browser.page.heading == "Overview"
-
-    run(within)
+    await made.write(Operator(user_id="id-alice", level="operator"))
+    key = await passkey(made)
+    browser = await made.browser()
+    await browser.open(f"{made.base}/console", site="none")
+    await made.password(browser, made.people["alice"])
+    await choose(browser, "passkey")
+    await use(made, browser, key)
+    assert browser.page.heading == "Overview"
 
 
-def test_an_operator_without_a_passkey_is_told_to_use_one() -> None:
+async def test_an_operator_without_a_passkey_is_told_to_use_one(made: World) -> None:
     """D53."""
-
-    async def within(made: World) -> None:
-        await made.write(Operator(user_id="id-alice", level="operator"))
-        browser = await at_console(made, with_passkey=False)
-        assert (status(browser), browser.page.heading) == (403, "Sign in with a passkey")
-
-    run(within)
+    await made.write(Operator(user_id="id-alice", level="operator"))
+    browser = await at_console(made, with_passkey=False)
+    assert (status(browser), browser.page.heading) == (403, "Sign in with a passkey")
 
 
-def test_the_setting_admits_operators_without_a_passkey() -> None:
+async def test_the_setting_admits_operators_without_a_passkey() -> None:
     """D53."""
-
-    async def within(made: World) -> None:
+    async with new_world(operators_need_passkey=False) as made:
         await made.write(Operator(user_id="id-alice", level="operator"))
         browser = await at_console(made, with_passkey=False)
         assert browser.page.heading == "Overview"
 
-    run(within, operators_need_passkey=False)
 
-
-def test_nobody_else_gets_in() -> None:
+async def test_nobody_else_gets_in(made: World) -> None:
     """D53."""
-
-    async def within(made: World) -> None:
-        browser = await at_console(made, with_passkey=True)
-        assert (status(browser), browser.page.heading) == (403, "You cannot open this page")
-
-    run(within)
+    browser = await at_console(made, with_passkey=True)
+    assert (status(browser), browser.page.heading) == (403, "You cannot open this page")
 
 
-def test_the_console_can_be_switched_off() -> None:
-    async def within(made: World) -> None:
+async def test_the_console_can_be_switched_off() -> None:
+    async with new_world(console_enabled=False) as made:
         browser = await made.browser()
         await browser.open(f"{made.base}/console", site="none")
         assert status(browser) == 404
 
-    run(within, console_enabled=False)
 
-
-def test_the_console_can_be_limited_to_networks() -> None:
-    async def within(made: World) -> None:
+async def test_the_console_can_be_limited_to_networks() -> None:
+    async with new_world(console_networks="10.9.0.0/16") as made:
         browser = await made.browser()
         await browser.open(f"{made.base}/console", site="none")
         assert status(browser) == 404
-
-    run(within, console_networks="10.9.0.0/16")

@@ -52,7 +52,7 @@ def written(path: Path, content: dict[str, Any]) -> Path:
     return path
 
 
-def test_serve_runs_read_only_without_root_and_a_person_signs_in(
+async def test_serve_runs_read_only_without_root_and_a_person_signs_in(
     engine: Engine, keys: RelyingPartyKeys, tmp_path: Path
 ) -> None:
     """docs/operate.md, "In containers": health, a sign-in, SIGTERM; the volume is all that is written to."""
@@ -81,7 +81,7 @@ def test_serve_runs_read_only_without_root_and_a_person_signs_in(
         assert serving.do("id", "-u") == "10001"
         assert serving.try_to("touch", "/opt/corpid/written") != 0
         serving.do("corpid", "apply", "--development", "/directory.json")
-        assert "Applicant" in str(asyncio.run(story()))
+        assert "Applicant" in str(await story())
         assert serving.do("ls", "-l", "/var/lib/corpid/sealing.key").startswith("-rw-------")
         assert serving.stop() == 0
         assert '"stopped"' in serving.log

@@ -8,7 +8,7 @@ import pytest
 
 from corpid.rules.directory.records import Service
 from corpid.sandbox.verification import Callback
-from tests.developer.scene import in_demo, order
+from tests.developer.scene import demo_world, order
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
@@ -43,10 +43,9 @@ async def ordered(made: World, anybody: object, **members: object) -> tuple[Any,
     return rp, await order(made, {"authorize_url": await rp.begin(), "anybody": anybody, **members})
 
 
-def test_the_person_acts_with_what_the_order_says() -> None:
+async def test_the_person_acts_with_what_the_order_says() -> None:
     """D66, Spec 2.6: entity, roles and third-party rights reach the relying party as any other's."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         await prepared(made)
         rp, answer = await ordered(made, ANN)
         assert answer.status_code == 200, answer.text
@@ -61,13 +60,10 @@ def test_the_person_acts_with_what_the_order_says() -> None:
         (chain,) = other["Auth_Set"]["TP_Auth"]
         assert chain["CP_Clnt_ID"] == CLIENT
 
-    in_demo(story)
 
-
-def test_the_same_content_is_the_same_person() -> None:
+async def test_the_same_content_is_the_same_person() -> None:
     """D66: an order can be kept, and used again."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         await prepared(made)
         subjects = []
         for content in (ANN, dict(reversed(ANN.items())), {**ANN, "roles": []}):
@@ -78,18 +74,13 @@ def test_the_same_content_is_the_same_person() -> None:
         assert len(applied) == 2
         assert {entry.actor for entry in applied} == {"file:developer mode"}
 
-    in_demo(story)
 
-
-def test_a_person_needs_no_more_than_an_entity() -> None:
+async def test_a_person_needs_no_more_than_an_entity() -> None:
     """D66: one that exists is named by its identifier."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         rp, answer = await ordered(made, {"entity": "200000001A"})
         tokens = await rp.redeem(Callback(answer.json()["callback_url"]))
         assert tokens.id_token["entity"]["sub"] == "200000001A"
-
-    in_demo(story)
 
 
 @pytest.mark.parametrize(
@@ -105,24 +96,18 @@ def test_a_person_needs_no_more_than_an_entity() -> None:
         ({"entity": "200000001A", "operators": []}, "operators"),
     ],
 )
-def test_what_no_directory_file_may_say_is_refused(content: dict[str, Any], problem: str) -> None:
+async def test_what_no_directory_file_may_say_is_refused(content: dict[str, Any], problem: str) -> None:
     """docs/directory.md, D66: the description names it; nothing is written, and nothing that exists is changed."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         _, answer = await ordered(made, content)
         assert answer.status_code == 400, answer.text
         assert problem in answer.json()["error_description"]
         assert await made.audit("directory.apply") == []
 
-    in_demo(story)
 
-
-def test_an_order_names_one_person() -> None:
+async def test_an_order_names_one_person() -> None:
     """D66: a test person, or one to be made."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         _, answer = await ordered(made, ANN, user="alice")
         assert answer.status_code == 400
         assert "not both" in answer.json()["error_description"]
-
-    in_demo(story)

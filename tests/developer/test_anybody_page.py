@@ -8,7 +8,7 @@ import pytest
 
 from corpid.rules.directory.records import Service
 from corpid.web.developer.mode import KEY_COOKIE
-from tests.developer.scene import KEY, in_demo
+from tests.developer.scene import KEY, demo_world
 from tests.sign_in.world import BASE, FORM, form_of, query_of, walk_to
 
 if TYPE_CHECKING:
@@ -37,10 +37,9 @@ async def follow(browser: Browser, text: str) -> None:
     await browser.open(f"{BASE}{linked(browser, text)}")
 
 
-def test_a_person_is_made_from_fields_and_signs_in_at_once() -> None:
+async def test_a_person_is_made_from_fields_and_signs_in_at_once() -> None:
     """D66: from the sign-in page and back to it."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser = await at_sign_in(made)
         await follow(browser, "Anybody, acting for anything")
         await browser.fill_and_submit(
@@ -54,13 +53,11 @@ def test_a_person_is_made_from_fields_and_signs_in_at_once() -> None:
         await browser.fill_and_submit("person", button=user_name)
         assert "code" in query_of(browser.left)
 
-    in_demo(story)
 
-
-def test_the_address_of_a_person_opens_them_again() -> None:
+async def test_the_address_of_a_person_opens_them_again() -> None:
     """D66: with every field as it was typed, also in another demo; opening it writes nothing."""
-
-    async def story(made: World) -> None:
+    links: list[str] = []
+    async with demo_world() as made:
         await made.write(Service(service_id="OTHERS", name="Others", roles=("Preparer",), third_parties=True))
         browser = await made.browser()
         await browser.open(PAGE)
@@ -79,22 +76,16 @@ def test_the_address_of_a_person_opens_them_again() -> None:
         assert form is not None
         assert {name: values(form)[name] for name in typed} == typed
 
-    links: list[str] = []
-    in_demo(story)
-
-    async def elsewhere(made: World) -> None:
+    async with demo_world() as made:
         browser = await made.browser()
         await browser.open(f"{BASE}{links[0]}")
         assert "can now sign in" not in browser.page.text
         assert await made.audit("directory.apply") == []
 
-    in_demo(elsewhere)
 
-
-def test_json_says_what_fields_cannot() -> None:
+async def test_json_says_what_fields_cannot() -> None:
     """D66: dates, types of entities, members of the person; it comes back as JSON."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser = await made.browser()
         await browser.open(PAGE)
         content = (
@@ -105,8 +96,6 @@ def test_json_says_what_fields_cannot() -> None:
         form = browser.page.form_with("json")
         assert form is not None
         assert "2099-12-31" in values(form)["json"]
-
-    in_demo(story)
 
 
 @pytest.mark.parametrize(
@@ -119,10 +108,9 @@ def test_json_says_what_fields_cannot() -> None:
         ({"json": "{}"}, "missing required field"),
     ],
 )
-def test_what_cannot_be_used_is_said_at_its_field_and_kept(fields: dict[str, str], told: str) -> None:
+async def test_what_cannot_be_used_is_said_at_its_field_and_kept(fields: dict[str, str], told: str) -> None:
     """DESIGN "Pages", WCAG 3.3.1."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser = await made.browser()
         await browser.open(PAGE)
         await browser.fill_and_submit("entity", **fields)
@@ -134,13 +122,10 @@ def test_what_cannot_be_used_is_said_at_its_field_and_kept(fields: dict[str, str
         assert all(values(form)[name] == value for name, value in fields.items())
         assert await made.audit("directory.apply") == []
 
-    in_demo(story)
 
-
-def test_a_form_of_another_site_or_browser_makes_nobody() -> None:
+async def test_a_form_of_another_site_or_browser_makes_nobody() -> None:
     """D35."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser, other = await made.browser(), await made.browser()
         await browser.open(PAGE)
         await other.open(PAGE)
@@ -152,13 +137,10 @@ def test_a_form_of_another_site_or_browser_makes_nobody() -> None:
             assert answer.status_code == 400
         assert await made.audit("directory.apply") == []
 
-    in_demo(story)
 
-
-def test_the_link_with_the_key_opens_the_pages_on_another_machine() -> None:
+async def test_the_link_with_the_key_opens_the_pages_on_another_machine() -> None:
     """D66: the key moves from the address into a cookie."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         http = await made.http("192.0.2.7")
         assert (await http.get("/developer/anybody")).status_code == 404
         answer = await http.get(f"/developer?key={KEY}")
@@ -166,5 +148,3 @@ def test_the_link_with_the_key_opens_the_pages_on_another_machine() -> None:
         assert f"{KEY_COOKIE}={KEY}; Path=/; Max-Age=86400; HttpOnly; SameSite=Lax" in answer.headers["set-cookie"]
         assert (await http.get("/developer/anybody")).status_code == 200
         assert 'href="/developer/anybody"' in (await http.get("/developer")).text
-
-    in_demo(story)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.developer.scene import developer, in_demo
+from tests.developer.scene import demo_world, developer
 from tests.developer.test_clients import SHOP, key
-from tests.sign_in.world import BASE, FORM, form_of, run
+from tests.sign_in.world import BASE, FORM, form_of, new_world
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -38,10 +38,9 @@ def typed(browser: Browser, name: str) -> str:
     return str(form[name]).strip()
 
 
-def test_a_client_is_registered_changed_and_removed() -> None:
+async def test_a_client_is_registered_changed_and_removed() -> None:
     """D66: with a page that says what to copy, and the audit naming developer mode."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser = await filled(made, button="save")
         assert browser.url == f"{LIST}/client/shop?saved=1"
         assert "CLIENT_ID=shop" in browser.page.text
@@ -57,20 +56,15 @@ def test_a_client_is_registered_changed_and_removed() -> None:
         actors = [entry.actor for each in ("add", "update", "remove") for entry in await made.audit(f"client.{each}")]
         assert actors == ["file:developer mode"] * 3
 
-    in_demo(story)
 
-
-def test_a_check_writes_nothing() -> None:
+async def test_a_check_writes_nothing() -> None:
     """D66."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser = await filled(made)
         assert browser.response is not None
         assert browser.response.status_code == 200
         assert "No mistakes were found." in browser.page.text
         assert await made.audit("client.add") == []
-
-    in_demo(story)
 
 
 @pytest.mark.parametrize(
@@ -90,10 +84,9 @@ def test_a_check_writes_nothing() -> None:
         ({"scopes": "authinfo"}, "openid is always needed"),
     ],
 )
-def test_a_mistake_is_named_at_its_field(changed: dict[str, str], said: str) -> None:
+async def test_a_mistake_is_named_at_its_field(changed: dict[str, str], said: str) -> None:
     """D66, WCAG 3.3.1: by the check and by registering, with everything typed kept."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         for button in ("check", "save"):
             browser = await filled(made, button=button, **changed)
             assert said in browser.page.text
@@ -102,20 +95,15 @@ def test_a_mistake_is_named_at_its_field(changed: dict[str, str], said: str) -> 
         assert browser.response.status_code == 422
         assert await made.audit("client.add") == []
 
-    in_demo(story)
 
-
-def test_every_mistake_is_named_at_once() -> None:
+async def test_every_mistake_is_named_at_once() -> None:
     """D66: also if something is missing."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser = await filled(
             made, client_id="", name="", redirect_uris="http://rp.example/cb", jwks=json.dumps({"keys": [key("sig")]})
         )
         for said in ("Enter the identifier", "Enter the name", "the scheme must be https", "No usable encryption key"):
             assert said in browser.page.text
-
-    in_demo(story)
 
 
 @pytest.mark.parametrize(
@@ -126,25 +114,22 @@ def test_every_mistake_is_named_at_once() -> None:
         ({"jwks": "", "jwks_uri": "http://127.0.0.1:9/jwks"}, "no key set was fetched: no connection to 127.0.0.1"),
     ],
 )
-def test_advice_does_not_keep_from_registering(changed: dict[str, str], said: str) -> None:
+async def test_advice_does_not_keep_from_registering(changed: dict[str, str], said: str) -> None:
     """D66: it comes with the check, and again with the client."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser = await filled(made, **changed)
         assert said.lower() in browser.page.text.lower()
         browser = await filled(made, button="save", **changed)
         assert browser.page.heading == "Client Shop"
         assert said in browser.page.text
 
-    in_demo(story)
-
 
 @pytest.mark.parametrize("button", ["check", "save"])
-def test_a_private_key_comes_back_as_its_public_part(button: str) -> None:
+async def test_a_private_key_comes_back_as_its_public_part(button: str) -> None:
     """RFC 7517 §9.3: it says so, and nothing is stored."""
     one = key("sig", private=True)
 
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser = await filled(made, button=button, jwks=json.dumps({"keys": [one, key("enc")]}))
         assert "This was a private key" in browser.page.text
         assert browser.response is not None
@@ -154,25 +139,19 @@ def test_a_private_key_comes_back_as_its_public_part(button: str) -> None:
         await browser.submit(browser.page.forms[0], "save")
         assert browser.page.heading == "Client Shop"
 
-    in_demo(story)
 
-
-def test_one_key_comes_back_as_a_key_set() -> None:
+async def test_one_key_comes_back_as_a_key_set() -> None:
     """D66: what was changed is said before anything is stored."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser = await filled(made, button="save", jwks=json.dumps([key("sig"), key("enc")]))
         assert "These keys were a list. They are now a key set." in browser.page.text
         await browser.submit(browser.page.forms[0], "save")
         assert browser.page.heading == "Client Shop"
 
-    in_demo(story)
 
-
-def test_a_new_form_begins_with_what_this_provider_serves() -> None:
+async def test_a_new_form_begins_with_what_this_provider_serves() -> None:
     """D66: legacy needs its name, a last day, and fewer scopes."""
-
-    async def story(made: World) -> None:
+    async with demo_world(generations=("legacy",)) as made:
         browser = await made.browser()
         await browser.open(NEW)
         assert (typed(browser, "generations"), typed(browser, "services")) == ("legacy", "PERMITS")
@@ -181,13 +160,10 @@ def test_a_new_form_begins_with_what_this_provider_serves() -> None:
         await browser.fill_and_submit("client_id", button="save", **TYPED)
         assert "GENERATION=legacy" in browser.page.text
 
-    in_demo(story, generations=("legacy",))
 
-
-def test_the_demos_own_client_is_shown_and_stays() -> None:
+async def test_the_demos_own_client_is_shown_and_stays() -> None:
     """D66: no page changes it, whatever is sent."""
-
-    async def story(made: World) -> None:
+    async with new_world(developer=developer(own_clients={"rp1"})) as made:
         browser, form = await made.browser(), {}
         await browser.open(NEW)
         form = form_of(browser, "client_id")
@@ -202,17 +178,14 @@ def test_the_demos_own_client_is_shown_and_stays() -> None:
         ).status_code == 422
         assert await made.provider.registry.clients.get("rp1") == before
 
-    run(story, developer=developer(own_clients={"rp1"}))
-
 
 async def posted(browser: Browser, address: str, fields: dict[str, Any], *, site: str = "same-origin") -> Any:
     return await browser.http.post(address, data=fields, headers={"Sec-Fetch-Site": site, "Content-Type": FORM})
 
 
-def test_a_form_of_another_site_or_browser_changes_nothing() -> None:
+async def test_a_form_of_another_site_or_browser_changes_nothing() -> None:
     """D35."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         await filled(made, button="save")
         browser, other = await made.browser(), await made.browser()
         await browser.open(NEW)
@@ -230,14 +203,9 @@ def test_a_form_of_another_site_or_browser_changes_nothing() -> None:
         assert len(await made.audit("client.add")) == 1
         assert await made.audit("client.update") == await made.audit("client.remove") == []
 
-    in_demo(story)
-
 
 @pytest.mark.parametrize("page", ["client/nobody", "edit/nobody", "remove/nobody", "x", "new/x", "client/", ""])
-def test_a_page_that_there_is_not(page: str) -> None:
+async def test_a_page_that_there_is_not(page: str) -> None:
     """D16."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         assert (await (await made.http()).get(f"{LIST}/{page}")).status_code == 404
-
-    in_demo(story)

@@ -13,9 +13,9 @@ from joserfc.jwk import ECKey
 
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.web.telemetry import access_log
-from tests.developer.scene import developer, in_demo
+from tests.developer.scene import demo_world, developer
 from tests.logs import log_left_alone
-from tests.sign_in.world import BASE, KEYS, run
+from tests.sign_in.world import BASE, KEYS, new_world
 
 if TYPE_CHECKING:
     import httpx
@@ -52,10 +52,9 @@ async def faults(made: World, members: object) -> list[tuple[str, str]]:
     return [(each["member"], each["reason"]) for each in answer.json()["faults"]]
 
 
-def test_a_program_registers_a_client_and_signs_in_with_it() -> None:
+async def test_a_program_registers_a_client_and_signs_in_with_it() -> None:
     """D66: it can be used at once; the audit names developer mode."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         answer = await sent(made, {**SHOP, "jwks": KEYS.public()})
         assert (answer.status_code, answer.json()) == (
             201,
@@ -67,13 +66,10 @@ def test_a_program_registers_a_client_and_signs_in_with_it() -> None:
         (added,) = await made.audit("client.add")
         assert (added.actor, added.detail["by"]) == ("file:developer mode", "developer mode")
 
-    in_demo(story)
 
-
-def test_the_same_order_replaces_the_whole_client() -> None:
+async def test_the_same_order_replaces_the_whole_client() -> None:
     """D66: what it no longer names has its default again, so that the order alone says what a client is."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         await sent(made, {**SHOP, "subject": "entity", "sector": "government"})
         answer = await sent(made, {**{name: SHOP[name] for name in SHOP if name != "services"}, "name": "Kiosk"})
         assert (answer.status_code, answer.json()["created"]) == (200, False)
@@ -82,13 +78,10 @@ def test_the_same_order_replaces_the_whole_client() -> None:
         assert (found.name, found.subject, found.sector, found.services) == ("Kiosk", "user", "private", ())
         assert (await sent(made, {**SHOP, "name": "Kiosk"})).status_code == 200
 
-    in_demo(story)
 
-
-def test_an_address_replaces_the_keys() -> None:
+async def test_an_address_replaces_the_keys() -> None:
     """D27: a client has one source of keys; one that does not answer yet is said, and allowed."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         await sent(made, SHOP)
         order = {name: SHOP[name] for name in SHOP if name != "jwks"} | {"jwks_uri": "http://127.0.0.1:9/jwks"}
         answer = await sent(made, order)
@@ -96,8 +89,6 @@ def test_an_address_replaces_the_keys() -> None:
         found = await made.provider.registry.clients.get("shop")
         assert found is not None
         assert (found.jwks, found.jwks_uri) == (None, "http://127.0.0.1:9/jwks")
-
-    in_demo(story)
 
 
 PUBLISHED: Final[list[tuple[str, str]]] = [
@@ -110,7 +101,7 @@ PUBLISHED: Final[list[tuple[str, str]]] = [
 
 
 @pytest.mark.parametrize(("content", "said"), PUBLISHED)
-def test_what_an_address_publishes_is_looked_at(content: str, said: str) -> None:
+async def test_what_an_address_publishes_is_looked_at(content: str, said: str) -> None:
     """D27, D66: what came, in short, and never a private key."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -120,7 +111,7 @@ def test_what_an_address_publishes_is_looked_at(content: str, said: str) -> None
         )
         writer.close()
 
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             order = {name: SHOP[name] for name in SHOP if name != "jwks"}
@@ -129,20 +120,15 @@ def test_what_an_address_publishes_is_looked_at(content: str, said: str) -> None
         assert any(said in each["reason"] for each in answered.json()["advice"]), answered.text
         assert '"d"' not in answered.text
 
-    in_demo(story)
 
-
-def test_every_fault_is_named_with_its_member() -> None:
+async def test_every_fault_is_named_with_its_member() -> None:
     """D66: and nothing is written."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         uris = ["http://rp.example/cb", "http://127.0.0.1/cb#top"]
         found = await faults(made, {**SHOP, "redirect_uris": uris, "jwks": {"keys": [key("sig")]}})
         assert [member for member, _ in found].count("redirect_uris") == 2
         assert any(member == "jwks" and "no usable encryption key" in reason for member, reason in found)
         assert await made.audit("client.add") == []
-
-    in_demo(story)
 
 
 @pytest.mark.parametrize(
@@ -162,10 +148,9 @@ def test_every_fault_is_named_with_its_member() -> None:
         ({"client_id": "rp1"}, "client_id", "the demo's own client"),
     ],
 )
-def test_mistakes_of_an_order(changed: dict[str, Any], member: str, said: str) -> None:
+async def test_mistakes_of_an_order(changed: dict[str, Any], member: str, said: str) -> None:
     """D66, D27: the demo's own client cannot be replaced either."""
-
-    async def story(made: World) -> None:
+    async with new_world(developer=developer(own_clients={"rp1"})) as made:
         if changed.get("client_id") == "api":
             await made.write(RegisteredApiClient(client_id="api", name="API", scopes=(), jwks="{}"))
         before = await made.provider.registry.clients.get("rp1")
@@ -174,32 +159,28 @@ def test_mistakes_of_an_order(changed: dict[str, Any], member: str, said: str) -
         assert await made.provider.registry.clients.get("rp1") == before
         assert await made.audit("client.update") == []
 
-    run(story, developer=developer(own_clients={"rp1"}))
 
-
-def test_a_private_key_is_neither_stored_nor_repeated() -> None:
+async def test_a_private_key_is_neither_stored_nor_repeated() -> None:
     """RFC 7517 §9.3, D48, D57: not in the store, the audit, the log or the answer."""
     one = key("sig", private=True)
     secrets: list[str] = [one["d"]]
 
-    async def story(made: World) -> None:
-        for jwks in (
-            {"keys": [one, key("enc")]},
-            json.dumps({"keys": [one]}),
-            one,
-            f"-----BEGIN PRIVATE KEY-----{one['d']}",
-        ):
-            answer = await sent(made, {**SHOP, "jwks": jwks})
-            assert answer.status_code == 400
-            assert "private key" in answer.json()["error_description"]
-            assert one["d"] not in answer.text
-        assert await made.provider.registry.clients.get("shop") is None
-        assert one["d"] not in repr(await made.provider.registry.audit.entries(limit=1000))
-
     stream = io.BytesIO()
     with log_left_alone():
         access_log.configure(clock=time.time, stream=stream)
-        in_demo(story)
+        async with demo_world() as made:
+            for jwks in (
+                {"keys": [one, key("enc")]},
+                json.dumps({"keys": [one]}),
+                one,
+                f"-----BEGIN PRIVATE KEY-----{one['d']}",
+            ):
+                answer = await sent(made, {**SHOP, "jwks": jwks})
+                assert answer.status_code == 400
+                assert "private key" in answer.json()["error_description"]
+                assert one["d"] not in answer.text
+            assert await made.provider.registry.clients.get("shop") is None
+            assert one["d"] not in repr(await made.provider.registry.audit.entries(limit=1000))
     assert stream.getvalue().count(b"client_refused") == 4
     assert not any(each.encode() in stream.getvalue() for each in secrets)
 
@@ -216,28 +197,20 @@ def test_a_private_key_is_neither_stored_nor_repeated() -> None:
         {"Content-Type": "application/x-www-form-urlencoded"},
     ],
 )
-def test_a_page_of_another_site_registers_nothing(headers: dict[str, str]) -> None:
+async def test_a_page_of_another_site_registers_nothing(headers: dict[str, str]) -> None:
     """D35, D66."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         assert (await sent(made, SHOP, **headers)).status_code == 400
         assert await made.audit("client.add") == []
 
-    in_demo(story)
 
-
-def test_outside_a_demo_and_on_another_machine_there_is_nothing() -> None:
+async def test_outside_a_demo_and_on_another_machine_there_is_nothing() -> None:
     """D66."""
-
-    async def without(made: World) -> None:
+    async with new_world(developer_mode=True) as made:
         assert (await sent(made, SHOP)).status_code == 404
 
-    run(without, developer_mode=True)
-
-    async def elsewhere(made: World) -> None:
+    async with demo_world() as made:
         http = await made.http("192.0.2.7")
         assert (await http.post(CLIENTS, json=SHOP)).status_code == 404
         assert (await http.get(f"{CLIENTS}/new")).status_code == 404
         assert await made.audit("client.add") == []
-
-    in_demo(elsewhere)

@@ -61,10 +61,9 @@ async def whole_sign_in(made: World) -> Any:
     return tokens
 
 
-def test_the_exchanges_of_a_sign_in_are_linked() -> None:
+async def test_the_exchanges_of_a_sign_in_are_linked() -> None:
     """D66: request_uri → sign-in → code → access token; documents belong to no sign-in."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with watched_demo() as (made, _):
         await whole_sign_in(made)
         found = await listed(made)
         steps = [each for each in found if each["sign_in"]]
@@ -76,13 +75,10 @@ def test_the_exchanges_of_a_sign_in_are_linked() -> None:
         assert {each["endpoint"] for each in found if not each["sign_in"]} == {"discovery", "jwks"}
         assert [each["id"] for each in found] == sorted(each["id"] for each in found)
 
-    watched(story)
 
-
-def test_two_sign_ins_are_told_apart() -> None:
+async def test_two_sign_ins_are_told_apart() -> None:
     """D66: each has its own number, also when they run at the same time."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with watched_demo() as (made, _):
         one, other = await made.relying_party(), await made.relying_party()
         urls = [await one.begin(), await other.begin()]
         for url, rp in zip(reversed(urls), (other, one), strict=True):
@@ -93,13 +89,10 @@ def test_two_sign_ins_are_told_apart() -> None:
             of_sign_in.setdefault(each["sign_in"], []).append(each["endpoint"])
         assert list(of_sign_in.values()) == [["par", "callback", "token"]] * 2
 
-    watched(story)
 
-
-def test_requests_that_bring_nothing_are_not_of_one_sign_in() -> None:
+async def test_requests_that_bring_nothing_are_not_of_one_sign_in() -> None:
     """D66: a code or a token that is missing is no link."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with watched_demo() as (made, _):
         http = await made.http()
         for _number in range(2):
             await http.get(f"{BASE}/userinfo")
@@ -107,13 +100,10 @@ def test_requests_that_bring_nothing_are_not_of_one_sign_in() -> None:
         found = [each["sign_in"] for each in await listed(made)]
         assert len(set(found)) == len(found) == 4
 
-    watched(story)
 
-
-def test_tokens_are_kept_as_they_were_signed() -> None:
+async def test_tokens_are_kept_as_they_were_signed() -> None:
     """D66: the ID token before its encryption, which only the relying party undoes."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with watched_demo() as (made, _):
         tokens = await whole_sign_in(made)
         found = {each["endpoint"]: each for each in await listed(made)}
         access, identity = found["token"]["signed"]
@@ -123,13 +113,10 @@ def test_tokens_are_kept_as_they_were_signed() -> None:
         [answer] = found["userinfo"]["signed"]
         assert answer["claims"]["sub"] == "id-alice"
 
-    watched(story)
 
-
-def test_what_is_a_persons_is_not_kept() -> None:
+async def test_what_is_a_persons_is_not_kept() -> None:
     """D48, D66: no password, factor, form, cookie or page; a relying party's own credentials are its own."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with watched_demo() as (made, mode):
         await whole_sign_in(made)
         text = str(mode.exchanges.listed()).lower()
         for secret in ("cookie", "password", "form_token", "<html", "<form"):
@@ -137,13 +124,10 @@ def test_what_is_a_persons_is_not_kept() -> None:
         token = next(each for each in mode.exchanges.listed() if each.endpoint == "token")
         assert token.first("client_assertion").count(".") == 2
 
-    watched(story)
 
-
-def test_a_refusal_is_kept_with_its_reason_and_values() -> None:
+async def test_a_refusal_is_kept_with_its_reason_and_values() -> None:
     """D28, D66: the reason of the catalogue, and what was received and expected."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with watched_demo() as (made, _):
         rp = await made.relying_party()
         await rp.push({"redirect_uri": "https://elsewhere.example/callback?secret=1"})
         [refused] = [each for each in await listed(made) if each["endpoint"] == "par"]
@@ -151,8 +135,6 @@ def test_a_refusal_is_kept_with_its_reason_and_values() -> None:
         assert refused["explanation"]["received"] == "https://elsewhere.example/callback"
         assert refused["reference"] in refused["response_body"]
         assert refused["authenticated"]
-
-    watched(story)
 
 
 class Recording:
@@ -176,10 +158,9 @@ class Recording:
         return None
 
 
-def test_orders_answer_change_and_are_marked() -> None:
+async def test_orders_answer_change_and_are_marked() -> None:
     """D66: an order is named in the answer's header and in the exchange."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with watched_demo() as (made, mode):
         mode.obeyer = Recording()
         http = await made.http()
         keys = await http.get(f"{BASE}/.well-known/keys")
@@ -188,10 +169,8 @@ def test_orders_answer_change_and_are_marked() -> None:
         assert (document.text, document.headers["corpid-sandbox"]) == ("{}", "changed")
         assert [each["orders"] for each in await listed(made)] == [["error"], ["changed"]]
 
-    watched(story)
 
-
-def test_without_orders_answers_are_the_providers_own() -> None:
+async def test_without_orders_answers_are_the_providers_own() -> None:
     """D66: the layer changes nothing: same status, headers and body as without it."""
 
     async def asked(made: World) -> list[Any]:
@@ -209,8 +188,10 @@ def test_without_orders_answers_are_the_providers_own() -> None:
     async def story(made: World) -> None:
         each.append(await asked(made))
 
-    run(story, developer_mode=True)
-    run(story, developer=developer())
+    async with new_world(developer_mode=True) as made:
+        await story(made)
+    async with new_world(developer=developer()) as made:
+        await story(made)
     assert each[0] == each[1]
 
 
@@ -263,10 +244,9 @@ async def _when_free(http: httpx.AsyncClient, url: str) -> AsyncIterator[httpx.R
         await asyncio.sleep(0.05)
 
 
-def test_events_are_sent_as_they_come_and_end_with_the_server() -> None:
+async def test_events_are_sent_as_they_come_and_end_with_the_server() -> None:
     """D66: bounded in number; one that was closed makes room; a stop ends them at once."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with watched_demo() as (made, mode):
         sockets = bind("127.0.0.1", 0)
         url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
         headers = {"Host": BASE.removeprefix("http://")}
@@ -289,13 +269,10 @@ def test_events_are_sent_as_they_come_and_end_with_the_server() -> None:
             await asyncio.wait_for(server.stop(), 20)
             assert [line async for line in opened[1].aiter_lines()][-1] == ""
 
-    watched(story)
 
-
-def test_the_key_of_this_start_is_in_no_exchange() -> None:
+async def test_the_key_of_this_start_is_in_no_exchange() -> None:
     """D66: it is in the address of a sign-in without a browser, and may be in any other, or in a Referer."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with watched_demo() as (made, mode):
         http = await made.http()
         rp = await made.relying_party()
         await http.post(f"{SIGN_INS}?key={KEY}", json={**ALICE, "authorize_url": await rp.begin()})
@@ -307,16 +284,11 @@ def test_the_key_of_this_start_is_in_no_exchange() -> None:
         assert [each.endpoint for each in kept] == ["discovery", "par", "callback", "jwks", "jwks", "par"]
         assert not [each for each in kept if KEY in repr(each) or escaped in repr(each)]
 
-    watched(story)
 
-
-def test_a_page_of_another_site_cannot_take_the_places_of_those_who_follow() -> None:
+async def test_a_page_of_another_site_cannot_take_the_places_of_those_who_follow() -> None:
     """D66: it could not read an event, but keep others from it."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with watched_demo() as (made, _):
         http = await made.http()
         for site in ("cross-site", "same-site"):
             answer = await http.get(f"{BASE}/developer/events", headers={"Sec-Fetch-Site": site})
             assert answer.status_code == 400
-
-    watched(story)

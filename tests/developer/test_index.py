@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.web.developer import index
-from tests.developer.scene import KEY, in_demo
+from tests.developer.scene import KEY, demo_world
 from tests.sign_in.world import BASE
 
 if TYPE_CHECKING:
     import httpx
 
-    from tests.sign_in.world import World
 
 AUTHORIZE, TOKEN = "/mga/sps/oauth/oauth20/authorize", "/mga/sps/oauth/oauth20/token"
 
 
-def test_the_first_page_leads_to_each_page_and_each_leads_back() -> None:
+async def test_the_first_page_leads_to_each_page_and_each_leads_back() -> None:
     """D66: also to the addresses that a relying party is configured with."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         http = await made.http()
         shown = (await http.get("/developer")).text
         assert f">{BASE}</pre>" in shown
@@ -33,8 +31,6 @@ def test_the_first_page_leads_to_each_page_and_each_leads_back() -> None:
             assert answer.status_code == 200
             assert each.name == "Schemas" or '<a href="/developer">Developer mode</a>' in answer.text, each.url
 
-    in_demo(story)
-
 
 def leads_to_its_request(answer: httpx.Response) -> str:
     """The address in the inspector that an answer names."""
@@ -44,10 +40,9 @@ def leads_to_its_request(answer: httpx.Response) -> str:
 
 
 @pytest.mark.parametrize("path", [TOKEN, "/request", "/userinfo"])
-def test_the_answer_to_a_program_names_its_request_in_the_inspector(path: str) -> None:
+async def test_the_answer_to_a_program_names_its_request_in_the_inspector(path: str) -> None:
     """RFC 8288 §3, D66: in a header, so that the members are those of a provider that is no demo."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         http = await made.http()
         headers = {"authorization": "DPoP x"} if path.endswith("userinfo") else {}
         answer = await http.post(path, data={"client_id": "rp1"}, headers=headers)
@@ -56,26 +51,20 @@ def test_the_answer_to_a_program_names_its_request_in_the_inspector(path: str) -
         assert opened.status_code == 200
         assert path in opened.text
 
-    in_demo(story)
 
-
-def test_the_page_of_a_refusal_leads_to_its_request_in_the_inspector() -> None:
+async def test_the_page_of_a_refusal_leads_to_its_request_in_the_inspector() -> None:
     """D28, D66: next to the catalogue's link."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         http = await made.http()
         answer = await http.get(AUTHORIZE, params={"client_id": "nobody"})
         address = leads_to_its_request(answer)
         assert f'<a href="{html.escape(address)}">This request in the inspector</a>' in answer.text
         assert (await http.get(address)).status_code == 303
 
-    in_demo(story)
 
-
-def test_without_the_key_another_machine_gets_no_link() -> None:
+async def test_without_the_key_another_machine_gets_no_link() -> None:
     """D66: the key alone opens the inspector there; it is in no link."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         http = await made.http("192.0.2.7")
         for answer in (await http.get(AUTHORIZE), await http.post(TOKEN)):
             assert answer.is_client_error
@@ -84,15 +73,10 @@ def test_without_the_key_another_machine_gets_no_link() -> None:
         answer = await http.get(f"{AUTHORIZE}?key={KEY}")
         assert KEY not in leads_to_its_request(answer)
 
-    in_demo(story)
 
-
-def test_what_the_inspector_does_not_keep_has_no_link() -> None:
+async def test_what_the_inspector_does_not_keep_has_no_link() -> None:
     """A refused sign-in at once is no exchange of a relying party."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         answer = await (await made.http()).post("/developer/sign-ins", json={})
         assert answer.status_code == 400
         assert "link" not in answer.headers
-
-    in_demo(story)

@@ -17,8 +17,8 @@ from corpid.settings import SettingsError
 from corpid.settings.issuers import client_rules
 from corpid.web.developer.mode import KEY_COOKIE
 from corpid.web.developer.routes import routes
-from tests.developer.scene import KEY, developer, in_demo, order
-from tests.sign_in.world import BASE, run
+from tests.developer.scene import KEY, demo_world, developer, order
+from tests.sign_in.world import BASE, new_world
 from tests.unit.rules.oauth.clients import CLIENT
 from tests.world.provider import copied, hashing, template
 
@@ -61,10 +61,9 @@ async def asked(http: httpx.AsyncClient, path: str, method: str, headers: dict[s
         {"preset": "public-service"},
     ],
 )
-def test_no_setting_and_no_header_opens_a_route(options: dict[str, Any]) -> None:
+async def test_no_setting_and_no_header_opens_a_route(options: dict[str, Any]) -> None:
     """D66: every route of developer mode is 404 in whatever is no demo, also with developer_mode on, and with the key."""
-
-    async def story(made: World) -> None:
+    async with new_world(**options) as made:
         http = await made.http()
         for route in ROUTES:
             for method in ("GET", "POST", "PUT", "OPTIONS"):
@@ -73,93 +72,69 @@ def test_no_setting_and_no_header_opens_a_route(options: dict[str, Any]) -> None
                         found = await asked(http, spelling, method, headers)
                         assert found == 404, (method, spelling, headers)
 
-    run(story, **options)
 
-
-def test_in_a_demo_every_route_is_there() -> None:
+async def test_in_a_demo_every_route_is_there() -> None:
     """The walk above asks for what exists."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         http = await made.http()
         for route in ROUTES:
             assert await asked(http, route.path, "PUT", {}) == 405
 
-    in_demo(story)
-
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "10.0.0.4", "2001:db8::1", "::ffff:192.0.2.7"])
-def test_another_machine_finds_nothing_without_the_key(address: str) -> None:
+async def test_another_machine_finds_nothing_without_the_key(address: str) -> None:
     """D66: 404, whatever it claims."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         http = await made.http(address)
         for headers in HEADERS:
             for wrong in ("", "?key=", "?key=wrong", f"?key={KEY}&key={KEY}", f"?Key={KEY}"):
                 sent = {"Cookie": f"{KEY_COOKIE}=wrong", **headers}
                 assert await asked(http, f"/developer/sign-ins{wrong}", "POST", sent) == 404
 
-    in_demo(story)
 
-
-def test_another_machine_is_answered_with_the_key() -> None:
+async def test_another_machine_is_answered_with_the_key() -> None:
     """D66: in the query of the link, or in the cookie that its page sets."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         http = await made.http("192.0.2.7")
         assert await asked(http, f"/developer/sign-ins?key={KEY}", "POST", {"Cookie": ""}) == 400
         assert await asked(http, "/developer/sign-ins", "POST", {}) == 400
 
-    in_demo(story)
 
-
-def test_a_start_that_others_reach_asks_this_machine_for_the_key() -> None:
+async def test_a_start_that_others_reach_asks_this_machine_for_the_key() -> None:
     """D66: an engine of containers can make every connection look like one from loopback."""
-
-    async def story(made: World) -> None:
+    async with demo_world(spares_loopback=False) as made:
         http = await made.http()
         assert await asked(http, "/developer/sign-ins", "POST", {"Cookie": ""}) == 404
         assert await asked(http, f"/developer/sign-ins?key={KEY}", "POST", {"Cookie": ""}) == 400
 
-    in_demo(story, spares_loopback=False)
-
 
 @pytest.mark.parametrize("headers", FORWARDED)
-def test_a_tunnel_to_this_machine_is_another_machine(headers: dict[str, str]) -> None:
+async def test_a_tunnel_to_this_machine_is_another_machine(headers: dict[str, str]) -> None:
     """D66: the connection comes from here, but a header shows that the caller does not."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         assert await asked(await made.http(), "/developer/sign-ins", "POST", {"Cookie": "", **headers}) == 404
 
-    in_demo(story)
 
-
-def test_only_the_issuers_own_name_is_answered() -> None:
+async def test_only_the_issuers_own_name_is_answered() -> None:
     """D35, D66: a name that resolves to this machine is not enough, nor one that the operator allows elsewhere."""
-
-    async def story(made: World) -> None:
+    async with demo_world(allowed_hosts=("other.example",)) as made:
         for host, status in (("evil.example", 421), ("other.example:8080", 404), (HERE, 400)):
             assert await asked(await made.http(), "/developer/sign-ins", "POST", {"Host": host}) == status
 
-    in_demo(story, allowed_hosts=("other.example",))
 
-
-def test_a_sign_in_without_a_demo_knows_no_such_step() -> None:
+async def test_a_sign_in_without_a_demo_knows_no_such_step(made: World) -> None:
     """D66: the one click is an unknown step of the sign-in, as any other word is."""
-
-    async def story(made: World) -> None:
-        browser, rp = await made.browser(), await made.relying_party()
-        await browser.open(await rp.begin())
-        assert "at once" not in browser.page.text
-        for action in ("at-once", "no-such-step"):
-            answer = await browser.http.post(
-                f"{browser.url}/{action}",
-                content="person=alice",
-                headers={"Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded"},
-            )
-            assert answer.status_code == 400
-        assert await made.audit("sign_in.simulate") == []
-
-    run(story)
+    browser, rp = await made.browser(), await made.relying_party()
+    await browser.open(await rp.begin())
+    assert "at once" not in browser.page.text
+    for action in ("at-once", "no-such-step"):
+        answer = await browser.http.post(
+            f"{browser.url}/{action}",
+            content="person=alice",
+            headers={"Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded"},
+        )
+        assert answer.status_code == 400
+    assert await made.audit("sign_in.simulate") == []
 
 
 def test_a_server_loads_nothing_of_it() -> None:
@@ -178,10 +153,9 @@ async def start(path: Path, *, demo: bool, **options: Any) -> None:
         pass
 
 
-def test_a_demos_database_is_refused_by_any_other_server(tmp_path: Path) -> None:
+async def test_a_demos_database_is_refused_by_any_other_server(tmp_path: Path) -> None:
     """D66: the store remembers, with developer_mode on and off."""
-
-    async def story(_: World) -> None:
+    async with new_world() as _:
         path = copied(template(), tmp_path / "data")
         await start(path, demo=False, developer_mode=True)
         await start(path, demo=True, developer_mode=True)
@@ -189,8 +163,6 @@ def test_a_demos_database_is_refused_by_any_other_server(tmp_path: Path) -> None
             with pytest.raises(StartError, match="is a demo's"):
                 await start(path, demo=False, developer_mode=mode)
         await start(path, demo=True, developer_mode=True)
-
-    run(story)
 
 
 ELSEWHERE: dict[str, Any] = {
@@ -222,22 +194,16 @@ def test_a_demo_that_others_reach_fetches_keys_from_public_addresses_only(url: s
     register(client, client_rules(at_home))
 
 
-def test_a_demo_needs_developer_mode(tmp_path: Path) -> None:
+async def test_a_demo_needs_developer_mode(tmp_path: Path) -> None:
     """D66: the part alone opens nothing."""
-
-    async def story(_: World) -> None:
+    async with new_world() as _:
         with pytest.raises(StartError, match="developer_mode is off"):
             await start(copied(template(), tmp_path / "data"), demo=True, developer_mode=False)
 
-    run(story)
 
-
-def test_an_order_from_here_works_in_a_demo() -> None:
+async def test_an_order_from_here_works_in_a_demo() -> None:
     """The refusals above are not those of an endpoint that never works."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         url = await (await made.relying_party()).begin()
         answer = await order(made, {"authorize_url": url, "user": "alice", "entity": "200000001A"})
         assert answer.status_code == 200
-
-    in_demo(story)

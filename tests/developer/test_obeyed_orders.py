@@ -9,7 +9,7 @@ import pytest
 
 from corpid.rules.developer.orders import BY_NAME, CALLBACK_FAULTS, ERRORS, REQUESTED_WITHOUT_CLIENT, TOKEN_FAULTS
 from corpid.rules.oauth.records import FIRST_ISSUER
-from tests.developer.ordering import ALICE, called_back, in_sandbox, outcome, party, placed
+from tests.developer.ordering import ALICE, called_back, outcome, party, placed, sandbox_world
 from tests.developer.scene import order
 from tests.sign_in.world import BASE, KEYS, walk_to
 from tests.world.provider import EVENT
@@ -76,10 +76,9 @@ async def _walk(made: World, mode: Developer, token: str, faults: dict[str, str]
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("token", VERDICTS)
-def test_a_token_is_wrong_in_one_way_and_refused(token: str, generation: str) -> None:
+async def test_a_token_is_wrong_in_one_way_and_refused(token: str, generation: str) -> None:
     """OpenID Connect Core §3.1.3.7, RFC 8725: the sandbox's relying party names the fault."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with sandbox_world(generations=(generation,)) as (made, mode):
         encrypted = token == "id_token" and generation != "fapi2"
         left_out = set() if encrypted else ENCRYPTED_ONLY
         plain = (token, generation) == ("userinfo", "fapi2")
@@ -92,24 +91,19 @@ def test_a_token_is_wrong_in_one_way_and_refused(token: str, generation: str) ->
             assert await outcome(made, await party(made)) == "session", fault
             assert mode.orders.withdraw(placing["id"], issuer_id="first"), "what cannot be applied is not used up"
 
-    in_sandbox(story, generations=(generation,))
 
-
-def test_userinfo_that_is_registered_to_be_encrypted() -> None:
+async def test_userinfo_that_is_registered_to_be_encrypted() -> None:
     """D22: encrypted to another key, and not at all."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with sandbox_world() as (made, mode):
         alg = str(KEYS.encryption.get("alg"))
         await made.client(userinfo_encryption_alg=alg, userinfo_encryption_enc="A256GCM")
         options = {"userinfo_enc": "A256GCM"}
         assert await outcome(made, await party(made, **options)) == "session"
         await _walk(made, mode, "userinfo", VERDICTS["userinfo"], **options)
 
-    in_sandbox(story)
-
 
 @pytest.mark.parametrize("generation", GENERATIONS)
-def test_a_callback_is_wrong_in_one_way_and_refused(generation: str) -> None:
+async def test_a_callback_is_wrong_in_one_way_and_refused(generation: str) -> None:
     """RFC 6749 §10.12, RFC 9207 §2.4: state and iss altered, the code twice, late, or unknown."""
     verdicts = {
         "state": "callback: state: expected",
@@ -123,7 +117,7 @@ def test_a_callback_is_wrong_in_one_way_and_refused(generation: str) -> None:
     }
     assert verdicts.keys() == {each.name for each in CALLBACK_FAULTS}
 
-    async def story(made: World, mode: Developer) -> None:
+    async with sandbox_world(generations=(generation,)) as (made, mode):
         for fault, verdict in verdicts.items():
             if fault == "iss-missing" and not made.provider.policy.returns_iss:
                 continue
@@ -133,14 +127,11 @@ def test_a_callback_is_wrong_in_one_way_and_refused(generation: str) -> None:
             assert found.startswith(verdict), (fault, found)
             assert mode.orders.listed(issuer_id="first") == [], fault
 
-    in_sandbox(story, generations=(generation,))
-
 
 @pytest.mark.parametrize("mode_of_answer", ["query", "fragment", "form_post"])
-def test_a_callback_of_a_browser_is_changed_in_its_response_mode(mode_of_answer: str) -> None:
+async def test_a_callback_of_a_browser_is_changed_in_its_response_mode(mode_of_answer: str) -> None:
     """D38: also the page that posts the parameters, which says that it obeyed an order."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with sandbox_world(generations=("legacy",)) as (made, _):
         for name, members, verdict in (
             ("callback", {"fault": "state"}, "another-state"),
             ("callback", {"fault": "code-twice"}, "nothing twice"),
@@ -159,18 +150,16 @@ def test_a_callback_of_a_browser_is_changed_in_its_response_mode(mode_of_answer:
             with pytest.raises(Exception, match=verdict):
                 rp.callback(browser.left)
 
-    in_sandbox(story, generations=("legacy",))
-
 
 @pytest.mark.parametrize("generation", ["current", "intermediate", "legacy"])
-def test_every_endpoint_answers_with_every_error(generation: str) -> None:
+async def test_every_endpoint_answers_with_every_error(generation: str) -> None:
     """Spec 7: status, code and headers of the error, which the answer says was ordered."""
     where = {
         "par": "pushed request", "authorize": "callback", "token": "token", "userinfo": "userinfo",
         "authorization-info": "authorization-info",
     }  # fmt: skip
 
-    async def story(made: World, mode: Developer) -> None:
+    async with sandbox_world(generations=(generation,)) as (made, mode):
         served = {"par"} if made.provider.policy.pushed else set()
         served |= {each.name for found in made.provider.policy.served for each in found.resources} - {"entity-info"}
         for endpoint in (served | {"authorize", "token"}) & where.keys():
@@ -186,16 +175,13 @@ def test_every_endpoint_answers_with_every_error(generation: str) -> None:
                     (endpoint in BY_RESOURCE and status < 500) or error == "invalid_dpop_proof"
                 )
 
-    in_sandbox(story, generations=(generation,))
-
 
 BY_RESOURCE: Final = frozenset({"userinfo", "authorization-info", "entity-info"})
 
 
-def test_an_error_has_the_ordered_status_description_and_retry_after() -> None:
+async def test_an_error_has_the_ordered_status_description_and_retry_after() -> None:
     """RFC 9110 §10.2.3; PAR repeats the state (D4)."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with sandbox_world() as (made, _):
         members: dict[str, Any] = {"status": 429, "description": "slow down", "retry_after": 7, "times": 1}
         await placed(made, "error", endpoint="par", error="temporarily_unavailable", **members)
         rp = await party(made)
@@ -210,10 +196,8 @@ def test_an_error_has_the_ordered_status_description_and_retry_after() -> None:
             assert answer.json()["error"] == "server_error"
             assert (await rp.http.get(f"{BASE}/.well-known/{path}")).status_code == 200
 
-    in_sandbox(story)
 
-
-def test_maintenance_is_answered_as_the_providers_own() -> None:
+async def test_maintenance_is_answered_as_the_providers_own() -> None:
     """Spec 7: the same status, code and headers at each endpoint."""
 
     async def asked(made: World) -> list[Any]:
@@ -226,7 +210,7 @@ def test_maintenance_is_answered_as_the_providers_own() -> None:
         found.append(await rp.http.post(url, content="client_id=rp1", headers={"Content-Type": FORM}))
         return [(each.status_code, each.headers.get("retry-after"), each.headers.get("content-type")) for each in found]
 
-    async def story(made: World, _: Developer) -> None:
+    async with sandbox_world() as (made, _):
         await placed(made, "maintenance", None)
         ordered = await asked(made)
         await (await made.http()).delete(f"{BASE}/developer/orders")
@@ -236,33 +220,28 @@ def test_maintenance_is_answered_as_the_providers_own() -> None:
         assert ordered == await asked(made)
         assert ordered != usual
 
-    in_sandbox(story)
-
 
 FORM: Final = "application/x-www-form-urlencoded"
 
 
 @pytest.mark.parametrize("which", ["unknown", "retired", "unpublished"])
-def test_a_token_by_a_key_outside_the_set_is_refused(which: str) -> None:
+async def test_a_token_by_a_key_outside_the_set_is_refused(which: str) -> None:
     """Spec 4.7: its kid is in no set, also after the set was fetched again."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with sandbox_world() as (made, _):
         for token in ("id_token", "userinfo"):
             await placed(made, "signing-key", which=which, token=token, times=1)
             assert "no key with use=sig has the kid" in await outcome(made, await party(made))
         assert await outcome(made, await party(made)) == "session"
 
-    in_sandbox(story)
 
-
-def test_a_rotated_key_signs_at_once_and_a_withdrawn_one_is_gone() -> None:
+async def test_a_rotated_key_signs_at_once_and_a_withdrawn_one_is_gone() -> None:
     """Spec 9: the new kid is published; `withdraw` takes the old key out, and `retired` then signs with that one."""
 
     async def kids(made: World) -> list[str]:
         document = (await (await made.http()).get(f"{BASE}/.well-known/keys")).json()
         return [key["kid"] for key in document["keys"]]
 
-    async def story(made: World, _: Developer) -> None:
+    async with sandbox_world() as (made, _):
         rp = await party(made)
         assert await outcome(made, rp) == "session"
         first, standby = await kids(made)
@@ -276,13 +255,10 @@ def test_a_rotated_key_signs_at_once_and_a_withdrawn_one_is_gone() -> None:
         await placed(made, "signing-key", which="retired", times=1)
         assert second in await outcome(made, await party(made))
 
-    in_sandbox(story)
 
-
-def test_an_answer_is_held_back() -> None:
+async def test_an_answer_is_held_back() -> None:
     """The time goes by before the endpoint looks at the request: a proof may be too old then."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with sandbox_world() as (made, mode):
         for endpoint, verdict in (("userinfo", "session"), ("token", "session"), ("authorize", "session")):
             began = made.clock.now
             await placed(made, "latency", endpoint=endpoint, seconds=12.5, times=1)
@@ -296,23 +272,17 @@ def test_an_answer_is_held_back() -> None:
             assert made.clock.now == began + 12.5
             assert any(each.orders == ["latency"] for each in mode.exchanges.listed())
 
-    in_sandbox(story)
 
-
-def test_the_token_type_is_another() -> None:
+async def test_the_token_type_is_another() -> None:
     """Spec 2.4."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with sandbox_world() as (made, _):
         await placed(made, "token-type", times=1)
         assert await outcome(made, await party(made)) == "token: token_type: expected DPoP, got Bearer"
 
-    in_sandbox(story)
 
-
-def test_a_nonce_is_demanded_until_the_proof_has_it() -> None:
+async def test_a_nonce_is_demanded_until_the_proof_has_it() -> None:
     """RFC 9449 §8: the request is repeated with the nonce of the answer."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with sandbox_world() as (made, _):
         for endpoint in ("par", "token", "userinfo"):
             await placed(made, "dpop-nonce", endpoint=endpoint)
         rp = await party(made)
@@ -336,14 +306,11 @@ def test_a_nonce_is_demanded_until_the_proof_has_it() -> None:
         answer = await rp.resource(headers={"DPoP": rp.proof("GET", url, tokens.access_token, nonce=nonce)})
         assert answer.status_code == 200
 
-    in_sandbox(story)
-
 
 @pytest.mark.parametrize("generation", ["current", "legacy"])
-def test_an_order_for_one_sign_in_is_followed_to_its_end(generation: str) -> None:
+async def test_an_order_for_one_sign_in_is_followed_to_its_end(generation: str) -> None:
     """request_uri, or state → code → access token; the sign-in next to it is left alone."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with sandbox_world(generations=(generation,)) as (made, _):
         for ordered in (
             {"order": "callback", "fault": "state"},
             {"order": "error", "endpoint": "authorize", "error": "access_denied"},
@@ -359,8 +326,6 @@ def test_an_order_for_one_sign_in_is_followed_to_its_end(generation: str) -> Non
             wrong = await _end(one, back)
             assert wrong != "session" or made.clock.now == began + 1, ordered
 
-    in_sandbox(story, generations=(generation,))
-
 
 async def _end(rp: Any, back: str) -> str:
     try:
@@ -371,23 +336,19 @@ async def _end(rp: Any, back: str) -> str:
     return "session"
 
 
-def test_two_requests_never_share_the_last_of_times() -> None:
+async def test_two_requests_never_share_the_last_of_times() -> None:
     """D66: taken in one step, also if both are held back before."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with sandbox_world() as (made, _):
         await placed(made, "error", endpoint="par", error="server_error", times=3)
         await placed(made, "latency", endpoint="par", seconds=1)
         parties = [await party(made) for _ in range(10)]
         answers = await asyncio.gather(*(each.push() for each in parties))
         assert sorted(each.status_code for each in answers) == [201] * 7 + [500] * 3
 
-    in_sandbox(story)
 
-
-def test_orders_of_one_client_touch_no_other_clients_traffic() -> None:
+async def test_orders_of_one_client_touch_no_other_clients_traffic() -> None:
     """D66: every order at once, and another client signs in, with not one answer changed."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with sandbox_world() as (made, mode):
         await made.client("rp2")
         orders: tuple[tuple[str, dict[str, Any]], ...] = (
             ("maintenance", {}),
@@ -416,8 +377,6 @@ def test_orders_of_one_client_touch_no_other_clients_traffic() -> None:
         assert touched == []
         assert await outcome(made, await party(made)) == "pushed request: temporarily_unavailable"
 
-    in_sandbox(story)
-
 
 def test_every_order_has_a_test() -> None:
     """A new one is joined to those above."""
@@ -426,10 +385,9 @@ def test_every_order_has_a_test() -> None:
     }  # fmt: skip
 
 
-def test_who_does_not_see_developer_mode_uses_up_no_order_of_a_sign_in() -> None:
+async def test_who_does_not_see_developer_mode_uses_up_no_order_of_a_sign_in() -> None:
     """D66: without the key that path is 404, without delay or mark."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with sandbox_world() as (made, mode):
         await placed(made, "latency", endpoint="authorize", seconds=5, times=1)
         sent = {**ALICE, "authorize_url": f"{BASE}/authorize?client_id=rp1&request_uri=x"}
         began = made.clock.now
@@ -437,5 +395,3 @@ def test_who_does_not_see_developer_mode_uses_up_no_order_of_a_sign_in() -> None
         assert (answer.status_code, made.clock.now) == (404, began)
         assert "corpid-sandbox" not in answer.headers
         assert [each.left for each in mode.orders.listed(issuer_id=FIRST_ISSUER)] == [1]
-
-    in_sandbox(story)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.web.developer.mode import KEY_COOKIE
-from tests.developer.scene import KEY, in_demo
-from tests.sign_in.world import IDENTITY, form_of, post, query_of, run, walk_to
+from tests.developer.scene import KEY, demo_world
+from tests.sign_in.world import IDENTITY, form_of, new_world, post, query_of, walk_to
 
 if TYPE_CHECKING:
     from typing import Any
@@ -30,10 +30,9 @@ async def click(browser: Browser, person: str = "alice", **fields: str) -> None:
     await browser.fill_and_submit("person", button=person, **fields)
 
 
-def test_the_page_lists_the_test_people_and_nobody_else() -> None:
+async def test_the_page_lists_the_test_people_and_nobody_else() -> None:
     """D66: those that the directory marks, in a demo; elsewhere there is no list."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         await made.person("bob", name="Bob Lee")
         browser, _ = await opened(made)
         assert LISTED in browser.page.text
@@ -41,20 +40,15 @@ def test_the_page_lists_the_test_people_and_nobody_else() -> None:
         assert form is not None
         assert [button.value for button in form.buttons if button.name == "person"] == ["alice"]
 
-    in_demo(story)
-
-    async def elsewhere(made: World) -> None:
+    async with new_world() as made:
         browser, _ = await opened(made)
         assert browser.page.form_with("person") is None
         assert LISTED not in browser.page.text
 
-    run(elsewhere)
 
-
-def test_one_click_is_both_factors_and_the_rest_is_asked() -> None:
+async def test_one_click_is_both_factors_and_the_rest_is_asked() -> None:
     """D66, D17, D29: entity and consent are the person's to choose, the code is real."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         await made.client(sector="private")
         browser, rp = await opened(made, scope=f"openid authinfo {IDENTITY}")
         await click(browser)
@@ -72,26 +66,20 @@ def test_one_click_is_both_factors_and_the_rest_is_asked() -> None:
         assert completed.detail["way"] == "simulated"
         assert await made.audit("sign_in.password") == []
 
-    in_demo(story)
 
-
-def test_the_way_that_amr_claims_can_be_chosen() -> None:
+async def test_the_way_that_amr_claims_can_be_chosen() -> None:
     """D66, RFC 8176."""
-
-    async def story(made: World) -> None:
+    async with demo_world(entities=1) as made:
         browser, rp = await opened(made)
         await click(browser, way="passkey")
         assert browser.left is not None
         assert (await rp.redeem(browser.left)).id_token["amr"] == ["pop", "user", "mfa"]
 
-    in_demo(story, entities=1)
-
 
 @pytest.mark.parametrize(("person", "way"), [("bob", "passkey"), ("", "passkey"), ("alice", "magic")])
-def test_nobody_and_nothing_else_is_accepted(person: str, way: str) -> None:
+async def test_nobody_and_nothing_else_is_accepted(person: str, way: str) -> None:
     """D66: the page comes again and says so."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         await made.person("bob", name="Bob Lee")
         browser, _ = await opened(made)
         fields = form_of(browser, "person")
@@ -100,13 +88,10 @@ def test_nobody_and_nothing_else_is_accepted(person: str, way: str) -> None:
         assert "Choose one of the" in answer.text
         assert await made.audit("sign_in.simulate") == []
 
-    in_demo(story)
 
-
-def test_a_form_of_another_site_or_browser_signs_nobody_in() -> None:
+async def test_a_form_of_another_site_or_browser_signs_nobody_in() -> None:
     """D35: Sec-Fetch-Site, and a token that is bound to this browser and this sign-in."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser, _ = await opened(made)
         other, _ = await opened(made)
         own, foreign = form_of(browser, "person"), form_of(other, "person")
@@ -121,13 +106,10 @@ def test_a_form_of_another_site_or_browser_signs_nobody_in() -> None:
             assert answer.status_code == 400
         assert await made.audit("sign_in.simulate") == []
 
-    in_demo(story)
 
-
-def test_a_second_click_leads_to_the_same_page() -> None:
+async def test_a_second_click_leads_to_the_same_page() -> None:
     """D34: a browser drops the first answer of a double click, with its cookie."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser, _ = await opened(made)
         fields = {**form_of(browser, "person"), "person": "alice"}
         first = await post(browser, "at-once", fields)
@@ -138,13 +120,10 @@ def test_a_second_click_leads_to_the_same_page() -> None:
         assert first.headers["Set-Cookie"] == second.headers["Set-Cookie"]
         assert len(await made.audit("sign_in.simulate")) == 1
 
-    in_demo(story)
 
-
-def test_the_click_counts_at_the_first_page_only() -> None:
+async def test_the_click_counts_at_the_first_page_only() -> None:
     """D15: after the password the sign-in asks that person for a code, and is nobody else's."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser, rp = await opened(made)
         fields = form_of(browser, "person")
         await made.password(browser, made.people["alice"])
@@ -154,25 +133,19 @@ def test_the_click_counts_at_the_first_page_only() -> None:
         assert await made.audit("sign_in.simulate") == []
         assert rp is not None
 
-    in_demo(story)
 
-
-def test_the_account_of_a_test_person_opens_with_one_click() -> None:
+async def test_the_account_of_a_test_person_opens_with_one_click() -> None:
     """D66: the provider's own pages sign people in on the same page."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         browser = await made.browser()
         await browser.open(f"{made.base}/account")
         await click(browser)
         assert browser.page.heading == "Your account"
 
-    in_demo(story)
 
-
-def test_single_sign_on_goes_on_from_it() -> None:
+async def test_single_sign_on_goes_on_from_it() -> None:
     """D30, D40: the session is one of both factors; prompt=login asks again."""
-
-    async def story(made: World) -> None:
+    async with demo_world(entities=1, session_seconds=3600) as made:
         browser, _ = await opened(made)
         await click(browser)
         assert "code" in query_of(browser.left)
@@ -183,13 +156,10 @@ def test_single_sign_on_goes_on_from_it() -> None:
         await browser.open(await again.begin())
         assert browser.page.form_with("person") is not None
 
-    in_demo(story, entities=1, session_seconds=3600)
 
-
-def test_another_machine_sees_the_list_with_the_key_only() -> None:
+async def test_another_machine_sees_the_list_with_the_key_only() -> None:
     """D66: without it the page is that of every provider, and the step is unknown."""
-
-    async def story(made: World) -> None:
+    async with demo_world(entities=1) as made:
         browser, rp = await made.browser("192.0.2.7"), await made.relying_party()
         url = await rp.begin()
         await browser.open(url)
@@ -200,5 +170,3 @@ def test_another_machine_sees_the_list_with_the_key_only() -> None:
         await browser.open(url)
         await click(browser)
         assert "code" in query_of(browser.left)
-
-    in_demo(story, entities=1)

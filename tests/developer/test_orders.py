@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -24,15 +24,11 @@ from corpid.rules.developer.order_documents import Unfit, read, typed
 from corpid.rules.developer.orders import BY_NAME, ERRORS, KINDS
 from corpid.web.http.server import bind
 from corpid.web.telemetry import access_log
-from tests.developer.ordering import ALICE, ORDERS, in_sandbox, outcome, party, place, placed
+from tests.developer.ordering import ALICE, ORDERS, outcome, party, place, placed, sandbox_world
 from tests.developer.scene import order
 from tests.logs import log_left_alone
-from tests.sign_in.world import BASE, run
+from tests.sign_in.world import BASE, new_world
 from tests.world.provider import served
-
-if TYPE_CHECKING:
-    from corpid.flows.developer.people import Developer
-    from tests.sign_in.world import World
 
 INVALID = {"order": "error", "endpoint": "token", "error": "invalid_grant"}
 
@@ -106,10 +102,9 @@ def _example(member: Any) -> Any:
     return member.choices[0] if member.choices else int(member.least)
 
 
-def test_an_order_is_placed_listed_and_withdrawn() -> None:
+async def test_an_order_is_placed_listed_and_withdrawn() -> None:
     """D66: 201 with its id; a client's list has those of every client, too."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with sandbox_world() as (made, _):
         await made.client("rp2")
         http = await made.http()
         own = await placed(made, "error", endpoint="token", error="server_error", times=2)
@@ -127,8 +122,6 @@ def test_an_order_is_placed_listed_and_withdrawn() -> None:
         assert (await http.delete(ORDERS)).json() == {"withdrawn": 1}
         assert (await http.get(ORDERS)).json() == {"orders": []}
 
-    in_sandbox(story)
-
 
 @pytest.mark.parametrize(
     ("members", "problem"),
@@ -139,22 +132,18 @@ def test_an_order_is_placed_listed_and_withdrawn() -> None:
         ([], "the body must be one JSON object"),
     ],
 )
-def test_an_order_that_does_not_fit_this_issuer_is_refused(members: Any, problem: str) -> None:
+async def test_an_order_that_does_not_fit_this_issuer_is_refused(members: Any, problem: str) -> None:
     """D66: nothing is in force after it."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with sandbox_world() as (made, mode):
         answer = await place(made, members)
         assert answer.status_code == 400
         assert problem in answer.json()["error_description"]
         assert mode.orders.listed(issuer_id="first") == []
 
-    in_sandbox(story)
 
-
-def test_orders_of_a_sign_in_are_placed_with_it() -> None:
+async def test_orders_of_a_sign_in_are_placed_with_it() -> None:
     """D66: they are its own, and one that does not fit uses nothing up."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with sandbox_world() as (made, mode):
         rp = await party(made)
         url = await rp.begin()
         for wrong in ({"order": "explode"}, {"order": "callback", "fault": "state", "client_id": "rp2"}):
@@ -167,13 +156,10 @@ def test_orders_of_a_sign_in_are_placed_with_it() -> None:
         [left] = mode.orders.listed(issuer_id="first")
         assert (left.order.client_id, left.order.sign_in) == ("rp1", rp.sign_in.request_uri)
 
-    in_sandbox(story)
 
-
-def test_the_list_is_bounded() -> None:
+async def test_the_list_is_bounded() -> None:
     """D66: an order of a sign-in gives way, one that was placed by itself does not."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with sandbox_world() as (made, mode):
         await placed(made, "token-type", sign_in="urn:old")
         for _ in range(MOST):
             await placed(made, "token-type")
@@ -182,8 +168,6 @@ def test_the_list_is_bounded() -> None:
         listed = mode.orders.listed(issuer_id="first")
         assert len(listed) == MOST
         assert not any(each.order.sign_in for each in listed)
-
-    in_sandbox(story)
 
 
 def test_the_narrowest_order_is_obeyed_first_and_at_its_issuer_alone() -> None:
@@ -200,17 +184,14 @@ def test_the_narrowest_order_is_obeyed_first_and_at_its_issuer_alone() -> None:
     assert orders.listed(issuer_id="first") == []
 
 
-def test_what_was_ordered_is_marked_in_the_log() -> None:
+async def test_what_was_ordered_is_marked_in_the_log() -> None:
     """D66, D48."""
-
-    async def story(made: World, _: Developer) -> None:
-        await placed(made, "error", endpoint="token", error="invalid_grant", times=1)
-        assert await outcome(made, await party(made)) == "token: invalid_grant"
-
     stream = io.BytesIO()
     with log_left_alone():
         access_log.configure(clock=time.time, stream=stream)
-        in_sandbox(story)
+        async with sandbox_world() as (made, _):
+            await placed(made, "error", endpoint="token", error="invalid_grant", times=1)
+            assert await outcome(made, await party(made)) == "token: invalid_grant"
     lines = {line["path"]: line for line in map(json.loads, stream.getvalue().splitlines()) if "path" in line}
     assert lines["/developer/orders"]["detail"] == "sandbox: error placed"
     token = lines["/mga/sps/oauth/oauth20/token"]
@@ -228,10 +209,9 @@ def test_what_was_ordered_is_marked_in_the_log() -> None:
         {"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost:8081"},
     ],
 )
-def test_another_sites_page_neither_places_nor_withdraws(headers: dict[str, str]) -> None:
+async def test_another_sites_page_neither_places_nor_withdraws(headers: dict[str, str]) -> None:
     """D35, D66: as JSON, as plain text, and as a form."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with sandbox_world() as (made, mode):
         kept = await placed(made, "token-type")
         http = await made.http()
         form = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -247,26 +227,20 @@ def test_another_sites_page_neither_places_nor_withdraws(headers: dict[str, str]
         assert {each.status_code for each in answers} == {400}
         assert [each.order_id for each in mode.orders.listed(issuer_id="first")] == [kept["id"]]
 
-    in_sandbox(story)
 
-
-def test_a_form_without_the_token_of_its_page_is_refused() -> None:
+async def test_a_form_without_the_token_of_its_page_is_refused() -> None:
     """D35: as one from this site."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with sandbox_world() as (made, mode):
         http = await made.http()
         sent = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
         answer = await http.post(ORDERS, content="step=place&order=maintenance&form_token=x.y", headers=sent)
         assert answer.status_code == 400
         assert mode.orders.listed(issuer_id="first") == []
 
-    in_sandbox(story)
 
-
-def test_the_page_places_and_withdraws() -> None:
+async def test_the_page_places_and_withdraws() -> None:
     """D66: a form for each order; what cannot be used is said at its field, and what was typed is kept."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with sandbox_world() as (made, mode):
         http = await made.http()
         page = (await http.get(ORDERS, headers={"Accept": "text/html"})).text
         assert all(f"<h3>{kind.name}</h3>" in page for kind in KINDS)
@@ -293,48 +267,44 @@ def test_the_page_places_and_withdraws() -> None:
         assert mode.orders.listed(issuer_id="first") == []
         assert (await send(step="place", order="no-such")).status_code == 422
 
-    in_sandbox(story)
 
-
-def test_the_command_places_lists_and_withdraws() -> None:
+async def test_the_command_places_lists_and_withdraws() -> None:
     """docs/sandbox.md: `corpid sandbox` speaks to a running demo."""
 
     def ran(*arguments: str) -> tuple[int, str]:
         done = CliRunner().invoke(cli.app, ["sandbox", *arguments], env={"COLUMNS": "200"})
         return done.exit_code, done.output
 
-    async def story(made: World, mode: Developer) -> None:
-        sockets = bind("127.0.0.1", 0)
-        url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}/developer"
-        async with served(_WithHost(made.application.asgi), sockets):
-
-            async def told(*arguments: str) -> tuple[int, str]:
-                return await asyncio.to_thread(ran, *arguments, "--developer", url)
-
-            code, text = await told("order", "error", "endpoint=token", "error=invalid_grant", "--client", "rp1")
-            assert code == 0, text
-            [made_order] = mode.orders.listed(issuer_id="first")
-            assert f"corpid sandbox withdraw {made_order.order_id}" in text
-            code, text = await told("list", "--json")
-            assert json.loads(text)["orders"][0]["error"] == "invalid_grant"
-            assert "endpoint=token" in (await told("list"))[1]
-            code, text = await asyncio.to_thread(ran, "list", "--developer", f"{url}?key={mode.key}")
-            assert (code, "endpoint=token" in text) == (0, True), text
-            assert await told("order", "latency", "endpoint=token", "seconds=x") == (
-                1, "Error: seconds: must be a number from 0 to 60\n",
-            )  # fmt: skip
-            assert await told("withdraw", made_order.order_id) == (0, "1 order withdrawn.\n")
-            assert (await told("withdraw", made_order.order_id))[0] == 1
-            assert await told("withdraw", "--all") == (0, "0 orders withdrawn.\n")
-            assert (await told("order", "rotate-key")) == (0, "Done: rotate-key.\n")
-        assert ran("orders")[0] == 0
-        assert all(fault.name in ran("orders", "token")[1] for fault in BY_NAME["token"].faults)
-        code, text = await asyncio.to_thread(ran, "list", "--developer", "http://127.0.0.1:9/developer")
-        assert (code, "start `corpid demo`" in text) == (1, True)
-
     with log_left_alone():
         access_log.configure(clock=time.time, stream=io.BytesIO())
-        in_sandbox(story)
+        async with sandbox_world() as (made, mode):
+            sockets = bind("127.0.0.1", 0)
+            url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}/developer"
+            async with served(_WithHost(made.application.asgi), sockets):
+
+                async def told(*arguments: str) -> tuple[int, str]:
+                    return await asyncio.to_thread(ran, *arguments, "--developer", url)
+
+                code, text = await told("order", "error", "endpoint=token", "error=invalid_grant", "--client", "rp1")
+                assert code == 0, text
+                [made_order] = mode.orders.listed(issuer_id="first")
+                assert f"corpid sandbox withdraw {made_order.order_id}" in text
+                code, text = await told("list", "--json")
+                assert json.loads(text)["orders"][0]["error"] == "invalid_grant"
+                assert "endpoint=token" in (await told("list"))[1]
+                code, text = await asyncio.to_thread(ran, "list", "--developer", f"{url}?key={mode.key}")
+                assert (code, "endpoint=token" in text) == (0, True), text
+                assert await told("order", "latency", "endpoint=token", "seconds=x") == (
+                    1, "Error: seconds: must be a number from 0 to 60\n",
+                )  # fmt: skip
+                assert await told("withdraw", made_order.order_id) == (0, "1 order withdrawn.\n")
+                assert (await told("withdraw", made_order.order_id))[0] == 1
+                assert await told("withdraw", "--all") == (0, "0 orders withdrawn.\n")
+                assert (await told("order", "rotate-key")) == (0, "Done: rotate-key.\n")
+            assert ran("orders")[0] == 0
+            assert all(fault.name in ran("orders", "token")[1] for fault in BY_NAME["token"].faults)
+            code, text = await asyncio.to_thread(ran, "list", "--developer", "http://127.0.0.1:9/developer")
+            assert (code, "start `corpid demo`" in text) == (1, True)
 
 
 class _WithHost:
@@ -350,10 +320,9 @@ class _WithHost:
 
 
 @pytest.mark.parametrize("options", [{}, {"developer_mode": False}, {"base": "https://op.example"}])
-def test_a_production_provider_obeys_nothing(options: dict[str, Any]) -> None:
+async def test_a_production_provider_obeys_nothing(options: dict[str, Any]) -> None:
     """D66: no path, parameter or header; its parts are the plain ones, and a sign-in is as it is."""
-
-    async def story(made: World) -> None:
+    async with new_world(**options) as made:
         provider = made.provider
         kinds = (type(provider.registry_cache), type(provider.signing_keys), type(provider.rate_limits))
         assert kinds == (RegistryCache, SigningKeys, RateLimits)
@@ -368,8 +337,6 @@ def test_a_production_provider_obeys_nothing(options: dict[str, Any]) -> None:
         document = await rp.http.get(f"{made.base}/.well-known/keys", params=ordered, headers=headers)
         assert document.status_code == 200
         assert not any("sandbox" in name for name in document.headers)
-
-    run(story, **options)
 
 
 def test_developer_mode_of_a_server_loads_no_sandbox() -> None:

@@ -14,7 +14,7 @@ from corpid.flows.developer.readiness_runs import MOST_LINES, Asked, Busy, CaseR
 from corpid.sandbox.interfaces import CURRENT
 from corpid.sandbox.readiness.background import Checker, marker_of
 from corpid.sandbox.readiness.cases import BASELINE, CASES
-from tests.developer.scene import KEY, in_demo
+from tests.developer.scene import KEY, demo_world
 from tests.readiness.scene import ENTITY, PATIENCE, USER, broken, demo
 from tests.sign_in.world import BASE, FORM, form_of
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.readiness.scene import RunningDemo
-    from tests.sign_in.world import World
 
 PAGE = f"{BASE}/developer/readiness"
 HEADERS = {"Sec-Fetch-Site": "same-origin", "Content-Type": FORM}
@@ -41,12 +40,11 @@ async def ends(asked: Asked, progress: Callable[[str], None]) -> Outcome:
     return Outcome(sentence="1 failed", rows=(row,), files={"html": "<p>", "json": "{}", "xml": "<x/>"})
 
 
-def test_a_check_starts_shows_its_progress_and_is_alone_until_it_is_stopped() -> None:
+async def test_a_check_starts_shows_its_progress_and_is_alone_until_it_is_stopped() -> None:
     """D66: one at a time in the process; by default as the first test person, for their first entity."""
-
     runs = Runs(waits)
 
-    async def story(made: World) -> None:
+    async with demo_world(readiness=runs) as made:
         browser = await made.browser()
         await browser.open(PAGE)
         fields = {**form_of(browser, "url"), "url": "http://127.0.0.1:1/login"}
@@ -63,15 +61,12 @@ def test_a_check_starts_shows_its_progress_and_is_alone_until_it_is_stopped() ->
         assert runs.latest.state is State.STOPPED
         assert "The check was stopped" in browser.page.text
 
-    in_demo(story, readiness=runs)
 
-
-def test_the_results_are_a_table_and_files() -> None:
+async def test_the_results_are_a_table_and_files() -> None:
     """D66: what others' pages show is text here, and a file is downloaded, never shown at this origin."""
-
     runs = Runs(ends)
 
-    async def story(made: World) -> None:
+    async with demo_world(readiness=runs) as made:
         browser = await made.browser()
         await browser.open(PAGE)
         assert (await browser.http.get(f"{PAGE}/report.json")).status_code == 404
@@ -86,16 +81,13 @@ def test_the_results_are_a_table_and_files() -> None:
         for name in ("report.csv", "html", "report."):
             assert (await browser.http.get(f"{PAGE}/{name}")).status_code == 404
 
-    in_demo(story, readiness=runs)
-
 
 @pytest.mark.parametrize("url", ["", "rp.example/login", "file:///etc/passwd", "http://u:p@rp.example/", "http://[::"])
-def test_an_address_that_cannot_be_used_is_said_and_kept(url: str) -> None:
+async def test_an_address_that_cannot_be_used_is_said_and_kept(url: str) -> None:
     """WCAG 3.3.1."""
-
     runs = Runs(waits)
 
-    async def story(made: World) -> None:
+    async with demo_world(readiness=runs) as made:
         browser = await made.browser()
         await browser.open(PAGE)
         await browser.fill_and_submit("url", url=url, signed_in="Sign out")
@@ -108,15 +100,12 @@ def test_an_address_that_cannot_be_used_is_said_and_kept(url: str) -> None:
         kept = {each.name: each.value for each in form.controls}
         assert (kept["url"], kept["signed_in"]) == (url, "Sign out")
 
-    in_demo(story, readiness=runs)
 
-
-def test_only_those_who_see_developer_mode_see_or_start_a_check() -> None:
+async def test_only_those_who_see_developer_mode_see_or_start_a_check() -> None:
     """D35, D66: nor does a form of another site or of another browser."""
-
     runs = Runs(waits)
 
-    async def story(made: World) -> None:
+    async with demo_world(readiness=runs) as made:
         http = await made.http("192.0.2.7")
         assert (await http.get("/developer/readiness")).status_code == 404
         assert (await http.post("/developer/readiness", data={"url": ASKED.url}, headers=HEADERS)).status_code == 404
@@ -132,47 +121,39 @@ def test_only_those_who_see_developer_mode_see_or_start_a_check() -> None:
             assert answer.status_code == 400
         assert runs.latest is None
 
-    in_demo(story, readiness=runs)
 
-
-def test_where_nothing_checks_the_page_names_the_command() -> None:
-    async def story(made: World) -> None:
+async def test_where_nothing_checks_the_page_names_the_command() -> None:
+    async with demo_world() as made:
         browser = await made.browser()
         await browser.open(PAGE)
         assert f"corpid rp-check LOGIN-URL --developer {BASE}/developer" in browser.page.text
         assert browser.page.form_with("url") is None
 
-    in_demo(story)
 
-
-def test_runs_end_with_the_process_and_their_lines_are_bounded() -> None:
+async def test_runs_end_with_the_process_and_their_lines_are_bounded() -> None:
     """D66: a run that is stopped cleans up first, and nothing begins after the end."""
+    cleaned = asyncio.Event()
 
-    async def story() -> None:
-        cleaned = asyncio.Event()
+    async def cleans(asked: Asked, progress: Callable[[str], None]) -> Outcome:
+        try:
+            return await waits(asked, progress)
+        finally:
+            await asyncio.sleep(0)
+            cleaned.set()
 
-        async def cleans(asked: Asked, progress: Callable[[str], None]) -> Outcome:
-            try:
-                return await waits(asked, progress)
-            finally:
-                await asyncio.sleep(0)
-                cleaned.set()
-
-        runs = Runs(cleans)
-        run = runs.start(ASKED)
-        await asyncio.sleep(0)
-        with pytest.raises(Busy):
-            runs.start(ASKED)
-        await runs.close()
-        assert cleaned.is_set()
-        assert run.state is State.STOPPED
-        with pytest.raises(Busy):
-            runs.start(ASKED)
-        for _ in range(MOST_LINES + 5):
-            run.progress("x" * 10_000)
-        assert sum(map(len, run.lines)) < MOST_LINES * 500
-
-    asyncio.run(story())
+    runs = Runs(cleans)
+    run = runs.start(ASKED)
+    await asyncio.sleep(0)
+    with pytest.raises(Busy):
+        runs.start(ASKED)
+    await runs.close()
+    assert cleaned.is_set()
+    assert run.state is State.STOPPED
+    with pytest.raises(Busy):
+        runs.start(ASKED)
+    for _ in range(MOST_LINES + 5):
+        run.progress("x" * 10_000)
+    assert sum(map(len, run.lines)) < MOST_LINES * 500
 
 
 def test_the_sign_of_a_session_is_an_address_or_a_text() -> None:

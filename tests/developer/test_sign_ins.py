@@ -12,7 +12,7 @@ import pytest
 from corpid.rules.oauth import acr
 from corpid.sandbox.verification import Callback
 from corpid.web.telemetry import access_log
-from tests.developer.scene import SIGN_INS, in_demo, order
+from tests.developer.scene import SIGN_INS, demo_world, order
 from tests.logs import log_left_alone
 from tests.sign_in.world import IDENTITY, KEYS, query_of
 
@@ -38,10 +38,9 @@ async def refused(made: World, members: object, **headers: str) -> str:
     return str(answer.json()["error_description"])
 
 
-def test_the_callback_is_what_a_browser_would_have_brought() -> None:
+async def test_the_callback_is_what_a_browser_would_have_brought() -> None:
     """D66: the code, the tokens and userinfo are real; acr and amr are those of the default way."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         rp = await made.relying_party()
         tokens = await rp.redeem(Callback(await callback_of(made, await rp.begin())))
         assert tokens.id_token["entity"]["sub"] == FIRST
@@ -49,66 +48,49 @@ def test_the_callback_is_what_a_browser_would_have_brought() -> None:
         assert tokens.id_token["acr"] == "urn:idp:authentication:loa:2"
         assert (await rp.userinfo())["sub"] == "id-alice"
 
-    in_demo(story)
-
 
 @pytest.mark.parametrize("way", acr.SIMULATED)
-def test_amr_is_that_of_the_named_way(way: str) -> None:
+async def test_amr_is_that_of_the_named_way(way: str) -> None:
     """D66, RFC 8176."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         rp = await made.relying_party()
         tokens = await rp.redeem(Callback(await callback_of(made, await rp.begin(), way=way)))
         assert tuple(tokens.id_token["amr"]) == acr.SIMULATED[way]
 
-    in_demo(story)
 
-
-def test_the_one_entity_needs_no_name_and_several_do() -> None:
+async def test_the_one_entity_needs_no_name_and_several_do() -> None:
     """D17: the person would be asked to choose; the refusal names whom for, and uses nothing up."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         rp = await made.relying_party()
         url = await rp.begin()
         description = await refused(made, {"authorize_url": url, "user": "alice"})
         assert f"{FIRST}, {SECOND}" in description
         assert "code" in query_of(await callback_of(made, url, entity=SECOND))
 
-    in_demo(story)
-
-    async def with_one(made: World) -> None:
+    async with demo_world(entities=1) as made:
         url = await (await made.relying_party()).begin()
         answer = await order(made, {"authorize_url": url, "user": "alice"})
         assert "code" in query_of(answer.json()["callback_url"])
 
-    in_demo(with_one, entities=1)
 
-
-def test_an_entity_that_the_person_could_not_choose_is_refused() -> None:
+async def test_an_entity_that_the_person_could_not_choose_is_refused() -> None:
     """D17: the rules of the choice hold."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         url = await (await made.relying_party()).begin()
         assert FIRST in await refused(made, {"authorize_url": url, "user": "alice", "entity": "209999999Z"})
 
-    in_demo(story)
 
-
-def test_a_person_without_a_usable_entity_brings_access_denied() -> None:
+async def test_a_person_without_a_usable_entity_brings_access_denied() -> None:
     """D17."""
-
-    async def story(made: World) -> None:
+    async with demo_world(entities=0) as made:
         url = await (await made.relying_party()).begin()
         answer = await order(made, {"authorize_url": url, "user": "alice"})
         assert query_of(answer.json()["callback_url"])["error"] == "access_denied"
 
-    in_demo(story, entities=0)
 
-
-def test_consent_is_asked_for_and_answered() -> None:
+async def test_consent_is_asked_for_and_answered() -> None:
     """D29: agreeing is remembered as if it had been clicked, refusing is access_denied."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         await made.client(sector="private")
         rp = await made.relying_party(scope=f"openid {IDENTITY}")
         declined = query_of(await callback_of(made, await rp.begin(), consent="refuse"))
@@ -117,78 +99,58 @@ def test_consent_is_asked_for_and_answered() -> None:
         assert "code" in query_of(await callback_of(made, await rp.begin()))
         assert len(await made.audit("consent.give")) == 1
 
-    in_demo(story)
 
-
-def test_prompt_none_is_answered_as_ever() -> None:
+async def test_prompt_none_is_answered_as_ever() -> None:
     """D40: nobody is signed in, so no page may be shown."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         rp = await made.relying_party(prompt="none")
         assert query_of(await callback_of(made, await rp.begin()))["error"] == "login_required"
 
-    in_demo(story)
 
-
-def test_login_hint_signs_nobody_in() -> None:
+async def test_login_hint_signs_nobody_in() -> None:
     """D40: the order says who signs in, the request does not."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         rp = await made.relying_party(login_hint="bob")
         tokens = await rp.redeem(Callback(await callback_of(made, await rp.begin())))
         assert tokens.id_token["sub"] == "id-alice"
 
-    in_demo(story)
 
-
-def test_a_request_is_answered_once() -> None:
+async def test_a_request_is_answered_once() -> None:
     """D15: the second order finds it completed."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         url = await (await made.relying_party()).begin()
         assert "code" in query_of(await callback_of(made, url))
         assert query_of(await callback_of(made, url))["error"] == "invalid_request_uri"
 
-    in_demo(story)
-
 
 @pytest.mark.parametrize("user", ["bob", "nobody", " ", "\u202e"])
-def test_only_test_people_are_signed_in(user: str) -> None:
+async def test_only_test_people_are_signed_in(user: str) -> None:
     """D66: those that the demo's directory marks."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         await made.person("bob")
         url = await (await made.relying_party()).begin()
         assert "test person" in await refused(made, {"authorize_url": url, "user": user, "entity": FIRST})
 
-    in_demo(story)
 
-
-def test_a_disabled_test_person_is_not_signed_in() -> None:
+async def test_a_disabled_test_person_is_not_signed_in() -> None:
     """D50."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         await made.disable("alice")
         url = await (await made.relying_party()).begin()
         assert "test person" in await refused(made, {"authorize_url": url, **ALICE})
 
-    in_demo(story)
 
-
-def test_log_and_audit_say_simulated() -> None:
+async def test_log_and_audit_say_simulated() -> None:
     """D66, D48, D57: nobody takes it for a sign-in with factors."""
-
-    async def story(made: World) -> None:
-        await callback_of(made, await (await made.relying_party()).begin(), way="passkey")
-        (simulated,) = await made.audit("sign_in.simulate")
-        assert (simulated.actor, simulated.detail["amr"]) == ("user:id-alice", "pop user mfa")
-        (completed,) = await made.audit("sign_in.complete")
-        assert completed.detail["way"] == "simulated"
-
     stream = io.BytesIO()
     with log_left_alone():
         access_log.configure(clock=time.time, stream=stream)
-        in_demo(story)
+        async with demo_world() as made:
+            await callback_of(made, await (await made.relying_party()).begin(), way="passkey")
+            (simulated,) = await made.audit("sign_in.simulate")
+            assert (simulated.actor, simulated.detail["amr"]) == ("user:id-alice", "pop user mfa")
+            (completed,) = await made.audit("sign_in.complete")
+            assert completed.detail["way"] == "simulated"
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [line["detail"] for line in lines if line.get("path") == "/developer/sign-ins"] == ["simulated"]
 
@@ -204,15 +166,12 @@ def test_log_and_audit_say_simulated() -> None:
         {"Sec-Fetch-Site": "same-origin", "Origin": "https://rp.example"},
     ],
 )
-def test_a_page_of_another_site_is_refused(headers: dict[str, str]) -> None:
+async def test_a_page_of_another_site_is_refused(headers: dict[str, str]) -> None:
     """D35, D66: also one on another port of this machine."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         url = await (await made.relying_party()).begin()
         assert "another site" in await refused(made, {"authorize_url": url, **ALICE}, **headers)
         assert await made.audit("sign_in.simulate") == []
-
-    in_demo(story)
 
 
 @pytest.mark.parametrize(
@@ -227,37 +186,30 @@ def test_a_page_of_another_site_is_refused(headers: dict[str, str]) -> None:
         ('{"user": "alice"}', "application/json"),
     ],
 )
-def test_only_json_with_known_members_is_read(body: str, content_type: str) -> None:
+async def test_only_json_with_known_members_is_read(body: str, content_type: str) -> None:
     """D33, D66: no form of another site can have this type without being asked for."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         http = await made.http()
         answer = await http.post(SIGN_INS, content=body, headers={"Content-Type": content_type})
         assert answer.status_code == 400, answer.text
         assert answer.json()["error"] == "invalid_request"
 
-    in_demo(story)
-
 
 @pytest.mark.parametrize(
     "url", ["https://op.example/mga/sps/oauth/oauth20/authorize?client_id=rp1", "/authorize", "http://localhost:8080/"]
 )
-def test_the_request_is_one_to_this_issuer(url: str) -> None:
+async def test_the_request_is_one_to_this_issuer(url: str) -> None:
     """D66."""
-
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         said = await refused(made, {"authorize_url": url, **ALICE})
         assert "authorize_url must be" in said
         assert "each further issuer takes its own" in said
 
-    in_demo(story)
-
 
 @pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
-def test_a_request_in_the_query_is_answered_in_its_response_mode(mode: str) -> None:
+async def test_a_request_in_the_query_is_answered_in_its_response_mode(mode: str) -> None:
     """decisions "Generations": LEGACY pushes nothing, and may ask for a form."""
-
-    async def story(made: World) -> None:
+    async with demo_world(generations=("legacy",)) as made:
         rp = made.party("rp1", made.connect("192.0.2.1"), keys=KEYS, scope="openid", response_mode=mode)
         answer = await order(made, {"authorize_url": await rp.begin(), **ALICE})
         assert answer.status_code == 200, answer.text
@@ -266,5 +218,3 @@ def test_a_request_in_the_query_is_answered_in_its_response_mode(mode: str) -> N
         form = list(found["form"].items()) if "form" in found else None
         tokens = await rp.redeem(Callback(found["callback_url"], form))
         assert tokens.id_token["userInfo"]["CPUID_FullName"] == "Alice Tan"
-
-    in_demo(story, generations=("legacy",))

@@ -16,10 +16,10 @@ from corpid.rules.directory.document import parse
 from corpid.rules.oauth.generations import CURRENT, LEGACY
 from corpid.rules.oauth.records import Client
 from corpid.web.developer.snippets import EXAMPLES, SCOPES, Example, snippets
-from tests.developer.scene import in_demo
+from tests.developer.scene import demo_world
 from tests.developer.test_clients import CLIENTS, SHOP
 from tests.house.source import ROOT
-from tests.sign_in.world import BASE, World
+from tests.sign_in.world import BASE
 
 ISSUER: Final = "http://localhost:8400"
 SHOP_CLIENT: Final = Client(
@@ -107,21 +107,19 @@ def test_the_directory_file_registers_the_same_client() -> None:
     assert yaml.safe_load(text)["clients"]["shop"]["jwks"] == SHOP["jwks"]
 
 
-def test_the_order_registers_the_same_client() -> None:
+async def test_the_order_registers_the_same_client() -> None:
     """D66: what the shell gives curl is accepted, and changes nothing."""
     text = next(each.text for each in snippets(SHOP_CLIENT, BASE, CURRENT) if each.title == "Register it again, in CI")
     words = shlex.split(text)
     assert CLIENTS in words
     order = json.loads(words[words.index("-d") + 1])
 
-    async def story(made: World) -> None:
+    async with demo_world() as made:
         http = await made.http()
         assert [(await http.post(CLIENTS, json=order)).status_code for _ in range(2)] == [201, 200]
         found = await made.provider.registry.clients.get("shop")
         assert found is not None
         assert msgspec.structs.replace(found, jwks=None) == msgspec.structs.replace(SHOP_CLIENT, jwks=None)
-
-    in_demo(story)
 
 
 def test_curl_has_every_parameter_of_the_push() -> None:

@@ -15,7 +15,7 @@ from corpid.rules.developer.checks import State
 from corpid.sandbox.verification import Callback
 from corpid.web.developer.exchanges import number
 from tests.developer.scene import KEY, developer, order
-from tests.developer.test_exchanges import ALICE, exchange, listed, watched
+from tests.developer.test_exchanges import ALICE, exchange, listed, watched_demo
 from tests.sign_in.world import BASE
 
 if TYPE_CHECKING:
@@ -60,10 +60,9 @@ def last(mode: Developer, reason: str = "") -> tuple[int, Inspection]:
     return found.exchange_id, inspection.inspect(found, mode.exchanges)
 
 
-def test_the_list_shows_sign_ins_with_their_steps_and_every_request() -> None:
+async def test_the_list_shows_sign_ins_with_their_steps_and_every_request() -> None:
     """D66: by client, the newest first; a failed request has its check, documents stand among every request."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with watched_demo() as (made, _):
         assert "Nothing yet." in text_of(await page(made))
         rp = await signed_in(made)
         await rp.push({"scope": "openid unheard-of"})
@@ -78,13 +77,10 @@ def test_the_list_shows_sign_ins_with_their_steps_and_every_request() -> None:
         assert "Nothing yet." in text_of(await page(made, "?client_id=nobody"))
         assert "rp1" in text_of(await page(made, "?client_id=rp1"))
 
-    watched(story)
 
-
-def test_a_refused_request_says_what_to_do_and_what_was_different_the_last_time() -> None:
+async def test_a_refused_request_says_what_to_do_and_what_was_different_the_last_time() -> None:
     """D28, D66: check, values, who must act, catalogue, and the differences from the last good request."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with watched_demo() as (made, mode):
         rp = await signed_in(made)
         await rp.push({"redirect_uri": "https://rp.example/callback/", "max_age": "60"})
         at, found = last(mode)
@@ -103,13 +99,10 @@ def test_a_refused_request_says_what_to_do_and_what_was_different_the_last_time(
             ("DPoP proof", "in step with this server"),
         ]
 
-    watched(story)
 
-
-def test_the_reference_of_an_error_leads_to_its_request() -> None:
+async def test_the_reference_of_an_error_leads_to_its_request() -> None:
     """D28, D66."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with watched_demo() as (made, _):
         rp = await made.relying_party()
         answer = await rp.push({"scope": "authinfo"})
         reference = answer.json()["error_description"].rpartition("reference ")[2].rstrip(")")
@@ -119,13 +112,10 @@ def test_the_reference_of_an_error_leads_to_its_request() -> None:
         assert found.headers["location"] == f"/developer/traffic/{kept['id']}"
         await page(made, "?reference=0000000000000000", status=404)
 
-    watched(story)
 
-
-def test_a_clock_that_is_wrong_is_measured() -> None:
+async def test_a_clock_that_is_wrong_is_measured() -> None:
     """D66: by iat of assertion and proof, each against our clock; the claim that differs is named."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with watched_demo() as (made, mode):
         rp = await signed_in(made)
         now = int(made.clock())
         await rp.push({"client_assertion": rp.assertion(iat=now + 45, exp=now + 100)})
@@ -137,13 +127,10 @@ def test_a_clock_that_is_wrong_is_measured() -> None:
             (each.name, each.before, each.now) for each in found.differences
         }
 
-    watched(story)
 
-
-def test_tokens_are_decoded_and_the_encrypted_one_is_our_side_of_it() -> None:
+async def test_tokens_are_decoded_and_the_encrypted_one_is_our_side_of_it() -> None:
     """D66: the ID token as it was signed, with the header of the encryption; no private key is on the page."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with watched_demo() as (made, _):
         await signed_in(made)
         at = next(each["id"] for each in await listed(made) if each["endpoint"] == "token")
         text = text_of(await page(made, f"/{at}"))
@@ -154,13 +141,10 @@ def test_tokens_are_decoded_and_the_encrypted_one_is_our_side_of_it() -> None:
         assert "600 s after the request" in text
         assert '"d":' not in text
 
-    watched(story)
 
-
-def test_a_token_that_is_missing_is_one_difference() -> None:
+async def test_a_token_that_is_missing_is_one_difference() -> None:
     """D66: not each of its members."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with watched_demo() as (made, mode):
         rp = await signed_in(made)
         assert rp.sign_in.tokens is not None
         await rp.resource(headers={"DPoP": None})
@@ -168,13 +152,10 @@ def test_a_token_that_is_missing_is_one_difference() -> None:
         [only] = found.differences
         assert (only.where, only.name, only.before, only.now) == ("header", "dpop", "present", "absent")
 
-    watched(story)
 
-
-def test_the_command_repeats_the_request_and_says_what_works_once() -> None:
+async def test_the_command_repeats_the_request_and_says_what_works_once() -> None:
     """D66: a shell takes it apart into what was sent; assertion, proof and code are variables."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with watched_demo() as (made, mode):
         rp = await signed_in(made)
         await rp.push({"authentication_context_message": "it's $(touch x) `id`"})
         _, found = last(mode)
@@ -186,8 +167,6 @@ def test_the_command_repeats_the_request_and_says_what_works_once() -> None:
         assert "authentication_context_message=it's $(touch x) `id`" in words
         assert [note.partition(" ")[0] for note in found.command_notes] == ["$DPOP_PROOF", "$CLIENT_ASSERTION"]
 
-    watched(story)
-
 
 def test_the_command_names_the_address_of_a_further_issuer() -> None:
     """D62, RFC 8414 §3.1: the path of the issuer may be at the end."""
@@ -198,10 +177,9 @@ def test_the_command_names_the_address_of_a_further_issuer() -> None:
         assert inspection.inspect(asked, developer().exchanges).command == f"curl -i {BASE}{path}"
 
 
-def test_a_sign_in_is_one_page_from_par_to_userinfo() -> None:
+async def test_a_sign_in_is_one_page_from_par_to_userinfo() -> None:
     """D66: each request with its checks; another sign-in is not on it."""
-
-    async def story(made: World, mode: Developer) -> None:
+    async with watched_demo() as (made, mode):
         await signed_in(made)
         await signed_in(made)
         sign_in = mode.exchanges.listed()[-1].sign_in
@@ -214,14 +192,12 @@ def test_a_sign_in_is_one_page_from_par_to_userinfo() -> None:
         await page(made, "/999999", status=404)
         await page(made, "/x", status=404)
 
-    watched(story)
 
-
-def test_what_a_caller_sends_is_text_on_the_page() -> None:
+async def test_what_a_caller_sends_is_text_on_the_page() -> None:
     """DESIGN, Security: no markup of a caller."""
     hostile = "<script>alert(1)</script><b>"
 
-    async def story(made: World, mode: Developer) -> None:
+    async with watched_demo() as (made, mode):
         rp = await made.relying_party()
         await rp.push({"redirect_uri": f"https://x.example/{hostile}", "client_id": hostile, "state": hostile})
         http = await made.http()
@@ -232,14 +208,11 @@ def test_what_a_caller_sends_is_text_on_the_page() -> None:
         assert hostile not in await page(made, "?view=requests")
         assert hostile not in await page(made, f"?client_id={hostile}")
 
-    watched(story)
-
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.7"])
-def test_traffic_is_seen_as_other_pages_of_developer_mode_are(address: str) -> None:
+async def test_traffic_is_seen_as_other_pages_of_developer_mode_are(address: str) -> None:
     """D66: from this machine, or with the key; otherwise 404, whatever a header claims."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with watched_demo() as (made, _):
         http = await made.http(address)
         own = address == "127.0.0.1"
 
@@ -254,17 +227,14 @@ def test_traffic_is_seen_as_other_pages_of_developer_mode_are(address: str) -> N
             assert await asked(path, Forwarded="for=127.0.0.1") == 404
             assert await asked(path, Cookie=f"corpid_developer={KEY}") == found
 
-    watched(story)
-
 
 async def answers(http: httpx.AsyncClient, query: str) -> Any:
     return (await http.get(f"{BASE}/developer/exchanges{query}")).status_code
 
 
-def test_the_json_has_the_findings_and_takes_no_other_ids() -> None:
+async def test_the_json_has_the_findings_and_takes_no_other_ids() -> None:
     """D66: checks in their order; `after` is a number."""
-
-    async def story(made: World, _: Developer) -> None:
+    async with watched_demo() as (made, _):
         rp = await made.relying_party()
         await rp.push({"scope": "authinfo"})
         [kept] = await listed(made, "?client_id=rp1")
@@ -274,8 +244,6 @@ def test_the_json_has_the_findings_and_takes_no_other_ids() -> None:
         assert (failed["part"], failed["reason"]) == ("Authorization request", "scope_without_openid")
         assert await listed(made, f"?after={kept['id']}") == []
         assert [await answers(http, query) for query in ("?after=x", "?after=-1", "?after=" + "9" * 99)] == [400] * 3
-
-    watched(story)
 
 
 def test_an_id_is_a_short_number() -> None:

@@ -15,7 +15,7 @@ from tests.enrolment.newcomer import MAILBOX, NEW, NINA, SET_UP
 from tests.postbox import Postbox
 from tests.sign_in import factors
 from tests.sign_in.factors import choose, offered, type_code, wrong
-from tests.sign_in.world import PASSWORD, form_of, post, run
+from tests.sign_in.world import PASSWORD, form_of, new_world, post
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -32,11 +32,11 @@ async def at_second_factor(made: World) -> Browser:
     return browser
 
 
-def test_a_newcomer_without_app_and_passkey_chooses_codes_by_email_and_signs_in_with_them() -> None:
+async def test_a_newcomer_without_app_and_passkey_chooses_codes_by_email_and_signs_in_with_them() -> None:
     """D45: the mailbox is proved by a code; the steps stay three, and recovery codes are kept as beside an app."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         browser = await at_second_factor(made)
         assert (offered(browser), postbox.emails) == (["email"], [])
         assert await choose(browser, "email") == TYPE
@@ -59,15 +59,13 @@ def test_a_newcomer_without_app_and_passkey_chooses_codes_by_email_and_signs_in_
         await visitor.fill_and_submit(code=postbox.code())
         assert visitor.page.heading not in {TYPE, "Sign in"}
 
-    run(test, postbox=postbox)
-
 
 @pytest.mark.parametrize("case", ["no address", "no mail", "not allowed"])
-def test_they_are_offered_only_where_one_can_arrive(case: str) -> None:
+async def test_they_are_offered_only_where_one_can_arrive(case: str) -> None:
     """D45: nor is one sent when the form is forged."""
     postbox = Postbox(works=case != "no mail")
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox, email_codes=case != "not allowed") as made:
         if case == "no address":
             await made.person("nina")
             browser = await newcomer.opened(made, await newcomer.link(made))
@@ -79,13 +77,11 @@ def test_they_are_offered_only_where_one_can_arrive(case: str) -> None:
         assert refused.status_code == 422
         assert postbox.emails == []
 
-    run(test, postbox=postbox, email_codes=case != "not allowed")
 
-
-def test_who_has_chosen_them_can_go_back_to_an_app_and_forth_without_another_email() -> None:
+async def test_who_has_chosen_them_can_go_back_to_an_app_and_forth_without_another_email() -> None:
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         browser = await at_second_factor(made)
         await choose(browser, "email")
         assert await choose(browser, "app") == APP
@@ -96,14 +92,12 @@ def test_who_has_chosen_them_can_go_back_to_an_app_and_forth_without_another_ema
         assert await newcomer.kept(browser) == SET_UP
         assert (await newcomer.credentials(made)).totp_secret == key
 
-    run(test, postbox=postbox)
 
-
-def test_only_the_newest_code_works_for_ten_minutes_and_three_are_sent_at_most() -> None:
+async def test_only_the_newest_code_works_for_ten_minutes_and_three_are_sent_at_most() -> None:
     """D45"""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         browser = await at_second_factor(made)
         await choose(browser, "email")
         first = postbox.code()
@@ -121,14 +115,12 @@ def test_only_the_newest_code_works_for_ten_minutes_and_three_are_sent_at_most()
         assert await choose(browser, "app") == APP
         assert offered(browser) == []
 
-    run(test, postbox=postbox)
 
-
-def test_five_wrong_codes_stop_the_enrolment() -> None:
+async def test_five_wrong_codes_stop_the_enrolment() -> None:
     """D45: and nothing has changed."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         browser = await at_second_factor(made)
         await choose(browser, "email")
         for _ in range(TOTP_MISSES):
@@ -136,14 +128,12 @@ def test_five_wrong_codes_stop_the_enrolment() -> None:
         assert browser.page.heading == "We stopped this for your security"
         assert (await newcomer.credentials(made)).password_hash is None
 
-    run(test, postbox=postbox)
 
-
-def test_the_code_of_one_enrolment_does_not_open_another() -> None:
+async def test_the_code_of_one_enrolment_does_not_open_another() -> None:
     """D45: it is made for this one."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         browser = await at_second_factor(made)
         await choose(browser, "email")
         foreign = postbox.code()
@@ -153,14 +143,12 @@ def test_the_code_of_one_enrolment_does_not_open_another() -> None:
         if foreign != postbox.code():
             assert await type_code(again, foreign) == TYPE
 
-    run(test, postbox=postbox)
 
-
-def test_a_form_of_the_code_before_one_was_sent_leads_to_the_page_that_is_current() -> None:
+async def test_a_form_of_the_code_before_one_was_sent_leads_to_the_page_that_is_current() -> None:
     """D15: a second tab, or a forged form."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         browser = await at_second_factor(made)
         before = form_of(browser, "code")
         await choose(browser, "email")
@@ -168,14 +156,12 @@ def test_a_form_of_the_code_before_one_was_sent_leads_to_the_page_that_is_curren
         assert late.status_code == 303
         assert await type_code(browser, postbox.code()) == "Save your recovery codes"
 
-    run(test, postbox=postbox)
 
-
-def test_a_lost_app_gives_way_to_codes_by_email() -> None:
+async def test_a_lost_app_gives_way_to_codes_by_email() -> None:
     """D45: whoever has the lost phone has its app; the e-mail says what was done."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         browser = await newcomer.opened(made, await newcomer.link(made, "second_factor"))
         await newcomer.password(browser, PASSWORD)
@@ -185,14 +171,12 @@ def test_a_lost_app_gives_way_to_codes_by_email() -> None:
         assert (await newcomer.credentials(made)).totp_secret is None
         assert "Codes by e-mail were set up for your account." in postbox.emails[-1].text
 
-    run(test, postbox=postbox)
 
-
-def test_a_browser_that_has_signed_out_keeps_its_own_number_of_codes() -> None:
+async def test_a_browser_that_has_signed_out_keeps_its_own_number_of_codes() -> None:
     """D45, D47: others who sign in with the person's password do not use it up."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox, session_seconds=3600) as made:
         await made.person("nina", email=MAILBOX)
         browser = await factors.at_sign_in(made)
         await made.factors(browser, made.people["nina"])
@@ -208,5 +192,3 @@ def test_a_browser_that_has_signed_out_keeps_its_own_number_of_codes() -> None:
         await newcomer.password(browser, PASSWORD)
         assert await choose(browser, "email") == TYPE
         assert postbox.code()
-
-    run(test, postbox=postbox, session_seconds=3600)

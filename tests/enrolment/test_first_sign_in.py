@@ -13,7 +13,7 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW
 from tests.postbox import Postbox
 from tests.sign_in import factors
-from tests.sign_in.world import BASE, run
+from tests.sign_in.world import BASE, new_world
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
@@ -49,11 +49,11 @@ async def pruned(made: World) -> None:
     assert not await made.audit("sign_in.complete")
 
 
-def test_the_first_sign_in_after_an_invitation_brings_no_email_and_the_next_new_browser_does() -> None:
+async def test_the_first_sign_in_after_an_invitation_brings_no_email_and_the_next_new_browser_does() -> None:
     """D47: whatever the audit has forgotten by then."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         person = await enrolled(made)
         postbox.emails.clear()
         await signs_in(made, person)
@@ -61,5 +61,3 @@ def test_the_first_sign_in_after_an_invitation_brings_no_email_and_the_next_new_
         await pruned(made)
         await signs_in(made, person)
         assert [str(email.subject) for email in postbox.emails] == [NEW_DEVICE]
-
-    run(test, postbox=postbox)

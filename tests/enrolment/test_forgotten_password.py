@@ -20,7 +20,7 @@ from tests.enrolment.newcomer import MAILBOX, NINA
 from tests.postbox import Postbox
 from tests.sign_in import factors
 from tests.sign_in.test_entity_selection import statements
-from tests.sign_in.world import FORM, SECRET, entity, form_of, run
+from tests.sign_in.world import FORM, SECRET, entity, form_of, new_world
 from tests.world.short_lived import ShortLived
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ async def _bare(made: World) -> None:
     await made.write(stored)
 
 
-def test_a_person_gets_a_link_opens_it_shows_the_second_factor_and_chooses_a_password() -> None:
+async def test_a_person_gets_a_link_opens_it_shows_the_second_factor_and_chooses_a_password() -> None:
     """D44, D45: the way there is in the sign-in page."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", name="Nina Novak", email=MAILBOX)
         visitor = await factors.at_sign_in(made)
         assert newcomer.shown(visitor).text.count('href="/recover?sign_in=') == 1
@@ -79,14 +79,12 @@ def test_a_person_gets_a_link_opens_it_shows_the_second_factor_and_chooses_a_pas
         assert await newcomer.password(other) == "Your password has been changed"
         assert "go back to it" in other.page.text
 
-    run(test, postbox=postbox)
 
-
-def test_nobody_learns_from_the_answer_who_exists() -> None:
+async def test_nobody_learns_from_the_answer_who_exists() -> None:
     """D47: the same bytes and headers, whoever was named."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         await made.person("omar")
         await made.person("petra", email="petra@example.org")
@@ -96,18 +94,16 @@ def test_nobody_learns_from_the_answer_who_exists() -> None:
         assert len(told) == 1, told
         assert answers[0].status_code == 200
 
-    run(test, postbox=postbox)
-
 
 def _headers(answer: httpx.Response) -> list[tuple[str, str]]:
     return sorted((name, value) for name, value in answer.headers.items() if name != "date")
 
 
-def test_nothing_that_depends_on_the_account_is_done_within_the_request() -> None:
+async def test_nothing_that_depends_on_the_account_is_done_within_the_request() -> None:
     """D47: it says the same to the database whoever is named, so the next request waits for nothing either."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         await made.person("petra", email="petra@example.org")
         await made.disable("petra")
@@ -125,19 +121,17 @@ def test_nothing_that_depends_on_the_account_is_done_within_the_request() -> Non
         await made.provider.background_tasks.settle()
         assert [email.to for email in postbox.emails] == [MAILBOX, "petra@example.org"]
 
-    run(test, postbox=postbox)
-
 
 async def _disabled(made: World) -> None:
     await made.disable("nina")
 
 
 @pytest.mark.parametrize("lack", [_bare, _disabled])
-def test_who_has_only_the_mailbox_or_is_switched_off_gets_no_link(lack: Any) -> None:
+async def test_who_has_only_the_mailbox_or_is_switched_off_gets_no_link(lack: Any) -> None:
     """D45: the mailbox alone would be one factor for both."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         await lack(made)
         await ask(made, "nina")
@@ -145,27 +139,23 @@ def test_who_has_only_the_mailbox_or_is_switched_off_gets_no_link(lack: Any) -> 
         assert "/enrol/" not in email.text
         assert "ask the operator of CorpID" in email.text
 
-    run(test, postbox=postbox)
 
-
-def test_a_passkey_or_a_recovery_code_is_a_second_factor_too() -> None:
+async def test_a_passkey_or_a_recovery_code_is_a_second_factor_too() -> None:
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         await _bare(made)
         await factors.recovery(made, NINA)
         await ask(made, "nina")
         assert newcomer.link_in(postbox)
 
-    run(test, postbox=postbox)
 
-
-def test_one_account_gets_a_few_emails_while_a_link_works_and_never_waits_without_one() -> None:
+async def test_one_account_gets_a_few_emails_while_a_link_works_and_never_waits_without_one() -> None:
     """D47: silently, since a refusal would tell that there is such an account."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         for number in range(RECOVERIES_PER_ACCOUNT + 2):
             assert (await ask(made, "nina", f"192.0.2.{number}")).status_code == 200
@@ -177,14 +167,12 @@ def test_one_account_gets_a_few_emails_while_a_link_works_and_never_waits_withou
         await ask(made, "nina")
         assert len(postbox.emails) == RECOVERIES_PER_ACCOUNT + 1
 
-    run(test, postbox=postbox)
 
-
-def test_a_crowd_of_requests_from_some_networks_keeps_the_email_of_nobody_else() -> None:
+async def test_a_crowd_of_requests_from_some_networks_keeps_the_email_of_nobody_else() -> None:
     """D47: what is left undone is theirs."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         for number in range(WAITING):
             stranger = networks.neighbourhood(f"2001:db8:{number // RECOVERIES_PER_ADDRESS:x}::1")
@@ -192,18 +180,16 @@ def test_a_crowd_of_requests_from_some_networks_keeps_the_email_of_nobody_else()
         await ask(made, "nina", "203.0.113.5")
         assert [email.to for email in postbox.emails] == [MAILBOX]
 
-    run(test, postbox=postbox)
-
 
 async def _nothing() -> None:
     pass
 
 
-def test_strangers_never_use_up_the_emails_of_a_browser_that_is_known() -> None:
+async def test_strangers_never_use_up_the_emails_of_a_browser_that_is_known() -> None:
     """D47: as with codes by e-mail."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         person = await made.person("nina", entity("200000009Z", "Nina's Own"), email=MAILBOX)
         own = await factors.at_sign_in(made)
         await made.factors(own, person)
@@ -216,13 +202,10 @@ def test_strangers_never_use_up_the_emails_of_a_browser_that_is_known() -> None:
             await made.provider.background_tasks.settle()
         assert len(postbox.emails) == RECOVERIES_PER_ACCOUNT
 
-    run(test, postbox=postbox)
 
-
-def test_one_address_asks_a_few_times_an_hour() -> None:
+async def test_one_address_asks_a_few_times_an_hour() -> None:
     """D47: whoever is named."""
-
-    async def test(made: World) -> None:
+    async with new_world(postbox=Postbox()) as made:
         for number in range(RECOVERIES_PER_ADDRESS):
             assert (await ask(made, f"nobody{number}")).status_code == 200
         refused = await ask(made, "nina")
@@ -231,14 +214,12 @@ def test_one_address_asks_a_few_times_an_hour() -> None:
         assert "minutes, then try again" in refused.text
         assert (await ask(made, "nina", "192.0.2.7")).status_code == 200
 
-    run(test, postbox=Postbox())
 
-
-def test_somebody_else_who_asks_again_ends_nothing_that_was_begun() -> None:
+async def test_somebody_else_who_asks_again_ends_nothing_that_was_begun() -> None:
     """D47: whoever has begun goes on; a link that nobody has opened gives way to the new one."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         await ask(made, "nina")
         browser = await newcomer.opened(made, newcomer.link_in(postbox))
@@ -253,14 +234,12 @@ def test_somebody_else_who_asks_again_ends_nothing_that_was_begun() -> None:
         asked = await made.audit("link.password")
         assert {(entry.actor, entry.object) for entry in asked} == {("anonymous", NINA)}
 
-    run(test, postbox=postbox)
 
-
-def test_guesses_at_the_code_in_sign_ins_never_shut_the_proof_in_a_recovery() -> None:
+async def test_guesses_at_the_code_in_sign_ins_never_shut_the_proof_in_a_recovery() -> None:
     """D45, D47: the enrolment has its own five misses."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         thief = await context(made.provider, address="198.51.100.7")
         with pytest.raises(throttle.Throttled):
@@ -272,14 +251,12 @@ def test_guesses_at_the_code_in_sign_ins_never_shut_the_proof_in_a_recovery() ->
         await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
         assert await newcomer.password(browser) == "Your password has been changed"
 
-    run(test, postbox=postbox)
 
-
-def test_an_enrolment_that_was_stopped_gives_way_to_a_new_link() -> None:
+async def test_an_enrolment_that_was_stopped_gives_way_to_a_new_link() -> None:
     """D45"""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         await ask(made, "nina")
         first = newcomer.link_in(postbox)
@@ -289,8 +266,6 @@ def test_an_enrolment_that_was_stopped_gives_way_to_a_new_link() -> None:
         await ask(made, "nina")
         assert (await _opens(made, first), await _opens(made, newcomer.link_in(postbox))) == (False, True)
 
-    run(test, postbox=postbox)
-
 
 async def _opens(made: World, url: str) -> bool:
     browser = await made.browser()
@@ -298,11 +273,11 @@ async def _opens(made: World, url: str) -> bool:
     return newcomer.status(browser) == 200
 
 
-def test_each_page_names_who_can_help_and_with_what() -> None:
+async def test_each_page_names_who_can_help_and_with_what() -> None:
     """D69: an administrator with one factor left, and only the operator with none."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         page = (await at_the_page(made)).page.text
         assert "They can unlock your account, or send a link to its e-mail address: for a new password if" in page
@@ -311,24 +286,18 @@ def test_each_page_names_who_can_help_and_with_what() -> None:
             opened = await newcomer.opened(made, await newcomer.link(made, purpose))
             assert "Only the operator of CorpID can help. Ask them for a new invitation." in opened.page.text
 
-    run(test, postbox=postbox)
 
-
-def test_without_mail_the_page_says_whom_to_ask() -> None:
+async def test_without_mail_the_page_says_whom_to_ask(made: World) -> None:
     """D69: administrators help with e-mails only."""
-
-    async def test(made: World) -> None:
-        asked = (await at_the_page(made)).page
-        assert asked.heading == "Ask the operator of CorpID"
-        assert "The operator can also unlock your account" in asked.text
-        assert "administrator" not in asked.text
-        browser = await factors.at_sign_in(made)
-        await follow(browser, "/recover")
-        assert browser.page.heading == "Ask the operator of CorpID"
-        await follow(browser, "/sign-in/")
-        assert browser.page.heading == "Sign in"
-
-    run(test)
+    asked = (await at_the_page(made)).page
+    assert asked.heading == "Ask the operator of CorpID"
+    assert "The operator can also unlock your account" in asked.text
+    assert "administrator" not in asked.text
+    browser = await factors.at_sign_in(made)
+    await follow(browser, "/recover")
+    assert browser.page.heading == "Ask the operator of CorpID"
+    await follow(browser, "/sign-in/")
+    assert browser.page.heading == "Sign in"
 
 
 async def follow(browser: Browser, start: str) -> None:
@@ -337,11 +306,11 @@ async def follow(browser: Browser, start: str) -> None:
     await browser.open(urljoin(browser.url, target), site="same-origin")
 
 
-def test_the_way_back_leads_to_the_pending_sign_in() -> None:
+async def test_the_way_back_leads_to_the_pending_sign_in() -> None:
     """D44, DESIGN "Pages": in the same tab, from each page, in the language of the sign-in."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         browser = await factors.at_sign_in(made, await made.relying_party(ui_locales="ms"))
         where = browser.url
@@ -359,14 +328,12 @@ def test_the_way_back_leads_to_the_pending_sign_in() -> None:
         await follow(browser, "/sign-in/")
         assert (browser.url, browser.page.heading) == (where, "Sign in")
 
-    run(test, postbox=postbox)
 
-
-def test_there_is_no_way_back_to_a_sign_in_that_has_ended_or_is_another_browsers() -> None:
+async def test_there_is_no_way_back_to_a_sign_in_that_has_ended_or_is_another_browsers() -> None:
     """D34: nor does the page say that there is such a sign-in."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         theirs = await factors.at_sign_in(made)
         named = f"{made.base}/recover?sign_in={urlsplit(theirs.url).path.rpartition('/')[2]}"
         for browser in (await made.browser(), await factors.at_sign_in(made)):
@@ -380,14 +347,12 @@ def test_there_is_no_way_back_to_a_sign_in_that_has_ended_or_is_another_browsers
         await theirs.open(named)
         assert "Back to signing in" not in theirs.page.text
 
-    run(test, postbox=postbox)
 
-
-def test_no_name_is_asked_for_again_and_another_sites_or_browsers_form_is_refused() -> None:
+async def test_no_name_is_asked_for_again_and_another_sites_or_browsers_form_is_refused() -> None:
     """D35"""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         browser = await at_the_page(made)
         await browser.fill_and_submit(user_name="  ")
@@ -400,5 +365,3 @@ def test_no_name_is_asked_for_again_and_another_sites_or_browsers_form_is_refuse
             refused.append(await other.http.post(f"{made.base}/recover", content=content, headers=HEADERS))
         await made.provider.background_tasks.settle()
         assert ([answer.status_code for answer in refused], postbox.emails) == ([400] * 4, [])
-
-    run(test, postbox=postbox)

@@ -13,7 +13,7 @@ from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NINA
 from tests.sign_in import factors
-from tests.sign_in.world import SECRET, run
+from tests.sign_in.world import SECRET
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -38,54 +38,42 @@ async def use_up(made: World) -> None:
             assert newcomer.status(browser) == 422
 
 
-def test_after_twenty_misses_with_however_many_links_codes_of_the_app_are_paused() -> None:
+async def test_after_twenty_misses_with_however_many_links_codes_of_the_app_are_paused(made: World) -> None:
     """D45: nobody who only reads the mailbox guesses for ever; a recovery code works, and so does the sign-in."""
-
-    async def story(made: World) -> None:
-        await made.person("nina", email=MAILBOX)
-        await factors.recovery(made, NINA)
-        await use_up(made)
-        browser = await opened(made)
-        await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
-        assert (newcomer.status(browser), PAUSED in browser.page.text) == (429, True)
-        await browser.fill_and_submit(code=factors.CODES[0])
-        assert browser.page.heading == PROVED
-        (entry,) = await made.audit("enrolment.pause_codes")
-        assert (entry.object, entry.detail["guesses"], entry.detail["browser"]) == (NINA, "20", "link")
-        assert (await made.provider.registry.code_guesses.get(NINA, LINK)).guesses == 0
-
-    run(story)
+    await made.person("nina", email=MAILBOX)
+    await factors.recovery(made, NINA)
+    await use_up(made)
+    browser = await opened(made)
+    await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
+    assert (newcomer.status(browser), PAUSED in browser.page.text) == (429, True)
+    await browser.fill_and_submit(code=factors.CODES[0])
+    assert browser.page.heading == PROVED
+    (entry,) = await made.audit("enrolment.pause_codes")
+    assert (entry.object, entry.detail["guesses"], entry.detail["browser"]) == (NINA, "20", "link")
+    assert (await made.provider.registry.code_guesses.get(NINA, LINK)).guesses == 0
 
 
-def test_guesses_with_links_pause_no_sign_in_and_guesses_in_sign_ins_no_link() -> None:
+async def test_guesses_with_links_pause_no_sign_in_and_guesses_in_sign_ins_no_link(made: World) -> None:
     """D45, D47: each way to mend the other stays open."""
-
-    async def story(made: World) -> None:
-        await made.person("nina", email=MAILBOX)
-        await use_up(made)
-        browser = await factors.at_sign_in(made)
-        await browser.fill_and_submit(user_name="nina", password=made.people["nina"].password)
-        await made.code(browser, made.people["nina"])
-        assert browser.page.heading != "Enter your 6-digit code"
-
-    run(story)
+    await made.person("nina", email=MAILBOX)
+    await use_up(made)
+    browser = await factors.at_sign_in(made)
+    await browser.fill_and_submit(user_name="nina", password=made.people["nina"].password)
+    await made.code(browser, made.people["nina"])
+    assert browser.page.heading != "Enter your 6-digit code"
 
 
-def test_of_many_guesses_at_once_no_more_are_tried_than_are_allowed() -> None:
+async def test_of_many_guesses_at_once_no_more_are_tried_than_are_allowed(made: World) -> None:
     """D45: with as many links and addresses as there are guesses."""
+    await made.person("nina", email=MAILBOX)
+    known = await newcomer.credentials(made)
 
-    async def story(made: World) -> None:
-        await made.person("nina", email=MAILBOX)
-        known = await newcomer.credentials(made)
+    async def tried(number: int) -> bool:
+        request = await context(made.provider, address=f"2001:db8:{number:x}::1")
+        try:
+            await code_guesses.attempt_with_link(request, known, f"link{number}")
+        except Paused:
+            return False
+        return True
 
-        async def tried(number: int) -> bool:
-            request = await context(made.provider, address=f"2001:db8:{number:x}::1")
-            try:
-                await code_guesses.attempt_with_link(request, known, f"link{number}")
-            except Paused:
-                return False
-            return True
-
-        assert sum(await asyncio.gather(*(tried(number) for number in range(3 * CODE_GUESSES)))) == CODE_GUESSES
-
-    run(story)
+    assert sum(await asyncio.gather(*(tried(number) for number in range(3 * CODE_GUESSES)))) == CODE_GUESSES

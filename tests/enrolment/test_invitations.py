@@ -33,51 +33,43 @@ from tests.enrolment.invited import (
 from tests.enrolment.newcomer import GONE
 from tests.postbox import Postbox
 from tests.sign_in.test_entity_selection import statements
-from tests.sign_in.world import FORM, form_of, run
+from tests.sign_in.world import FORM, form_of, new_world
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 
-def test_the_page_of_an_invitation_says_who_invites_and_offers_two_ways() -> None:
+async def test_the_page_of_an_invitation_says_who_invites_and_offers_two_ways(made: World) -> None:
     """D60"""
-
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        browser = await invited.opened(made)
-        assert browser.page.heading == INVITES
-        for text in (HARBOUR, "I have an account with CorpID", "I am new", "I do not want this"):
-            assert text in browser.page.text
-        assert newcomer.status(browser) == 200
-
-    run(test)
+    await invited.invite(made)
+    browser = await invited.opened(made)
+    assert browser.page.heading == INVITES
+    for text in (HARBOUR, "I have an account with CorpID", "I am new", "I do not want this"):
+        assert text in browser.page.text
+    assert newcomer.status(browser) == 200
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_looking_at_any_address_of_an_invitation_answers_and_spends_nothing(method: str) -> None:
+async def test_looking_at_any_address_of_an_invitation_answers_and_spends_nothing(made: World, method: str) -> None:
     """D34, D60: mail scanners, with the reader's cookie or without, also when the reader is signed in."""
-
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        url = await invited.link(made)
-        browser = await asked(made, url)
-        scanner = await made.http("192.0.2.77")
-        opened = f"{made.base}/link/{browser.url.rpartition('/')[2]}"
-        for address in (url, opened, browser.url, *(f"{each}?decision=accept" for each in (opened, browser.url))):
-            for http in (scanner, browser.http):
-                answer = await http.request(method, address, follow_redirects=True)
-                assert answer.status_code == 200, address
-        assert await stands(made)
-        assert await decide(browser, "accept") == ACCEPTED
-
-    run(test)
+    await invited.invite(made)
+    url = await invited.link(made)
+    browser = await asked(made, url)
+    scanner = await made.http("192.0.2.77")
+    opened = f"{made.base}/link/{browser.url.rpartition('/')[2]}"
+    for address in (url, opened, browser.url, *(f"{each}?decision=accept" for each in (opened, browser.url))):
+        for http in (scanner, browser.http):
+            answer = await http.request(method, address, follow_redirects=True)
+            assert answer.status_code == 200, address
+    assert await stands(made)
+    assert await decide(browser, "accept") == ACCEPTED
 
 
-def test_an_account_accepts_while_signed_in_and_nothing_of_how_it_signs_in_changes() -> None:
+async def test_an_account_accepts_while_signed_in_and_nothing_of_how_it_signs_in_changes() -> None:
     """D60: the membership moves to the account, under its identifier; the placeholder ends."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         alice = await made.provider.registry.directory.user("id-alice")
         await made.write(replace(alice, email="alice@example.org"))
         before = await newcomer.credentials(made, "id-alice")
@@ -104,136 +96,115 @@ def test_an_account_accepts_while_signed_in_and_nothing_of_how_it_signs_in_chang
         assert browser.page.heading == ACCEPTED
         assert (await invited.opened(made, url)).page.heading == GONE
 
-    run(test, postbox=postbox)
 
-
-def test_who_is_signed_in_to_the_account_already_is_asked_at_once_and_can_take_another_account() -> None:
+async def test_who_is_signed_in_to_the_account_already_is_asked_at_once_and_can_take_another_account(
+    made: World,
+) -> None:
     """D60: but never accepts by that."""
-
-    async def test(made: World) -> None:
-        await made.person("bob", name="Bob Lim")
-        await invited.invite(made)
-        url = await invited.link(made)
-        browser = await at_account(made)
-        await invited.opened(made, url, browser)
-        assert await decide(browser, "sign_in") == ASKS
-        assert "Alice Tan" in browser.page.text
-        assert await stands(made)
-        made.clock.pass_(60)
-        assert await decide(browser, "other_account") == SIGN_IN
-        await made.factors(browser, made.people["bob"])
-        assert "Bob Lim" in browser.page.text
-        assert await decide(browser, "accept") == ACCEPTED
-        assert await membership(made) is None
-        assert await membership(made, "id-bob") is not None
-
-    run(test)
+    await made.person("bob", name="Bob Lim")
+    await invited.invite(made)
+    url = await invited.link(made)
+    browser = await at_account(made)
+    await invited.opened(made, url, browser)
+    assert await decide(browser, "sign_in") == ASKS
+    assert "Alice Tan" in browser.page.text
+    assert await stands(made)
+    made.clock.pass_(60)
+    assert await decide(browser, "other_account") == SIGN_IN
+    await made.factors(browser, made.people["bob"])
+    assert "Bob Lim" in browser.page.text
+    assert await decide(browser, "accept") == ACCEPTED
+    assert await membership(made) is None
+    assert await membership(made, "id-bob") is not None
 
 
 @pytest.mark.parametrize("case", ["no token", "of the link's page", "another browser's", "another site's"])
-def test_only_the_form_of_the_page_accepts(case: str) -> None:
+async def test_only_the_form_of_the_page_accepts(made: World, case: str) -> None:
     """D35: CSRF."""
-
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        url = await invited.link(made)
-        browser, other = await asked(made, url), await asked(made, url)
-        tokens = {
-            "no token": "",
-            "another browser's": form_of(other, "decision")["form_token"],
-            "another site's": form_of(browser, "decision")["form_token"],
-        }
-        where = browser.url
-        if case == "of the link's page":
-            await browser.open(f"{made.base}/link/{where.rpartition('/')[2]}")
-            tokens[case] = form_of(browser, "decision")["form_token"]
-        site = "cross-site" if case == "another site's" else "same-origin"
-        fields = {"form_token": tokens[case], "step": "", "decision": "accept"}
-        for target in (where, f"{made.base}/link/{where.rpartition('/')[2]}"):
-            await browser.http.post(
-                target, content=urlencode(fields), headers={"Content-Type": FORM, "Sec-Fetch-Site": site}
-            )
-        assert await stands(made)
-
-    run(test)
+    await invited.invite(made)
+    url = await invited.link(made)
+    browser, other = await asked(made, url), await asked(made, url)
+    tokens = {
+        "no token": "",
+        "another browser's": form_of(other, "decision")["form_token"],
+        "another site's": form_of(browser, "decision")["form_token"],
+    }
+    where = browser.url
+    if case == "of the link's page":
+        await browser.open(f"{made.base}/link/{where.rpartition('/')[2]}")
+        tokens[case] = form_of(browser, "decision")["form_token"]
+    site = "cross-site" if case == "another site's" else "same-origin"
+    fields = {"form_token": tokens[case], "step": "", "decision": "accept"}
+    for target in (where, f"{made.base}/link/{where.rpartition('/')[2]}"):
+        await browser.http.post(
+            target, content=urlencode(fields), headers={"Content-Type": FORM, "Sec-Fetch-Site": site}
+        )
+    assert await stands(made)
 
 
 @pytest.mark.parametrize("signed_in", [False, True])
-def test_declining_ends_the_invitation_and_tells_nothing_of_an_account(signed_in: bool) -> None:
+async def test_declining_ends_the_invitation_and_tells_nothing_of_an_account(made: World, signed_in: bool) -> None:
     """D60: needs no account, and the history names the placeholder in either case."""
-
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        url = await invited.link(made)
-        browser = await asked(made, url) if signed_in else await invited.opened(made, url)
-        assert await decide(browser, "decline") == DECLINED
-        assert await made.provider.registry.directory.user(WAITING) is None
-        assert await membership(made) is None
-        events = [each for each in await made.provider.registry.audit.entries(limit=1000) if each.entity_id == HARBOUR]
-        assert [each.action for each in events if each.action.startswith("membership.")] == [
-            "membership.add",
-            "membership.decline",
-        ]
-        assert not any("alice" in str(each) for each in events)
-        [declined] = await made.audit("membership.decline")
-        assert declined.actor == f"user:{WAITING}"
-        await browser.reload()
-        assert browser.page.heading == DECLINED
-        assert (await invited.opened(made, url)).page.heading == GONE
-
-    run(test)
+    await invited.invite(made)
+    url = await invited.link(made)
+    browser = await asked(made, url) if signed_in else await invited.opened(made, url)
+    assert await decide(browser, "decline") == DECLINED
+    assert await made.provider.registry.directory.user(WAITING) is None
+    assert await membership(made) is None
+    events = [each for each in await made.provider.registry.audit.entries(limit=1000) if each.entity_id == HARBOUR]
+    assert [each.action for each in events if each.action.startswith("membership.")] == [
+        "membership.add",
+        "membership.decline",
+    ]
+    assert not any("alice" in str(each) for each in events)
+    [declined] = await made.audit("membership.decline")
+    assert declined.actor == f"user:{WAITING}"
+    await browser.reload()
+    assert browser.page.heading == DECLINED
+    assert (await invited.opened(made, url)).page.heading == GONE
 
 
 @pytest.mark.parametrize("suspended", [False, True])
-def test_who_belongs_to_the_entity_already_gets_a_sentence_and_the_inviter_nothing(suspended: bool) -> None:
+async def test_who_belongs_to_the_entity_already_gets_a_sentence_and_the_inviter_nothing(
+    made: World, suspended: bool
+) -> None:
     """D60: the invitation stands, for another account."""
-
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        own = Membership(user_id="id-alice", entity_id=HARBOUR, enabled=not suspended)
-        await made.write(own)
-        url, before = await invited.link(made), await membership(made)
-        events = len(await made.provider.registry.audit.entries(limit=1000))
-        browser = await asked(made, url)
-        assert "This account already belongs to " in browser.page.text
-        assert 'value="accept"' not in newcomer.shown(browser).text
-        fields = {**form_of(browser, "decision"), "decision": "accept"}
-        answer = await browser.http.post(
-            browser.url, content=urlencode(fields), headers={"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
-        )
-        assert answer.status_code == 303
-        assert await membership(made) == before
-        assert await made.provider.registry.invitations.of(WAITING) is not None
-        later = (await made.provider.registry.audit.entries(limit=1000))[: -events or None]
-        assert not [each for each in later if each.entity_id == HARBOUR]
-
-    run(test)
+    await invited.invite(made)
+    own = Membership(user_id="id-alice", entity_id=HARBOUR, enabled=not suspended)
+    await made.write(own)
+    url, before = await invited.link(made), await membership(made)
+    events = len(await made.provider.registry.audit.entries(limit=1000))
+    browser = await asked(made, url)
+    assert "This account already belongs to " in browser.page.text
+    assert 'value="accept"' not in newcomer.shown(browser).text
+    fields = {**form_of(browser, "decision"), "decision": "accept"}
+    answer = await browser.http.post(
+        browser.url, content=urlencode(fields), headers={"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
+    )
+    assert answer.status_code == 303
+    assert await membership(made) == before
+    assert await made.provider.registry.invitations.of(WAITING) is not None
+    later = (await made.provider.registry.audit.entries(limit=1000))[: -events or None]
+    assert not [each for each in later if each.entity_id == HARBOUR]
 
 
-def test_a_form_that_is_sent_twice_leads_to_the_same_page() -> None:
+async def test_a_form_that_is_sent_twice_leads_to_the_same_page(made: World) -> None:
     """D15"""
-
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        browser = await asked(made)
-        fields: dict[str, Any] = {**form_of(browser, "decision"), "decision": "accept"}
-        sent = {"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
-        for _ in range(2):
-            answer = await browser.http.post(
-                browser.url, content=urlencode(fields), headers=sent, follow_redirects=True
-            )
-            assert ACCEPTED in answer.text
-        assert len(await made.audit("membership.accept")) == 1
-
-    run(test)
+    await invited.invite(made)
+    browser = await asked(made)
+    fields: dict[str, Any] = {**form_of(browser, "decision"), "decision": "accept"}
+    sent = {"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
+    for _ in range(2):
+        answer = await browser.http.post(browser.url, content=urlencode(fields), headers=sent, follow_redirects=True)
+        assert ACCEPTED in answer.text
+    assert len(await made.audit("membership.accept")) == 1
 
 
-def test_the_pages_of_an_invitation_are_the_same_whether_its_reader_has_an_account_or_not() -> None:
+async def test_the_pages_of_an_invitation_are_the_same_whether_its_reader_has_an_account_or_not() -> None:
     """D60: text and number of statements; nothing looks for accounts before somebody signs in."""
     seen: list[tuple[str, list[int]]] = []
     for address in ("alice@example.org", "nobody@example.org"):
-
-        async def test(made: World, address: str = address) -> None:
+        async with new_world() as made:
             alice = await made.provider.registry.directory.user("id-alice")
             await made.write(replace(alice, email="alice@example.org"))
             await invited.invite(made, email=address)
@@ -249,56 +220,47 @@ def test_the_pages_of_an_invitation_are_the_same_whether_its_reader_has_an_accou
                 await browser.open(f"{made.base}/link/{browser.url.rpartition('/')[2]}")
                 numbers.append(len(said))
             seen.append((text, numbers))
-
-        run(test)
     assert seen[0] == seen[1]
 
 
 @pytest.mark.parametrize(
     "rest", ["x", "a" * 43 + "/x", "a" * 42 + "%0d%0aSet-Cookie:%20a=b", "..%2f" * 20, "%C3%A9" * 43]
 )
-def test_an_address_that_no_invitation_has_is_none(rest: str) -> None:
+async def test_an_address_that_no_invitation_has_is_none(made: World, rest: str) -> None:
     """DESIGN "Security": it never comes back in a redirect."""
-
-    async def test(made: World) -> None:
-        http = await made.http()
-        for method in ("GET", "POST"):
-            answer = await http.request(
-                method,
-                f"{made.base}/account/invitation/{rest}",
-                headers={"Sec-Fetch-Site": "same-origin", "Content-Type": FORM},
-            )
-            assert answer.status_code == 404
-
-    run(test)
+    http = await made.http()
+    for method in ("GET", "POST"):
+        answer = await http.request(
+            method,
+            f"{made.base}/account/invitation/{rest}",
+            headers={"Sec-Fetch-Site": "same-origin", "Content-Type": FORM},
+        )
+        assert answer.status_code == 404
 
 
-def test_whoever_is_invited_is_told_before_anything_that_the_organisation_sees_their_user_name() -> None:
+async def test_whoever_is_invited_is_told_before_anything_that_the_organisation_sees_their_user_name(
+    made: World,
+) -> None:
     """D68: on the page of the link, on the page that asks, and in the e-mail."""
-
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        sender = invited.Sender(made=made)
-        assert await sender.round() == 1
-        assert f"If you accept, {NAME} sees the user name of your account." in sender.postbox.emails[0].text
-        browser = await invited.opened(made, newcomer.link_in(sender.postbox))
-        for _ in range(2):
-            assert "It sees your name, user name and e-mail address." in browser.page.text
-            if browser.page.heading != ASKS:
-                made.clock.pass_(60)
-                await decide(browser, "sign_in")
-                await made.factors(browser, made.people["alice"])
-        assert browser.page.heading == ASKS
-
-    run(test)
+    await invited.invite(made)
+    sender = invited.Sender(made=made)
+    assert await sender.round() == 1
+    assert f"If you accept, {NAME} sees the user name of your account." in sender.postbox.emails[0].text
+    browser = await invited.opened(made, newcomer.link_in(sender.postbox))
+    for _ in range(2):
+        assert "It sees your name, user name and e-mail address." in browser.page.text
+        if browser.page.heading != ASKS:
+            made.clock.pass_(60)
+            await decide(browser, "sign_in")
+            await made.factors(browser, made.people["alice"])
+    assert browser.page.heading == ASKS
 
 
-def test_the_history_of_an_entity_is_the_same_for_new_people_and_for_accounts() -> None:
+async def test_the_history_of_an_entity_is_the_same_for_new_people_and_for_accounts() -> None:
     """D60: who accepted had an account before, or made one: the entity does not see which."""
     seen = []
     for new in (True, False):
-
-        async def test(made: World, *, new: bool = new) -> None:
+        async with new_world() as made:
             await invited.invite(made)
             url = await invited.link(made)
             if new:
@@ -321,8 +283,6 @@ def test_the_history_of_an_entity_is_the_same_for_new_people_and_for_accounts() 
                 ]
             )
             assert members[0] is not None
-
-        run(test)
     assert seen[0] == seen[1]
     assert len(seen[0]) == 3
 

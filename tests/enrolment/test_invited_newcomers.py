@@ -25,7 +25,7 @@ from tests.enrolment.invited import (
 from tests.enrolment.newcomer import NEW
 from tests.postbox import Postbox
 from tests.sign_in.factors import choose, type_code, wrong
-from tests.sign_in.world import run
+from tests.sign_in.world import new_world
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 OTHER: Final = "00000000-0000-4000-8000-000000000002"
 
 
-def test_a_new_person_becomes_a_member_with_the_last_step_and_not_before() -> None:
+async def test_a_new_person_becomes_a_member_with_the_last_step_and_not_before() -> None:
     """D60: user name and name as they choose, the address that the link has proved."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         waiting = await invited.invite(made)
         browser = await at_profile(made, await invited.link(made))
         assert "Step 1 " in browser.page.text
@@ -69,8 +69,6 @@ def test_a_new_person_becomes_a_member_with_the_last_step_and_not_before() -> No
         await visitor.fill_and_submit(user_name="wei.ling", password=NEW)
         assert visitor.page.heading == "Enter your 6-digit code"
 
-    run(test, postbox=postbox)
-
 
 async def joined(made: World) -> Browser:
     """A new person who has accepted, at the last page."""
@@ -82,29 +80,22 @@ async def joined(made: World) -> Browser:
     return browser
 
 
-def test_the_last_page_says_that_the_invitation_was_accepted_and_what_comes_next() -> None:
+async def test_the_last_page_says_that_the_invitation_was_accepted_and_what_comes_next(made: World) -> None:
     """D60: which organisation, that roles may follow, where the account is; the opened link says the same."""
-
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        browser = await joined(made)
-        text = browser.page.text
-        assert "You have accepted the invitation, and your sign-in is set up." in text
-        assert (
-            f"The administrators of {invited.NAME} decide which services you can use. This may take some time." in text
-        )
-        assert ("/account", "Sign in to your account") in browser.page.links
-        await browser.open(browser.url, site="none")
-        assert browser.page.heading == ACCEPTED
-
-    run(test)
+    await invited.invite(made)
+    browser = await joined(made)
+    text = browser.page.text
+    assert "You have accepted the invitation, and your sign-in is set up." in text
+    assert f"The administrators of {invited.NAME} decide which services you can use. This may take some time." in text
+    assert ("/account", "Sign in to your account") in browser.page.links
+    await browser.open(browser.url, site="none")
+    assert browser.page.heading == ACCEPTED
 
 
-def test_an_invited_administrator_is_led_to_the_portal_if_there_is_one() -> None:
+async def test_an_invited_administrator_is_led_to_the_portal_if_there_is_one() -> None:
     """D53, D60."""
     for enabled in (True, False):
-
-        async def test(made: World, *, enabled: bool = enabled) -> None:
+        async with new_world(manage_enabled=enabled) as made:
             await invited.invite(made)
             await made.write(Administrator(user_id=WAITING, entity_id=invited.HARBOUR, level="administrator"))
             browser = await joined(made)
@@ -112,34 +103,25 @@ def test_an_invited_administrator_is_led_to_the_portal_if_there_is_one() -> None
             says = f"You also administer {invited.NAME}" in browser.page.text
             assert (link, says) == (enabled, enabled)
 
-        run(test, manage_enabled=enabled)
 
-
-def test_a_new_person_is_told_who_sees_the_user_name_before_choosing_one() -> None:
+async def test_a_new_person_is_told_who_sees_the_user_name_before_choosing_one(made: World) -> None:
     """D68."""
-
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        browser = await at_profile(made)
-        assert f"You sign in with this, and {invited.NAME} sees it." in browser.page.text
-
-    run(test)
+    await invited.invite(made)
+    browser = await at_profile(made)
+    assert f"You sign in with this, and {invited.NAME} sees it." in browser.page.text
 
 
-def test_a_new_person_gets_emails_in_the_language_of_the_page() -> None:
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        browser = await at_profile(made)
-        browser.http.headers["Accept-Language"] = "ms"
-        await named(browser)
-        await newcomer.password(browser)
-        await newcomer.app(made, browser)
-        await newcomer.kept(browser)
-        person = await made.provider.registry.directory.user(await newcomers_id(made))
-        assert person is not None
-        assert person.language == "ms"
-
-    run(test)
+async def test_a_new_person_gets_emails_in_the_language_of_the_page(made: World) -> None:
+    await invited.invite(made)
+    browser = await at_profile(made)
+    browser.http.headers["Accept-Language"] = "ms"
+    await named(browser)
+    await newcomer.password(browser)
+    await newcomer.app(made, browser)
+    await newcomer.kept(browser)
+    person = await made.provider.registry.directory.user(await newcomers_id(made))
+    assert person is not None
+    assert person.language == "ms"
 
 
 @pytest.mark.parametrize(
@@ -155,99 +137,85 @@ def test_a_new_person_gets_emails_in_the_language_of_the_page() -> None:
         ("ALICE", "Wei Ling", "This user name is taken."),
     ],
 )
-def test_names_that_cannot_be_used_are_shown_again_with_a_sentence(user_name: str, name: str, sentence: str) -> None:
+async def test_names_that_cannot_be_used_are_shown_again_with_a_sentence(
+    made: World, user_name: str, name: str, sentence: str
+) -> None:
     """D51, DESIGN "Pages": what was typed is kept."""
-
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        browser = await at_profile(made)
-        assert await named(browser, user_name, name) == PROFILE
-        assert newcomer.status(browser) == 422
-        assert sentence in browser.page.text
-        form = browser.page.form_with("user_name")
-        assert form is not None
-        assert {each.name: each.value for each in form.controls}["user_name"] == user_name
-        assert await named(browser) == FIRST
-
-    run(test)
+    await invited.invite(made)
+    browser = await at_profile(made)
+    assert await named(browser, user_name, name) == PROFILE
+    assert newcomer.status(browser) == 422
+    assert sentence in browser.page.text
+    form = browser.page.form_with("user_name")
+    assert form is not None
+    assert {each.name: each.value for each in form.controls}["user_name"] == user_name
+    assert await named(browser) == FIRST
 
 
-def test_trying_user_names_is_slowed_by_link_and_by_address() -> None:
+async def test_trying_user_names_is_slowed_by_link_and_by_address(made: World) -> None:
     """D47: the page says which are taken; whoever gets a free one has not tried anything."""
-
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        browser = await at_profile(made)
-        for _ in range(5):
-            await named(browser, "alice")
-            assert newcomer.status(browser) == 422
-        # The first one beyond begins the delay.
-        for _ in range(2):
-            await named(browser, "alice")
-        assert newcomer.status(browser) == 429
-        made.clock.pass_(300)
-        assert await named(browser) == FIRST
-        many = 60
-        for each in range(many):
-            waiting = f"00000000-0000-4000-8000-{each + 10:012}"
-            await invited.invite(made, waiting, email=f"p{each}@harbour.example", user_name=f"p{each}")
-            other = await at_profile(made)
-            await named(other, "alice")
-            if newcomer.status(other) == 429:
-                break
-        assert newcomer.status(other) == 429
-
-    run(test)
+    await invited.invite(made)
+    browser = await at_profile(made)
+    for _ in range(5):
+        await named(browser, "alice")
+        assert newcomer.status(browser) == 422
+    # The first one beyond begins the delay.
+    for _ in range(2):
+        await named(browser, "alice")
+    assert newcomer.status(browser) == 429
+    made.clock.pass_(300)
+    assert await named(browser) == FIRST
+    many = 60
+    for each in range(many):
+        waiting = f"00000000-0000-4000-8000-{each + 10:012}"
+        await invited.invite(made, waiting, email=f"p{each}@harbour.example", user_name=f"p{each}")
+        other = await at_profile(made)
+        await named(other, "alice")
+        if newcomer.status(other) == 429:
+            break
+    assert newcomer.status(other) == 429
 
 
-def test_a_user_name_that_is_taken_at_the_last_moment_is_asked_for_again_and_no_other_step() -> None:
+async def test_a_user_name_that_is_taken_at_the_last_moment_is_asked_for_again_and_no_other_step(made: World) -> None:
     """D60: and nothing of the other person changes."""
-
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        browser = await at_profile(made)
-        await named(browser)
-        await newcomer.password(browser)
-        await newcomer.app(made, browser)
-        await made.person("wei.ling", name="Another")
-        before = await newcomer.credentials(made, "id-wei.ling")
-        assert await newcomer.kept(browser) == PROFILE
-        assert "This user name is taken." in browser.page.text
-        assert await stands(made)
-        assert await newcomer.credentials(made, "id-wei.ling") == before
-        assert await named(browser, "wei.ling.2") == ACCEPTED
-        assert (await newcomer.credentials(made, await newcomers_id(made, "wei.ling.2"))).password_hash is not None
-        assert await newcomer.credentials(made, "id-wei.ling") == before
-
-    run(test)
+    await invited.invite(made)
+    browser = await at_profile(made)
+    await named(browser)
+    await newcomer.password(browser)
+    await newcomer.app(made, browser)
+    await made.person("wei.ling", name="Another")
+    before = await newcomer.credentials(made, "id-wei.ling")
+    assert await newcomer.kept(browser) == PROFILE
+    assert "This user name is taken." in browser.page.text
+    assert await stands(made)
+    assert await newcomer.credentials(made, "id-wei.ling") == before
+    assert await named(browser, "wei.ling.2") == ACCEPTED
+    assert (await newcomer.credentials(made, await newcomers_id(made, "wei.ling.2"))).password_hash is not None
+    assert await newcomer.credentials(made, "id-wei.ling") == before
 
 
-def test_a_new_person_with_a_passkey_needs_two_steps() -> None:
+async def test_a_new_person_with_a_passkey_needs_two_steps(made: World) -> None:
     """D46, D60: names, then a passkey, which is both factors."""
-
-    async def test(made: World) -> None:
-        await invited.invite(made)
-        browser = await at_profile(made)
-        await named(browser)
-        key = newcomer.new_key(WAITING)
-        answer = newcomer.made_passkey(made, browser, key)
-        form = browser.page.form_with("passkey")
-        assert form is not None
-        form.fill("passkey", answer)
-        await browser.submit(form)
-        assert browser.page.heading == ACCEPTED
-        new = await newcomers_id(made)
-        assert len(await made.provider.registry.factors.passkeys(new)) == 1
-        assert await membership(made, new) is not None
-
-    run(test)
+    await invited.invite(made)
+    browser = await at_profile(made)
+    await named(browser)
+    key = newcomer.new_key(WAITING)
+    answer = newcomer.made_passkey(made, browser, key)
+    form = browser.page.form_with("passkey")
+    assert form is not None
+    form.fill("passkey", answer)
+    await browser.submit(form)
+    assert browser.page.heading == ACCEPTED
+    new = await newcomers_id(made)
+    assert len(await made.provider.registry.factors.passkeys(new)) == 1
+    assert await membership(made, new) is not None
 
 
-def test_a_new_person_chooses_codes_by_email_at_the_invited_address() -> None:
+async def test_a_new_person_chooses_codes_by_email_at_the_invited_address() -> None:
     """D45, D60: five wrong ones stop it, and nothing was written."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await invited.invite(made)
         browser = await at_profile(made, await invited.link(made))
         await named(browser)
@@ -271,5 +239,3 @@ def test_a_new_person_chooses_codes_by_email_at_the_invited_address() -> None:
         assert browser.page.heading == "We stopped this for your security"
         assert await made.provider.registry.directory.user_by_name("other") is None
         assert await made.provider.registry.invitations.of(OTHER) is not None
-
-    run(test, postbox=postbox)

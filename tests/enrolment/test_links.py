@@ -13,7 +13,7 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NINA, SET_UP
 from tests.postbox import Postbox
 from tests.sign_in.test_entity_selection import statements
-from tests.sign_in.world import FORM, SECRET, cookies_of, form_of, run, wear
+from tests.sign_in.world import FORM, SECRET, cookies_of, form_of, new_world, wear
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,157 +59,130 @@ def heard(browser: Browser) -> Iterator[list[httpx.Response]]:
         browser.http.event_hooks = {}
 
 
-def test_no_address_that_is_asked_for_or_led_to_holds_the_code_of_a_link() -> None:
+async def test_no_address_that_is_asked_for_or_led_to_holds_the_code_of_a_link(made: World) -> None:
     """D48: from the e-mail to the end of an enrolment, the pictures too."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        url = await newcomer.link(made)
-        browser = await made.browser()
-        with heard(browser) as answers:
-            await newcomer.followed(browser, url)
-            await browser.submit(browser.page.forms[0])
-            await browser.http.get(f"{browser.url}/qr.svg")
-            await newcomer.password(browser)
-            await newcomer.app(made, browser)
-            assert await newcomer.kept(browser) == SET_UP
-        addresses = [unquote(str(answer.request.url) + answer.headers.get("location", "")) for answer in answers]
-        assert len(addresses) > 8
-        for address in addresses:
-            assert link_codes.canonical(url) not in address.upper().replace("-", ""), address
-        referrers = [answer.request.headers.get("referer", "") for answer in answers]
-        assert not any(urlsplit(url).fragment in referrer for referrer in referrers)
-
-    run(test)
+    await newcomer.nina(made)
+    url = await newcomer.link(made)
+    browser = await made.browser()
+    with heard(browser) as answers:
+        await newcomer.followed(browser, url)
+        await browser.submit(browser.page.forms[0])
+        await browser.http.get(f"{browser.url}/qr.svg")
+        await newcomer.password(browser)
+        await newcomer.app(made, browser)
+        assert await newcomer.kept(browser) == SET_UP
+    addresses = [unquote(str(answer.request.url) + answer.headers.get("location", "")) for answer in answers]
+    assert len(addresses) > 8
+    for address in addresses:
+        assert link_codes.canonical(url) not in address.upper().replace("-", ""), address
+    referrers = [answer.request.headers.get("referer", "") for answer in answers]
+    assert not any(urlsplit(url).fragment in referrer for referrer in referrers)
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_looking_at_any_address_of_a_link_spends_and_binds_nothing(method: str) -> None:
+async def test_looking_at_any_address_of_a_link_spends_and_binds_nothing(made: World, method: str) -> None:
     """D34: a scanner that asks for whatever it finds, with the owner's cookie or without."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        url = await newcomer.link(made)
-        owner = await made.browser()
-        await newcomer.followed(owner, url)
-        scanner = await made.http("192.0.2.77")
-        code = urlsplit(url).fragment
-        found = (
-            url,
-            owner.url,
-            f"{made.base}/enrol/{code}",
-            f"{made.base}/enrol?code={code}",
-            f"{owner.url}?code={code}",
-        )
-        for address in found:
-            for http in (scanner, owner.http):
-                answer = await http.request(method, address, follow_redirects=True)
-                assert answer.status_code in (200, 410), address
-        await owner.submit(owner.page.forms[0])
-        assert owner.page.heading == FIRST
-
-    run(test)
+    await newcomer.nina(made)
+    url = await newcomer.link(made)
+    owner = await made.browser()
+    await newcomer.followed(owner, url)
+    scanner = await made.http("192.0.2.77")
+    code = urlsplit(url).fragment
+    found = (
+        url,
+        owner.url,
+        f"{made.base}/enrol/{code}",
+        f"{made.base}/enrol?code={code}",
+        f"{owner.url}?code={code}",
+    )
+    for address in found:
+        for http in (scanner, owner.http):
+            answer = await http.request(method, address, follow_redirects=True)
+            assert answer.status_code in (200, 410), address
+    await owner.submit(owner.page.forms[0])
+    assert owner.page.heading == FIRST
 
 
-def test_a_scanner_that_runs_scripts_binds_nothing() -> None:
+async def test_a_scanner_that_runs_scripts_binds_nothing(made: World) -> None:
     """D34: the page's script posts the code there, too; whoever presses the button first begins."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        url = await newcomer.link(made)
-        scanner = await made.browser()
-        for _ in range(3):
-            await newcomer.followed(scanner, url)
-            assert scanner.page.heading == "Set up your sign-in"
-        owner = await newcomer.opened(made, url)
-        assert owner.page.heading == FIRST
-        await scanner.submit(scanner.page.forms[0])
-        assert scanner.page.heading == ELSEWHERE
-
-    run(test)
+    await newcomer.nina(made)
+    url = await newcomer.link(made)
+    scanner = await made.browser()
+    for _ in range(3):
+        await newcomer.followed(scanner, url)
+        assert scanner.page.heading == "Set up your sign-in"
+    owner = await newcomer.opened(made, url)
+    assert owner.page.heading == FIRST
+    await scanner.submit(scanner.page.forms[0])
+    assert scanner.page.heading == ELSEWHERE
 
 
-def test_what_names_an_opened_link_in_an_address_works_in_its_browser_alone() -> None:
+async def test_what_names_an_opened_link_in_an_address_works_in_its_browser_alone(made: World) -> None:
     """D34: another one, with a cookie or without, is asked for the code."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        url = await newcomer.link(made)
-        owner = await made.browser()
-        await newcomer.followed(owner, url)
-        for other in (await made.browser(), await at_the_page(made)):
-            await other.open(owner.url)
-            assert other.page.heading == ASKS
-            fields = form_of(owner, "form_token")
-            answer = await other.http.post(
-                owner.url, data=fields, headers={"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
-            )
-            assert (answer.status_code, answer.headers["location"]) == (303, "/enrol")
-        second = await made.browser()
-        await newcomer.followed(second, url)
-        assert second.url != owner.url
-        await owner.submit(owner.page.forms[0])
-        assert owner.page.heading == FIRST
-
-    run(test)
+    await newcomer.nina(made)
+    url = await newcomer.link(made)
+    owner = await made.browser()
+    await newcomer.followed(owner, url)
+    for other in (await made.browser(), await at_the_page(made)):
+        await other.open(owner.url)
+        assert other.page.heading == ASKS
+        fields = form_of(owner, "form_token")
+        answer = await other.http.post(
+            owner.url, data=fields, headers={"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
+        )
+        assert (answer.status_code, answer.headers["location"]) == (303, "/enrol")
+    second = await made.browser()
+    await newcomer.followed(second, url)
+    assert second.url != owner.url
+    await owner.submit(owner.page.forms[0])
+    assert owner.page.heading == FIRST
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_an_address_with_a_secret_in_its_path_opens_nothing_and_says_what_to_do(method: str) -> None:
+async def test_an_address_with_a_secret_in_its_path_opens_nothing_and_says_what_to_do(made: World, method: str) -> None:
     """D48: links as they were once; nothing is looked up, not even a code that holds, and nothing is spent."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        url = await newcomer.link(made)
-        for secret in ("A" * 43, urlsplit(url).fragment, "%00/x"):
-            http = await made.http()
-            with statements(made) as said:
-                answer = await http.request(
-                    method,
-                    f"{made.base}/enrol/{secret}",
-                    headers={"Accept": "text/html", "Content-Type": FORM, "Sec-Fetch-Site": "same-origin"},
-                )
-            assert answer.status_code == 410
-            assert "Ask for a new link" in answer.text
-            assert 'href="/enrol"' in answer.text
-            assert "Nina" not in answer.text
-            assert (said, "set-cookie" in answer.headers) == ([], False)
-        assert (await newcomer.opened(made, url)).page.heading == FIRST
-
-    run(test)
+    await newcomer.nina(made)
+    url = await newcomer.link(made)
+    for secret in ("A" * 43, urlsplit(url).fragment, "%00/x"):
+        http = await made.http()
+        with statements(made) as said:
+            answer = await http.request(
+                method,
+                f"{made.base}/enrol/{secret}",
+                headers={"Accept": "text/html", "Content-Type": FORM, "Sec-Fetch-Site": "same-origin"},
+            )
+        assert answer.status_code == 410
+        assert "Ask for a new link" in answer.text
+        assert 'href="/enrol"' in answer.text
+        assert "Nina" not in answer.text
+        assert (said, "set-cookie" in answer.headers) == ([], False)
+    assert (await newcomer.opened(made, url)).page.heading == FIRST
 
 
-def test_a_slash_too_many_leads_to_the_page_that_takes_codes() -> None:
-    async def test(made: World) -> None:
-        browser = await made.browser()
-        await browser.open(f"{made.base}/enrol/")
-        assert (browser.url, browser.page.heading) == (f"{made.base}/enrol", ASKS)
-
-    run(test)
+async def test_a_slash_too_many_leads_to_the_page_that_takes_codes(made: World) -> None:
+    browser = await made.browser()
+    await browser.open(f"{made.base}/enrol/")
+    assert (browser.url, browser.page.heading) == (f"{made.base}/enrol", ASKS)
 
 
-def test_without_script_the_code_is_typed_in_any_form() -> None:
+async def test_without_script_the_code_is_typed_in_any_form(made: World) -> None:
     """DESIGN "Pages": small letters, without dashes, with gaps, or the whole link."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        url = await newcomer.link(made)
-        code = link_codes.canonical(url)
-        for form in (code.lower(), " ".join(code), url):
-            browser = await typed(made, form)
-            assert browser.page.heading == "Set up your sign-in", form
-            assert "Nina Novak" in browser.page.text
-        await browser.submit(browser.page.forms[0])
-        assert browser.page.heading == FIRST
-
-    run(test)
+    await newcomer.nina(made)
+    url = await newcomer.link(made)
+    code = link_codes.canonical(url)
+    for form in (code.lower(), " ".join(code), url):
+        browser = await typed(made, form)
+        assert browser.page.heading == "Set up your sign-in", form
+        assert "Nina Novak" in browser.page.text
+    await browser.submit(browser.page.forms[0])
+    assert browser.page.heading == FIRST
 
 
-def test_a_forgotten_password_is_replaced_with_a_code_that_was_typed_on_another_device() -> None:
+async def test_a_forgotten_password_is_replaced_with_a_code_that_was_typed_on_another_device() -> None:
     """D44: from its own line in the e-mail."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=newcomer.MAILBOX)
         browser = await made.browser()
         await browser.open(f"{made.base}/recover")
@@ -223,146 +196,116 @@ def test_a_forgotten_password_is_replaced_with_a_code_that_was_typed_on_another_
         await other.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
         assert await newcomer.password(other) == "Your password has been changed"
 
-    run(test, postbox=postbox)
 
-
-def test_a_code_that_opens_nothing_is_refused_beside_its_field_and_kept() -> None:
+async def test_a_code_that_opens_nothing_is_refused_beside_its_field_and_kept(made: World) -> None:
     """DESIGN "Pages": a typing error is mended, not begun again. A link that was followed has no such error."""
-
-    async def test(made: World) -> None:
-        browser = await typed(made, WRONG)
-        assert (newcomer.status(browser), "This code does not work" in browser.page.text) == (422, True)
-        form = browser.page.form_with("code")
-        assert form is not None
-        assert dict(form.fields(None))["code"] == WRONG
-        for short in ("", "0000", WRONG + "0"):
-            browser = await typed(made, short)
-            assert (newcomer.status(browser), "Enter all 20 letters and digits" in browser.page.text) == (422, True)
-        await newcomer.followed(browser, f"{made.base}/enrol#{WRONG}")
-        assert (newcomer.status(browser), browser.page.heading) == (404, GONE)
-
-    run(test)
+    browser = await typed(made, WRONG)
+    assert (newcomer.status(browser), "This code does not work" in browser.page.text) == (422, True)
+    form = browser.page.form_with("code")
+    assert form is not None
+    assert dict(form.fields(None))["code"] == WRONG
+    for short in ("", "0000", WRONG + "0"):
+        browser = await typed(made, short)
+        assert (newcomer.status(browser), "Enter all 20 letters and digits" in browser.page.text) == (422, True)
+    await newcomer.followed(browser, f"{made.base}/enrol#{WRONG}")
+    assert (newcomer.status(browser), browser.page.heading) == (404, GONE)
 
 
-def test_guessing_codes_is_slowed_for_an_address_and_for_nobody_else() -> None:
+async def test_guessing_codes_is_slowed_for_an_address_and_for_nobody_else(made: World) -> None:
     """D47: also the right code has to wait then; typing errors that cannot be a code are not counted."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        url = await newcomer.link(made)
-        browser = await at_the_page(made, "192.0.2.1")
-        for _ in range(FREE):
-            await browser.fill_and_submit(code="too short")
-            await browser.fill_and_submit(code=WRONG)
-            assert newcomer.status(browser) == 422
+    await newcomer.nina(made)
+    url = await newcomer.link(made)
+    browser = await at_the_page(made, "192.0.2.1")
+    for _ in range(FREE):
+        await browser.fill_and_submit(code="too short")
         await browser.fill_and_submit(code=WRONG)
-        await browser.fill_and_submit(code=urlsplit(url).fragment)
-        answer = newcomer.shown(browser)
-        assert (answer.status_code, browser.page.heading) == (429, ASKS)
-        assert int(answer.headers["retry-after"]) >= 1
-        assert "Too many attempts." in browser.page.text
-        assert newcomer.status(await typed(made, urlsplit(url).fragment, "192.0.2.1")) == 429
-        assert newcomer.status(await typed(made, urlsplit(url).fragment, "192.0.2.2")) == 200
-        made.clock.pass_(900)
-        assert newcomer.status(await typed(made, urlsplit(url).fragment, "192.0.2.1")) == 200
+        assert newcomer.status(browser) == 422
+    await browser.fill_and_submit(code=WRONG)
+    await browser.fill_and_submit(code=urlsplit(url).fragment)
+    answer = newcomer.shown(browser)
+    assert (answer.status_code, browser.page.heading) == (429, ASKS)
+    assert int(answer.headers["retry-after"]) >= 1
+    assert "Too many attempts." in browser.page.text
+    assert newcomer.status(await typed(made, urlsplit(url).fragment, "192.0.2.1")) == 429
+    assert newcomer.status(await typed(made, urlsplit(url).fragment, "192.0.2.2")) == 200
+    made.clock.pass_(900)
+    assert newcomer.status(await typed(made, urlsplit(url).fragment, "192.0.2.1")) == 200
 
-    run(test)
 
-
-def test_many_people_with_one_address_open_their_links() -> None:
+async def test_many_people_with_one_address_open_their_links(made: World) -> None:
     """D47: a link that opens costs its address nothing, and brings nothing either."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        url = await newcomer.link(made)
-        for _ in range(2 * FREE):
-            assert newcomer.status(await typed(made, url)) == 200
-        browser = await at_the_page(made)
-        for _ in range(FREE):
-            await browser.fill_and_submit(code=WRONG)
-            assert newcomer.status(browser) == 422
+    await newcomer.nina(made)
+    url = await newcomer.link(made)
+    for _ in range(2 * FREE):
+        assert newcomer.status(await typed(made, url)) == 200
+    browser = await at_the_page(made)
+    for _ in range(FREE):
         await browser.fill_and_submit(code=WRONG)
-        await browser.fill_and_submit(code=WRONG)
-        assert newcomer.status(browser) == 429
+        assert newcomer.status(browser) == 422
+    await browser.fill_and_submit(code=WRONG)
+    await browser.fill_and_submit(code=WRONG)
+    assert newcomer.status(browser) == 429
 
-    run(test)
 
-
-def test_nothing_is_stored_for_a_browser_before_it_has_opened_a_link() -> None:
+async def test_nothing_is_stored_for_a_browser_before_it_has_opened_a_link(made: World) -> None:
     """D34: and its cookie value proves itself, so other tabs keep their forms."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        url = await newcomer.link(made)
-        await at_the_page(made)
-        with statements(made) as said:
-            browser = await at_the_page(made)
-            await browser.fill_and_submit(code="too short")
-            await browser.reload()
-        assert [each for each in said if not each.lstrip().upper().startswith("SELECT")] == []
-        before = cookies_of(browser)
-        await browser.open(f"{made.base}/enrol")
-        assert cookies_of(browser) == before
-        await newcomer.followed(browser, url)
-        assert browser.page.heading == "Set up your sign-in"
-        assert cookies_of(browser) == before
-
-    run(test)
+    await newcomer.nina(made)
+    url = await newcomer.link(made)
+    await at_the_page(made)
+    with statements(made) as said:
+        browser = await at_the_page(made)
+        await browser.fill_and_submit(code="too short")
+        await browser.reload()
+    assert [each for each in said if not each.lstrip().upper().startswith("SELECT")] == []
+    before = cookies_of(browser)
+    await browser.open(f"{made.base}/enrol")
+    assert cookies_of(browser) == before
+    await newcomer.followed(browser, url)
+    assert browser.page.heading == "Set up your sign-in"
+    assert cookies_of(browser) == before
 
 
 @pytest.mark.parametrize("planted", ["", "x", "A" * 42, "B" * 44, "ä" * 43])
-def test_a_cookie_value_that_is_not_ours_is_replaced(planted: str) -> None:
+async def test_a_cookie_value_that_is_not_ours_is_replaced(made: World, planted: str) -> None:
     """D34"""
-
-    async def test(made: World) -> None:
-        http = await made.http()
-        answer = await http.get(f"{made.base}/enrol", headers=[(b"cookie", f"corpid={planted}".encode())])
-        value = answer.headers["set-cookie"].partition("=")[2].partition(";")[0]
-        assert (len(value), value != planted) == (43, True)
-
-    run(test)
+    http = await made.http()
+    answer = await http.get(f"{made.base}/enrol", headers=[(b"cookie", f"corpid={planted}".encode())])
+    value = answer.headers["set-cookie"].partition("=")[2].partition(";")[0]
+    assert (len(value), value != planted) == (43, True)
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "none", None])
-def test_a_form_of_another_site_or_another_page_opens_and_begins_nothing(site: str | None) -> None:
+async def test_a_form_of_another_site_or_another_page_opens_and_begins_nothing(made: World, site: str | None) -> None:
     """D35"""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        url = await newcomer.link(made)
-        browser = await at_the_page(made)
-        fields = {**form_of(browser, "code"), "code": urlsplit(url).fragment}
-        headers = {"Content-Type": FORM, **({"Sec-Fetch-Site": site} if site else {})}
-        own = {"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
-        page = f"{made.base}/enrol"
-        assert (await browser.http.post(page, data=fields, headers=headers)).status_code == 400
-        assert (await browser.http.post(page, data={**fields, "form_token": "x"}, headers=own)).status_code == 400
-        others = form_of(await at_the_page(made), "code")
-        assert (await browser.http.post(page, data={**fields, **others}, headers=own)).status_code == 400
-        await newcomer.followed(browser, url)
-        token = fields["form_token"]
-        assert (await browser.http.post(browser.url, data={"form_token": token}, headers=own)).status_code == 400
-        assert (await newcomer.opened(made, url)).page.heading == FIRST
-
-    run(test)
+    await newcomer.nina(made)
+    url = await newcomer.link(made)
+    browser = await at_the_page(made)
+    fields = {**form_of(browser, "code"), "code": urlsplit(url).fragment}
+    headers = {"Content-Type": FORM, **({"Sec-Fetch-Site": site} if site else {})}
+    own = {"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
+    page = f"{made.base}/enrol"
+    assert (await browser.http.post(page, data=fields, headers=headers)).status_code == 400
+    assert (await browser.http.post(page, data={**fields, "form_token": "x"}, headers=own)).status_code == 400
+    others = form_of(await at_the_page(made), "code")
+    assert (await browser.http.post(page, data={**fields, **others}, headers=own)).status_code == 400
+    await newcomer.followed(browser, url)
+    token = fields["form_token"]
+    assert (await browser.http.post(browser.url, data={"form_token": token}, headers=own)).status_code == 400
+    assert (await newcomer.opened(made, url)).page.heading == FIRST
 
 
-def test_a_link_that_ended_after_it_was_opened_says_so() -> None:
+async def test_a_link_that_ended_after_it_was_opened_says_so(made: World) -> None:
     """D50: and a browser that lost its cookie is asked for the code."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        browser = await made.browser()
-        await newcomer.followed(browser, await newcomer.link(made))
-        cookies = cookies_of(browser)
-        wear(browser, {})
-        await browser.reload()
-        assert browser.page.heading == ASKS
-        wear(browser, cookies)
-        await newcomer.followed(browser, await newcomer.link(made))
-        begin = browser.page.forms[0]
-        await newcomer.link(made, user_id=NINA)
-        await browser.submit(begin)
-        assert (newcomer.status(browser), browser.page.heading) == (404, GONE)
-
-    run(test)
+    await newcomer.nina(made)
+    browser = await made.browser()
+    await newcomer.followed(browser, await newcomer.link(made))
+    cookies = cookies_of(browser)
+    wear(browser, {})
+    await browser.reload()
+    assert browser.page.heading == ASKS
+    wear(browser, cookies)
+    await newcomer.followed(browser, await newcomer.link(made))
+    begin = browser.page.forms[0]
+    await newcomer.link(made, user_id=NINA)
+    await browser.submit(begin)
+    assert (newcomer.status(browser), browser.page.heading) == (404, GONE)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.enrolment import newcomer
 from tests.postbox import Postbox
-from tests.sign_in.world import run
+from tests.sign_in.world import new_world
 from tests.world.short_lived import ShortLived
 
 if TYPE_CHECKING:
@@ -20,10 +20,9 @@ def kept(made: World) -> list[str]:
         return sorted(kind for kind, *_ in short_lived.entries())
 
 
-def test_a_forgotten_password_a_link_the_account_and_signing_out_keep_nothing_of_who_looks() -> None:
+async def test_a_forgotten_password_a_link_the_account_and_signing_out_keep_nothing_of_who_looks() -> None:
     """D34: each gives a new browser a cookie, which proves itself."""
-
-    async def test(made: World) -> None:
+    async with new_world(postbox=Postbox()) as made:
         await newcomer.nina(made)
         link = await newcomer.link(made)
         for url in (f"{made.base}/recover", f"{made.base}/account", f"{made.base}/sign-out", f"{made.base}/", link):
@@ -33,13 +32,10 @@ def test_a_forgotten_password_a_link_the_account_and_signing_out_keep_nothing_of
                 assert answer.status_code in {200, 303}, url
         assert kept(made) == []
 
-    run(test, postbox=Postbox())
 
-
-def test_a_form_of_such_a_page_still_needs_the_cookie_that_came_with_it() -> None:
+async def test_a_form_of_such_a_page_still_needs_the_cookie_that_came_with_it() -> None:
     """D35: bound to the browser, of which nothing is stored."""
-
-    async def test(made: World) -> None:
+    async with new_world(postbox=Postbox()) as made:
         browser, other = await made.browser(), await made.browser()
         for each in (browser, other):
             await each.open(f"{made.base}/recover")
@@ -51,5 +47,3 @@ def test_a_form_of_such_a_page_still_needs_the_cookie_that_came_with_it() -> Non
         assert other.page.heading == "This sign-in cannot continue"
         await browser.fill_and_submit(user_name="nina")
         assert browser.page.heading == "Check your e-mail"
-
-    run(test, postbox=Postbox())

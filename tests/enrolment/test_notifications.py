@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,12 +18,11 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX
 from tests.enrolment.test_forgotten_password import at_the_page, sent
 from tests.postbox import Postbox
-from tests.sign_in.world import PASSWORD, run, world
+from tests.sign_in.world import PASSWORD, new_world, world
 
 if TYPE_CHECKING:
     from corpid.flows.notifications import Notice
     from corpid.ports import LinkPurpose
-    from tests.sign_in.world import World
 
 codes_paused = partial(
     notifications.codes_paused, 20, duration=code_guesses.duration(900), recover="https://id.example/recover"
@@ -38,10 +36,10 @@ NOTICES = (
 
 
 @pytest.mark.parametrize("notice", NOTICES, ids=lambda notice: str(notice.subject))
-def test_a_notice_says_what_happened_to_whom_and_what_to_do(notice: Notice) -> None:
+async def test_a_notice_says_what_happened_to_whom_and_what_to_do(notice: Notice) -> None:
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", name="Nina Novak", email=MAILBOX, language="ms")
         user = await made.provider.registry.directory.user(newcomer.NINA)
         notifications.notify(await context(made.provider), user, notice)
@@ -55,15 +53,13 @@ def test_a_notice_says_what_happened_to_whom_and_what_to_do(notice: Notice) -> N
         ):
             assert part in email.text
 
-    run(test, postbox=postbox)
-
 
 @pytest.mark.parametrize("made_now", ["app", "passkey"])
-def test_a_second_factor_changed_is_told_with_everything_that_ended(made_now: str) -> None:
+async def test_a_second_factor_changed_is_told_with_everything_that_ended(made_now: str) -> None:
     """D45, D46: the app, the recovery codes and the sessions from before."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         browser = await newcomer.opened(made, await newcomer.link(made, "second_factor"))
         await newcomer.password(browser, PASSWORD)
@@ -80,29 +76,25 @@ def test_a_second_factor_changed_is_told_with_everything_that_ended(made_now: st
         for ended in ("Your old authenticator app and recovery codes no longer work", "sign in again"):
             assert ended in email.text
 
-    run(test, postbox=postbox)
 
-
-def test_nobody_is_written_to_who_has_no_address() -> None:
+async def test_nobody_is_written_to_who_has_no_address() -> None:
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina")
         user = await made.provider.registry.directory.user(newcomer.NINA)
         notifications.notify(await context(made.provider), user, notifications.PASSWORD_CHANGED)
         notifications.no_link(await context(made.provider), user)
         assert not postbox.emails
 
-    run(test, postbox=postbox)
-
 
 @pytest.mark.parametrize(
     ("purpose", "lasts"), [("invitation", "72 hours"), ("password", "30 minutes"), ("second_factor", "24 hours")]
 )
-def test_an_email_with_a_link_says_how_long_it_works(purpose: LinkPurpose, lasts: str) -> None:
+async def test_an_email_with_a_link_says_how_long_it_works(purpose: LinkPurpose, lasts: str) -> None:
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         user = await made.provider.registry.directory.user(newcomer.NINA)
         link = await newcomer.new_link(made, purpose)
@@ -120,71 +112,55 @@ def test_an_email_with_a_link_says_how_long_it_works(purpose: LinkPurpose, lasts
         assert link.code in postbox.emails[0].text.splitlines()
         assert f"open {made.base}/enrol and enter it there" in postbox.emails[0].text
 
-    run(test, postbox=postbox)
 
-
-def test_what_waits_is_sent_before_corpid_stops() -> None:
+async def test_what_waits_is_sent_before_corpid_stops() -> None:
     """The whole way: settings, page, server."""
-
-    async def test() -> None:
-        async with post_office() as office:
-            async with world(mail_url=f"smtp://127.0.0.1:{office.port}", mail_from="sign-in@corp.example") as made:
-                await made.person("nina", email=MAILBOX)
-                await sent(made, await at_the_page(made), "nina")
-            [(recipients, message)] = office.taken
-            assert recipients == [MAILBOX]
-            for body in bodies(message):
-                assert "/enrol#" in body
-
-    asyncio.run(test())
+    async with post_office() as office:
+        async with world(mail_url=f"smtp://127.0.0.1:{office.port}", mail_from="sign-in@corp.example") as made:
+            await made.person("nina", email=MAILBOX)
+            await sent(made, await at_the_page(made), "nina")
+        [(recipients, message)] = office.taken
+        assert recipients == [MAILBOX]
+        for body in bodies(message):
+            assert "/enrol#" in body
 
 
 @pytest.mark.parametrize(
     ("language", "subject"),
     [("en", "Choose a new password"), ("zh-Hans", "设置新密码"), ("ms", "Pilih kata laluan baharu"), ("ta", "புதிய கடவுச்சொல்லைத் தேர்ந்தெடுங்கள்")],
 )  # fmt: skip
-def test_an_email_goes_out_in_the_language_of_its_reader_whatever_the_browser_asks_for(
+async def test_an_email_goes_out_in_the_language_of_its_reader_whatever_the_browser_asks_for(
     language: str, subject: str
 ) -> None:
     """Each part of it: the greeting, what to do, and the end."""
-
-    async def test() -> None:
-        async with post_office() as office:
-            async with world(mail_url=f"smtp://127.0.0.1:{office.port}", mail_from="sign-in@corp.example") as made:
-                await made.person("nina", name="7", email=MAILBOX, language=language)
-                await sent(made, await at_the_page(made), "nina", **{"Accept-Language": "ms"})
-            [(_, message)] = office.taken
-            assert (message["Content-Language"], message["Subject"]) == (language, subject)
-            for part in ("Hello", "with this link", "User name"):
-                for body in bodies(message):
-                    assert (part in body) is (language == "en")
-
-    asyncio.run(test())
+    async with post_office() as office:
+        async with world(mail_url=f"smtp://127.0.0.1:{office.port}", mail_from="sign-in@corp.example") as made:
+            await made.person("nina", name="7", email=MAILBOX, language=language)
+            await sent(made, await at_the_page(made), "nina", **{"Accept-Language": "ms"})
+        [(_, message)] = office.taken
+        assert (message["Content-Language"], message["Subject"]) == (language, subject)
+        for part in ("Hello", "with this link", "User name"):
+            for body in bodies(message):
+                assert (part in body) is (language == "en")
 
 
 @pytest.mark.parametrize("language", ["fr", "", "zh-Hant-HK"])
-def test_an_email_names_the_language_that_it_is_written_in(language: str) -> None:
+async def test_an_email_names_the_language_that_it_is_written_in(language: str) -> None:
     """RFC 3282: whatever its reader would rather have."""
-
-    async def test() -> None:
-        async with post_office() as office:
-            async with world(mail_url=f"smtp://127.0.0.1:{office.port}", mail_from="sign-in@corp.example") as made:
-                await made.person("nina", email=MAILBOX, language=language)
-                await sent(made, await at_the_page(made), "nina")
-            [(_, message)] = office.taken
-            named = message["Content-Language"]
-            assert (named == "en", "Hello" in bodies(message)[0]) == (not language.startswith("zh"),) * 2
-
-    asyncio.run(test())
+    async with post_office() as office:
+        async with world(mail_url=f"smtp://127.0.0.1:{office.port}", mail_from="sign-in@corp.example") as made:
+            await made.person("nina", email=MAILBOX, language=language)
+            await sent(made, await at_the_page(made), "nina")
+        [(_, message)] = office.taken
+        named = message["Content-Language"]
+        assert (named == "en", "Hello" in bodies(message)[0]) == (not language.startswith("zh"),) * 2
 
 
-def test_a_mail_server_that_is_down_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_mail_server_that_is_down_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_LAST_EMAILS_SECONDS", 0.1)
 
-    async def test(made: World) -> None:
+    async with new_world(mail_url="smtp://127.0.0.1:1", mail_from="sign-in@corp.example") as made:
         await newcomer.nina(made)
         browser = await newcomer.opened(made, await newcomer.link(made))
         await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, newcomer.new_key()))
         assert browser.page.heading == newcomer.SET_UP
-
-    run(test, mail_url="smtp://127.0.0.1:1", mail_from="sign-in@corp.example")

@@ -15,38 +15,34 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW, NINA, SET_UP
 from tests.postbox import Postbox
 from tests.sign_in import factors
-from tests.sign_in.world import PASSWORD, SECRET, run
+from tests.sign_in.world import PASSWORD, SECRET, new_world
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 
-def test_an_invitation_says_what_it_is_for_and_whose_it_is_and_spends_nothing() -> None:
+async def test_an_invitation_says_what_it_is_for_and_whose_it_is_and_spends_nothing(made: World) -> None:
     """DESIGN "Pages": mail programs look, too."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        url = await newcomer.link(made)
-        for _ in range(3):
-            browser = await made.browser()
-            await newcomer.followed(browser, url)
-            assert browser.page.heading == "Set up your sign-in"
-            assert "Nina Novak" in browser.page.text
-            assert "nina" in browser.page.text
-            assert "CorpID" in browser.page.text
-            assert "This takes 1 step with a passkey, or 3 with a password." in browser.page.text
-        await browser.submit(browser.page.forms[0])
-        assert browser.page.heading == "Choose how you sign in"
-        assert urlsplit(url).fragment not in browser.url
-
-    run(test)
+    await newcomer.nina(made)
+    url = await newcomer.link(made)
+    for _ in range(3):
+        browser = await made.browser()
+        await newcomer.followed(browser, url)
+        assert browser.page.heading == "Set up your sign-in"
+        assert "Nina Novak" in browser.page.text
+        assert "nina" in browser.page.text
+        assert "CorpID" in browser.page.text
+        assert "This takes 1 step with a passkey, or 3 with a password." in browser.page.text
+    await browser.submit(browser.page.forms[0])
+    assert browser.page.heading == "Choose how you sign in"
+    assert urlsplit(url).fragment not in browser.url
 
 
-def test_a_newcomer_chooses_a_password_sets_up_an_app_keeps_codes_and_signs_in() -> None:
+async def test_a_newcomer_chooses_a_password_sets_up_an_app_keeps_codes_and_signs_in() -> None:
     """D44, D45: everything is written at the end, and nothing before."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await newcomer.nina(made)
         browser = await newcomer.opened(made, await newcomer.link(made))
         assert "Step 1 " in browser.page.text
@@ -69,72 +65,58 @@ def test_a_newcomer_chooses_a_password_sets_up_an_app_keeps_codes_and_signs_in()
         await made.factors(visitor, person)
         assert visitor.left is not None or visitor.page.heading.startswith("Do you agree"), visitor.page.heading
 
-    run(test, postbox=postbox)
 
-
-def test_the_code_that_set_up_the_app_cannot_sign_in() -> None:
+async def test_the_code_that_set_up_the_app_cannot_sign_in(made: World) -> None:
     """D45: a step works once, here or there."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        browser = await newcomer.opened(made, await newcomer.link(made))
-        await newcomer.password(browser)
-        key = await newcomer.app(made, browser)
-        await newcomer.kept(browser)
-        visitor = await factors.at_sign_in(made)
-        await visitor.fill_and_submit(user_name="nina", password=NEW)
-        await visitor.fill_and_submit(code=totp.code_at(key, made.clock()))
-        assert "This code is not right" in visitor.page.text
-
-    run(test)
+    await newcomer.nina(made)
+    browser = await newcomer.opened(made, await newcomer.link(made))
+    await newcomer.password(browser)
+    key = await newcomer.app(made, browser)
+    await newcomer.kept(browser)
+    visitor = await factors.at_sign_in(made)
+    await visitor.fill_and_submit(user_name="nina", password=NEW)
+    await visitor.fill_and_submit(code=totp.code_at(key, made.clock()))
+    assert "This code is not right" in visitor.page.text
 
 
-def test_a_newcomer_who_makes_a_passkey_is_done_and_signs_in_with_it() -> None:
+async def test_a_newcomer_who_makes_a_passkey_is_done_and_signs_in_with_it(made: World) -> None:
     """D46: it counts as both factors, so there is nothing else to set up."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        browser = await newcomer.opened(made, await newcomer.link(made))
-        key = newcomer.new_key()
-        await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, key))
-        assert browser.page.heading == SET_UP
-        [stored] = await made.provider.registry.factors.passkeys(NINA)
-        assert stored.created_at == int(made.clock())
-        assert await made.provider.registry.factors.recovery_codes_left(NINA) == 0
-        visitor = await factors.at_sign_in(made)
-        await visitor.fill_and_submit(passkey=factors.answer_of(made, visitor, key))
-        assert visitor.page.heading != "Sign in"
-
-    run(test)
+    await newcomer.nina(made)
+    browser = await newcomer.opened(made, await newcomer.link(made))
+    key = newcomer.new_key()
+    await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, key))
+    assert browser.page.heading == SET_UP
+    [stored] = await made.provider.registry.factors.passkeys(NINA)
+    assert stored.created_at == int(made.clock())
+    assert await made.provider.registry.factors.recovery_codes_left(NINA) == 0
+    visitor = await factors.at_sign_in(made)
+    await visitor.fill_and_submit(passkey=factors.answer_of(made, visitor, key))
+    assert visitor.page.heading != "Sign in"
 
 
-def test_a_passkey_beside_a_password_comes_with_recovery_codes() -> None:
+async def test_a_passkey_beside_a_password_comes_with_recovery_codes(made: World) -> None:
     """D45, D46: they stand beside the password."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        browser = await newcomer.opened(made, await newcomer.link(made))
-        await newcomer.password(browser)
-        key = newcomer.new_key()
-        await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, key))
-        assert browser.page.heading == "Save your recovery codes"
-        assert await newcomer.kept(browser) == SET_UP
-        assert (await newcomer.credentials(made)).totp_secret is None
-        visitor = await factors.at_sign_in(made)
-        await visitor.fill_and_submit(user_name="nina", password=NEW)
-        assert visitor.page.heading == "Sign in with your passkey"
-        await visitor.fill_and_submit(passkey=factors.answer_of(made, visitor, key))
-        assert len(await made.audit("sign_in.complete")) == 1
-        assert await made.provider.registry.factors.recovery_codes_left(NINA) == records.RECOVERY_CODES
-
-    run(test)
+    await newcomer.nina(made)
+    browser = await newcomer.opened(made, await newcomer.link(made))
+    await newcomer.password(browser)
+    key = newcomer.new_key()
+    await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, key))
+    assert browser.page.heading == "Save your recovery codes"
+    assert await newcomer.kept(browser) == SET_UP
+    assert (await newcomer.credentials(made)).totp_secret is None
+    visitor = await factors.at_sign_in(made)
+    await visitor.fill_and_submit(user_name="nina", password=NEW)
+    assert visitor.page.heading == "Sign in with your passkey"
+    await visitor.fill_and_submit(passkey=factors.answer_of(made, visitor, key))
+    assert len(await made.audit("sign_in.complete")) == 1
+    assert await made.provider.registry.factors.recovery_codes_left(NINA) == records.RECOVERY_CODES
 
 
-def test_a_forgotten_password_needs_the_second_factor_and_ends_every_session() -> None:
+async def test_a_forgotten_password_needs_the_second_factor_and_ends_every_session() -> None:
     """D44, D45: and other factors stay as they are."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=newcomer.MAILBOX)
         await factors.recovery(made, NINA)
         session = Session(
@@ -160,14 +142,12 @@ def test_a_forgotten_password_needs_the_second_factor_and_ends_every_session() -
         assert await made.provider.registry.factors.recovery_codes_left(NINA) == len(factors.CODES)
         assert [email.subject for email in postbox.emails] == ["Your password was changed"]
 
-    run(test, postbox=postbox)
 
-
-def test_a_recovery_code_shows_that_it_is_you_and_is_spent_at_once() -> None:
+async def test_a_recovery_code_shows_that_it_is_you_and_is_spent_at_once() -> None:
     """D45: whatever becomes of the enrolment."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=newcomer.MAILBOX)
         await factors.recovery(made, NINA)
         browser = await newcomer.opened(made, await newcomer.link(made, "password"))
@@ -177,27 +157,21 @@ def test_a_recovery_code_shows_that_it_is_you_and_is_spent_at_once() -> None:
         assert [email.subject for email in postbox.emails] == ["A recovery code was used"]
         assert "2 codes are left" in postbox.emails[0].text
 
-    run(test, postbox=postbox)
 
-
-def test_a_passkey_shows_that_it_is_you() -> None:
+async def test_a_passkey_shows_that_it_is_you(made: World) -> None:
     """D46"""
-
-    async def test(made: World) -> None:
-        await made.person("nina")
-        key = await factors.passkey(made, NINA)
-        browser = await newcomer.opened(made, await newcomer.link(made, "password"))
-        await browser.fill_and_submit(passkey=factors.answer_of(made, browser, key))
-        assert browser.page.heading == "Choose a new password"
-
-    run(test)
+    await made.person("nina")
+    key = await factors.passkey(made, NINA)
+    browser = await newcomer.opened(made, await newcomer.link(made, "password"))
+    await browser.fill_and_submit(passkey=factors.answer_of(made, browser, key))
+    assert browser.page.heading == "Choose a new password"
 
 
-def test_a_lost_second_factor_needs_the_password() -> None:
+async def test_a_lost_second_factor_needs_the_password() -> None:
     """D44, D45: a new app and new codes replace the old ones."""
     postbox = Postbox()
 
-    async def test(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await made.person("nina", email=newcomer.MAILBOX)
         await factors.recovery(made, NINA)
         browser = await newcomer.opened(made, await newcomer.link(made, "second_factor"))
@@ -211,28 +185,20 @@ def test_a_lost_second_factor_needs_the_password() -> None:
         assert await made.provider.registry.factors.recovery_codes_left(NINA) == records.RECOVERY_CODES
         assert [email.subject for email in postbox.emails] == ["Your second step was changed"]
 
-    run(test, postbox=postbox)
 
-
-def test_who_has_lost_a_device_is_told_which_passkeys_are_left_and_led_to_them() -> None:
+async def test_who_has_lost_a_device_is_told_which_passkeys_are_left_and_led_to_them(made: World) -> None:
     """D46: the one that was just made is none of them."""
-
-    async def test(made: World) -> None:
-        await made.person("nina")
-        await factors.passkey(made, NINA)
-        await factors.recovery(made, NINA)
-        browser = await newcomer.opened(made, await newcomer.link(made, "second_factor"))
-        await newcomer.password(browser, PASSWORD)
-        await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, newcomer.new_key()))
-        assert "Your old recovery codes stop working when you select Finish" in browser.page.text
-        assert await newcomer.kept(browser) == "Your second step has been changed"
-        assert (await newcomer.credentials(made)).totp_secret is None, (
-            "the app of the lost phone opens nothing any more"
-        )
-        assert "These passkeys still open your account: A key." in browser.page.text
-        assert ("/account/passkeys", "Check your passkeys") in browser.page.links
-
-    run(test)
+    await made.person("nina")
+    await factors.passkey(made, NINA)
+    await factors.recovery(made, NINA)
+    browser = await newcomer.opened(made, await newcomer.link(made, "second_factor"))
+    await newcomer.password(browser, PASSWORD)
+    await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, newcomer.new_key()))
+    assert "Your old recovery codes stop working when you select Finish" in browser.page.text
+    assert await newcomer.kept(browser) == "Your second step has been changed"
+    assert (await newcomer.credentials(made)).totp_secret is None, "the app of the lost phone opens nothing any more"
+    assert "These passkeys still open your account: A key." in browser.page.text
+    assert ("/account/passkeys", "Check your passkeys") in browser.page.links
 
 
 def drawn(svg: str) -> set[tuple[int, int]]:
@@ -248,24 +214,20 @@ def drawn(svg: str) -> set[tuple[int, int]]:
     return dark
 
 
-def test_the_qr_code_says_what_the_link_says() -> None:
+async def test_the_qr_code_says_what_the_link_says(made: World) -> None:
     """D45, ISO/IEC 18004: drawn here, for this browser alone, with a quiet zone of four modules."""
-
-    async def test(made: World) -> None:
-        await newcomer.nina(made)
-        browser = await newcomer.opened(made, await newcomer.link(made))
-        await newcomer.password(browser)
-        picture = await browser.http.get(f"{browser.url}/qr.svg")
-        assert (picture.headers["content-type"], picture.headers["cache-control"]) == ("image/svg+xml", "no-store")
-        assert "style" not in picture.text
-        [address] = {target for target, _ in browser.page.links if target.startswith("otpauth:")}
-        said = totp.otpauth_uri(newcomer.secret(browser), account="nina", issuer="CorpID")
-        assert address == said
-        rows = enumerate(segno.make_qr(said).matrix, start=4)
-        assert drawn(picture.text) == {(x, y) for y, row in rows for x, dark in enumerate(row, start=4) if dark}
-        stranger = await made.browser()
-        assert (await stranger.http.get(f"{browser.url}/qr.svg")).status_code == 403
-        await newcomer.app(made, browser)
-        assert (await browser.http.get(f"{browser.url}/qr.svg")).status_code == 303
-
-    run(test)
+    await newcomer.nina(made)
+    browser = await newcomer.opened(made, await newcomer.link(made))
+    await newcomer.password(browser)
+    picture = await browser.http.get(f"{browser.url}/qr.svg")
+    assert (picture.headers["content-type"], picture.headers["cache-control"]) == ("image/svg+xml", "no-store")
+    assert "style" not in picture.text
+    [address] = {target for target, _ in browser.page.links if target.startswith("otpauth:")}
+    said = totp.otpauth_uri(newcomer.secret(browser), account="nina", issuer="CorpID")
+    assert address == said
+    rows = enumerate(segno.make_qr(said).matrix, start=4)
+    assert drawn(picture.text) == {(x, y) for y, row in rows for x, dark in enumerate(row, start=4) if dark}
+    stranger = await made.browser()
+    assert (await stranger.http.get(f"{browser.url}/qr.svg")).status_code == 403
+    await newcomer.app(made, browser)
+    assert (await browser.http.get(f"{browser.url}/qr.svg")).status_code == 303

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -47,7 +46,7 @@ def applying(made: Deployment, file: Path, said: Path) -> subprocess.Popen[bytes
         return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output)
 
 
-def test_whole_sign_ins_go_on_while_a_large_file_is_applied(tmp_path: Path) -> None:
+async def test_whole_sign_ins_go_on_while_a_large_file_is_applied(tmp_path: Path) -> None:
     """Every push, code, token and userinfo is answered; the file is there in the end."""
 
     async def flows(made: Deployment, writer: subprocess.Popen[bytes]) -> int:
@@ -65,6 +64,6 @@ def test_whole_sign_ins_go_on_while_a_large_file_is_applied(tmp_path: Path) -> N
     with deployment(tmp_path / "data", processes=1) as made:
         said = tmp_path / "said.json"
         writer = applying(made, large_file(tmp_path), said)
-        assert asyncio.run(flows(made, writer)) > 1
+        assert await flows(made, writer) > 1
         assert writer.wait() == 0
         assert len(json.loads(said.read_text())["changes"]) == ENTITIES

@@ -134,7 +134,9 @@ async def says(person: Outside, status: int, **content: str) -> None:
     assert content.items() <= answer.json().items()
 
 
-def test_while_the_disk_is_full_everybody_is_told_to_retry_and_then_it_goes_on(full: tuple[Deployment, Any]) -> None:
+async def test_while_the_disk_is_full_everybody_is_told_to_retry_and_then_it_goes_on(
+    full: tuple[Deployment, Any],
+) -> None:
     """503 temporarily_unavailable; /readyz says database; what was confirmed stays, and nothing happens twice."""
     made, disk = full
     attempts: list[Attempt] = []
@@ -163,11 +165,8 @@ def test_while_the_disk_is_full_everybody_is_told_to_retry_and_then_it_goes_on(f
         ends = [await nothing_twice(person.http, person.browser.http, one) for one in around]
         assert ends.count("refused") >= FLOWS - WORKERS
 
-    async def run() -> None:
-        async with outside(made) as person:
-            await story(person)
-
-    asyncio.run(run())
+    async with outside(made) as person:
+        await story(person)
     with closing(sqlite3.connect(made.data_dir / "corpid.sqlite")) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         written = database.execute("SELECT count(*) FROM audit WHERE action = 'sign_in.complete'").fetchone()[0]

@@ -49,7 +49,7 @@ async def sent(there: Standing, server: RelyingPartyServer, client_id: str) -> l
     return [first, *(asyncio.create_task(party.push()) for party in parties[1:])]
 
 
-def test_while_key_servers_hang_every_request_of_the_others_succeeds(tmp_path: Path) -> None:
+async def test_while_key_servers_hang_every_request_of_the_others_succeeds(tmp_path: Path) -> None:
     """D27: and whoever is concerned is told; the log says which server did what."""
     log = io.BytesIO()
     attempts: list[Attempt] = []
@@ -68,13 +68,10 @@ def test_while_key_servers_hang_every_request_of_the_others_succeeds(tmp_path: P
         assert {(answer.status_code, answer.json()["error"]) for answer in answers} == {(500, "server_error")}
         assert all("the key set of this client cannot be fetched" in answer.text for answer in answers)
 
-    async def run() -> None:
-        async with standing(tmp_path, Limits(concurrent_requests=ROOM)) as there:
-            await there.sign_in()
-            access_log.configure(clock=time.time, stream=log)
-            await story(there)
-
-    asyncio.run(run())
+    async with standing(tmp_path, Limits(concurrent_requests=ROOM)) as there:
+        await there.sign_in()
+        access_log.configure(clock=time.time, stream=log)
+        await story(there)
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert all(one.token for one in attempts)
     told = [line for line in lines if line["event"] == "key_set_not_fetched"]

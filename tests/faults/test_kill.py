@@ -57,27 +57,26 @@ def killed(tmp_path: Path) -> Any:
         yield made, attempts, keys
 
 
-def test_after_kill_under_load_nothing_spent_can_be_spent_again(killed: tuple[Deployment, list[Attempt], str]) -> None:
+async def test_after_kill_under_load_nothing_spent_can_be_spent_again(
+    killed: tuple[Deployment, list[Attempt], str],
+) -> None:
     """D49: kill -9 under load, then start again: the database opens, keys are the same, nothing twice."""
     made, attempts, keys = killed
 
-    async def story() -> None:
-        async with outside(made) as person:
-            assert (await person.http.get("/readyz")).status_code == 200
-            assert (await person.http.get("/.well-known/keys")).text == keys
-            ends = [await nothing_twice(person.http, person.browser.http, one) for one in attempts]
-            assert ends.count("refused") >= FLOWS
-            fresh = person.party()
-            assert (await fresh.token(await person.code(fresh))).status_code == 200
-
-    asyncio.run(story())
+    async with outside(made) as person:
+        assert (await person.http.get("/readyz")).status_code == 200
+        assert (await person.http.get("/.well-known/keys")).text == keys
+        ends = [await nothing_twice(person.http, person.browser.http, one) for one in attempts]
+        assert ends.count("refused") >= FLOWS
+        fresh = person.party()
+        assert (await fresh.token(await person.code(fresh))).status_code == 200
     with closing(sqlite3.connect(made.data_dir / "corpid.sqlite")) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         written = database.execute("SELECT count(*) FROM audit WHERE action = 'sign_in.complete'").fetchone()[0]
     assert written >= sum(bool(one.code) for one in attempts)
 
 
-def test_a_sign_in_that_was_under_way_goes_on_after_the_restart(tmp_path: Path) -> None:
+async def test_a_sign_in_that_was_under_way_goes_on_after_the_restart(tmp_path: Path) -> None:
     """D15: the interaction lives in the store, not in the process."""
 
     async def begun(made: Deployment) -> tuple[str, dict[str, str]]:
@@ -88,15 +87,12 @@ def test_a_sign_in_that_was_under_way_goes_on_after_the_restart(tmp_path: Path) 
             assert person.browser.page.form_with("user_name", "password")
             return person.browser.url, {cookie.name: str(cookie.value) for cookie in person.browser.http.cookies.jar}
 
-    async def resumed(made: Deployment, where: str, cookies: dict[str, str]) -> None:
+    with deployment(tmp_path, processes=1) as made:
+        where, cookies = await begun(made)
+        made.kill(made.ports[0])
+        made.start(made.ports[0])
         async with outside(made) as person:
             person.browser.http.cookies.clear()
             person.browser.http.cookies.update(cookies)
             page = await person.browser.open(where)
             assert page.form_with("user_name", "password")
-
-    with deployment(tmp_path, processes=1) as made:
-        where, cookies = asyncio.run(begun(made))
-        made.kill(made.ports[0])
-        made.start(made.ports[0])
-        asyncio.run(resumed(made, where, cookies))

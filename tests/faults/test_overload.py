@@ -28,7 +28,7 @@ ROOM = 6
 """requests that may be answered at the same time"""
 
 
-def test_beyond_the_bound_of_requests_everybody_is_refused_at_once_and_those_within_are_answered(
+async def test_beyond_the_bound_of_requests_everybody_is_refused_at_once_and_those_within_are_answered(
     tmp_path: Path,
 ) -> None:
     """Every endpoint in its own form; health is answered; afterwards there is room again."""
@@ -69,14 +69,11 @@ def test_beyond_the_bound_of_requests_everybody_is_refused_at_once_and_those_wit
         for path in ("/healthz", "/readyz"):
             assert (await there.http.get(there.issuer + path)).status_code == 200
 
-    async def run() -> None:
-        async with standing(tmp_path, Limits(concurrent_requests=ROOM)) as there:
-            await story(there)
-
-    asyncio.run(run())
+    async with standing(tmp_path, Limits(concurrent_requests=ROOM)) as there:
+        await story(there)
 
 
-def test_whoever_tries_again_at_once_gets_in_however_many_do(tmp_path: Path) -> None:
+async def test_whoever_tries_again_at_once_gets_in_however_many_do(tmp_path: Path) -> None:
     """Refusals take no room themselves, or a crowd that does not go away would keep everybody out."""
 
     async def persistent(there: Standing, metadata: dict[str, Any]) -> None:
@@ -85,16 +82,13 @@ def test_whoever_tries_again_at_once_gets_in_however_many_do(tmp_path: Path) -> 
         while (answered := await rp.push()).status_code != 201:
             told_to_retry(answered)
 
-    async def run() -> None:
-        async with standing(tmp_path, Limits(concurrent_requests=1)) as there:
-            metadata = await there.party().discover()
-            await asyncio.gather(*(persistent(there, metadata) for _ in range(10 * ROOM)))
-            assert there.answering() == 0
-
-    asyncio.run(run())
+    async with standing(tmp_path, Limits(concurrent_requests=1)) as there:
+        metadata = await there.party().discover()
+        await asyncio.gather(*(persistent(there, metadata) for _ in range(10 * ROOM)))
+        assert there.answering() == 0
 
 
-def test_beyond_the_queue_of_password_checks_people_are_told_to_retry_and_those_within_are_answered(
+async def test_beyond_the_queue_of_password_checks_people_are_told_to_retry_and_those_within_are_answered(
     tmp_path: Path,
 ) -> None:
     """D44; machines do not notice."""
@@ -130,8 +124,5 @@ def test_beyond_the_queue_of_password_checks_people_are_told_to_retry_and_those_
             headers={"Sec-Fetch-Site": "same-origin"},
         )
 
-    async def run() -> None:
-        async with standing(tmp_path) as there:
-            await story(there)
-
-    asyncio.run(run())
+    async with standing(tmp_path) as there:
+        await story(there)

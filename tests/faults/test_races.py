@@ -46,10 +46,11 @@ def outcomes(answers: list[httpx.Response]) -> Counter[Any]:
     return Counter(answer.json().get("error", answer.status_code) for answer in answers)
 
 
-def test_of_fifty_simultaneous_redemptions_one_succeeds_and_its_token_is_dead_afterwards(served: Deployment) -> None:
+async def test_of_fifty_simultaneous_redemptions_one_succeeds_and_its_token_is_dead_afterwards(
+    served: Deployment,
+) -> None:
     """D18: a replay kills the first token, even if it loses the race by a hair."""
-
-    async def told(person: Outside) -> None:
+    async with outside(served) as person:
         rp = person.party()
         code = await person.code(rp)
         answers = await asyncio.gather(*(rp.token(code) for _ in range(MANY)))
@@ -58,13 +59,10 @@ def test_of_fifty_simultaneous_redemptions_one_succeeds_and_its_token_is_dead_af
         refusal = await rp.resource(access_token=token)
         assert (refusal.status_code, refusal.json()["error"]) == (401, "invalid_token")
 
-    story(served, told)
 
-
-def test_of_fifty_equal_token_requests_one_succeeds_and_its_token_lives(served: Deployment) -> None:
+async def test_of_fifty_equal_token_requests_one_succeeds_and_its_token_lives(served: Deployment) -> None:
     """D18: the same request byte for byte kills nothing."""
-
-    async def told(person: Outside) -> None:
+    async with outside(served) as person:
         rp = person.party()
         code = await person.code(rp)
         url = (await rp.discover())["token_endpoint"]
@@ -74,13 +72,12 @@ def test_of_fifty_equal_token_requests_one_succeeds_and_its_token_lives(served: 
         (token,) = [answer.json()["access_token"] for answer in answers if answer.status_code == 200]
         assert (await rp.resource(access_token=token)).status_code == 200
 
-    story(served, told)
 
-
-def test_of_fifty_simultaneous_uses_of_one_proof_one_counts_and_no_other_assertion_is_spent(served: Deployment) -> None:
+async def test_of_fifty_simultaneous_uses_of_one_proof_one_counts_and_no_other_assertion_is_spent(
+    served: Deployment,
+) -> None:
     """D7; decisions "order": a replayed proof leaves the assertion unspent."""
-
-    async def told(person: Outside) -> None:
+    async with outside(served) as person:
         rp = person.party()
         proof = {"DPoP": rp.proof("POST", (await rp.discover())["pushed_authorization_request_endpoint"])}
         assertions = [rp.assertion() for _ in range(MANY)]
@@ -89,13 +86,10 @@ def test_of_fifty_simultaneous_uses_of_one_proof_one_counts_and_no_other_asserti
         again = await asyncio.gather(*(rp.push({"client_assertion": one}) for one in assertions))
         assert outcomes(again) == {201: MANY - 1, "invalid_client": 1}
 
-    story(served, told)
 
-
-def test_of_fifty_simultaneous_uses_of_one_assertion_one_counts(served: Deployment) -> None:
+async def test_of_fifty_simultaneous_uses_of_one_assertion_one_counts(served: Deployment) -> None:
     """D8: at PAR and the token endpoint together."""
-
-    async def told(person: Outside) -> None:
+    async with outside(served) as person:
         rp = person.party()
         form = {"client_assertion": rp.assertion()}
         asked = [rp.push(form) if n % 2 else rp.token("no-code", form) for n in range(MANY)]
@@ -103,13 +97,10 @@ def test_of_fifty_simultaneous_uses_of_one_assertion_one_counts(served: Deployme
         assert answers.pop("invalid_client") == MANY - 1
         assert answers in ({201: 1}, {"invalid_grant": 1})
 
-    story(served, told)
 
-
-def test_of_fifty_simultaneous_uses_of_one_proof_at_userinfo_one_counts(served: Deployment) -> None:
+async def test_of_fifty_simultaneous_uses_of_one_proof_at_userinfo_one_counts(served: Deployment) -> None:
     """D7: at a resource."""
-
-    async def told(person: Outside) -> None:
+    async with outside(served) as person:
         rp = person.party()
         token = (await rp.token(await person.code(rp))).json()["access_token"]
         url = (await rp.discover())["userinfo_endpoint"]
@@ -117,13 +108,10 @@ def test_of_fifty_simultaneous_uses_of_one_proof_at_userinfo_one_counts(served: 
         answers = await asyncio.gather(*(rp.resource("GET", proof, access_token=token) for _ in range(MANY)))
         assert Counter(answer.status_code for answer in answers) == {200: 1, 401: MANY - 1}
 
-    story(served, told)
 
-
-def test_of_twenty_simultaneous_arrivals_of_a_signed_in_browser_one_gets_a_code(served: Deployment) -> None:
+async def test_of_twenty_simultaneous_arrivals_of_a_signed_in_browser_one_gets_a_code(served: Deployment) -> None:
     """D15: completing is `add`; the others are told invalid_request_uri."""
-
-    async def told(person: Outside) -> None:
+    async with outside(served) as person:
         rp = person.party()
         url = await rp.begin()
         answers = await asyncio.gather(*(person.browser.http.get(url, follow_redirects=False) for _ in range(20)))
@@ -133,14 +121,13 @@ def test_of_twenty_simultaneous_arrivals_of_a_signed_in_browser_one_gets_a_code(
         assert Counter(query["error"][0] for query in told_to if "error" in query) == {"invalid_request_uri": 19}
         assert (await rp.token(codes[0])).status_code == 200
 
-    story(served, told)
-
 
 @pytest.mark.parametrize("choose", ["the same entity", "two entities"])
-def test_of_twenty_simultaneous_clicks_on_the_last_button_there_is_one_code(served: Deployment, choose: str) -> None:
+async def test_of_twenty_simultaneous_clicks_on_the_last_button_there_is_one_code(
+    served: Deployment, choose: str
+) -> None:
     """D15: exactly one wins, and every click ends with the same redirect."""
-
-    async def told(person: Outside) -> None:
+    async with outside(served) as person:
         rp, browser = person.party(), person.browser
         browser.http.cookies.clear()
         await browser.open(await rp.begin())
@@ -161,13 +148,10 @@ def test_of_twenty_simultaneous_clicks_on_the_last_button_there_is_one_code(serv
         tokens = await rp.redeem(callback)
         assert tokens.id_token["entity"]["sub"] in entities
 
-    story(served, told)
 
-
-def test_a_leaked_code_spends_nothing_with_another_client_or_a_wrong_verifier(served: Deployment) -> None:
+async def test_a_leaked_code_spends_nothing_with_another_client_or_a_wrong_verifier(served: Deployment) -> None:
     """D18: another client or a wrong verifier finds nothing, spends nothing, kills nothing, also at the same moment."""
-
-    async def told(person: Outside) -> None:
+    async with outside(served) as person:
         rp, thief = person.party(), person.party("rp-2")
         code = await person.code(rp)
         thief.sign_in = rp.sign_in
@@ -176,5 +160,3 @@ def test_a_leaked_code_spends_nothing_with_another_client_or_a_wrong_verifier(se
         assert outcomes(answers) == {200: 1, "invalid_grant": MANY}
         assert answers[MANY // 2].status_code == 200
         assert (await rp.resource(access_token=answers[MANY // 2].json()["access_token"])).status_code == 200
-
-    story(served, told)

@@ -84,7 +84,7 @@ async def _flows(person: Outside, done: asyncio.Event) -> int:
     return count
 
 
-def test_no_request_fails_while_every_node_is_restarted(tmp_path: Path) -> None:
+async def test_no_request_fails_while_every_node_is_restarted(tmp_path: Path) -> None:
     async def story(made: Deployment) -> list[int]:
         done = asyncio.Event()
         async with balanced(made) as person:
@@ -97,5 +97,5 @@ def test_no_request_fails_while_every_node_is_restarted(tmp_path: Path) -> None:
             return await asyncio.gather(*load)
 
     with deployment(tmp_path, processes=2) as made:
-        counts = asyncio.run(story(made))
+        counts = await story(made)
     assert min(counts) > 0

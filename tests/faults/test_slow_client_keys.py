@@ -77,37 +77,31 @@ def url(name: str, port: int) -> str:
 
 
 @pytest.mark.parametrize("behave", [hang, drip])
-def test_while_one_relying_party_is_slow_others_are_served_and_passwords_checked(behave: Answer) -> None:
-    async def story() -> None:
-        async with AsyncExitStack() as running:
-            slow, fast = [await running.enter_async_context(relying_party(way)) for way in (behave, answer(ONE_KEY))]
-            keys = FetchedClientKeys(Kept(), egress_to(slow.port, fast.port, seconds=60).fetch)
-            passwords = Argon2Passwords(threads=1, profile=CHEAPEST)
-            waiting = [asyncio.create_task(keys.current(client("slow", slow.url), now=T)) for _ in range(50)]
-            await slow.arrived(1)
-            assert (await keys.current(client("fast", fast.url), now=T)).signing
-            assert await passwords.verify(None, "whatever it is") is False
-            assert not any(task.done() for task in waiting)
-            assert len(slow.requests) == 1
-            await keys.close()
-            await asyncio.gather(*waiting, return_exceptions=True)
-
-    asyncio.run(story())
+async def test_while_one_relying_party_is_slow_others_are_served_and_passwords_checked(behave: Answer) -> None:
+    async with AsyncExitStack() as running:
+        slow, fast = [await running.enter_async_context(relying_party(way)) for way in (behave, answer(ONE_KEY))]
+        keys = FetchedClientKeys(Kept(), egress_to(slow.port, fast.port, seconds=60).fetch)
+        passwords = Argon2Passwords(threads=1, profile=CHEAPEST)
+        waiting = [asyncio.create_task(keys.current(client("slow", slow.url), now=T)) for _ in range(50)]
+        await slow.arrived(1)
+        assert (await keys.current(client("fast", fast.url), now=T)).signing
+        assert await passwords.verify(None, "whatever it is") is False
+        assert not any(task.done() for task in waiting)
+        assert len(slow.requests) == 1
+        await keys.close()
+        await asyncio.gather(*waiting, return_exceptions=True)
 
 
-def test_a_slow_relying_party_with_a_set_of_yesterday_is_itself_not_delayed() -> None:
-    async def story() -> None:
-        async with relying_party(hang) as slow:
-            stored = FetchedKeySet(jwks_uri=slow.url, jwks=ONE_KEY.decode(), fetched_at=int(T) - 80_000)
-            keys = FetchedClientKeys(Kept({"slow": stored}), egress_to(slow.port, seconds=60).fetch)
-            for seconds in range(0, 60, 6):
-                assert (await keys.current(client("slow", slow.url), now=T + seconds)).signing
-            await keys.close()
-
-    asyncio.run(story())
+async def test_a_slow_relying_party_with_a_set_of_yesterday_is_itself_not_delayed() -> None:
+    async with relying_party(hang) as slow:
+        stored = FetchedKeySet(jwks_uri=slow.url, jwks=ONE_KEY.decode(), fetched_at=int(T) - 80_000)
+        keys = FetchedClientKeys(Kept({"slow": stored}), egress_to(slow.port, seconds=60).fetch)
+        for seconds in range(0, 60, 6):
+            assert (await keys.current(client("slow", slow.url), now=T + seconds)).signing
+        await keys.close()
 
 
-def test_a_name_server_that_hangs_stops_neither_other_names_nor_passwords_nor_the_loops_own_threads() -> None:
+async def test_a_name_server_that_hangs_stops_neither_other_names_nor_passwords_nor_the_loops_own_threads() -> None:
     release = threading.Event()
 
     def resolve(name: str, port: int) -> list[str]:
@@ -115,44 +109,37 @@ def test_a_name_server_that_hangs_stops_neither_other_names_nor_passwords_nor_th
             release.wait(60)
         return ["127.0.0.1"]
 
-    async def story() -> None:
-        async with relying_party(answer(ONE_KEY)) as fast:
-            keys = FetchedClientKeys(Kept(), egress_to(fast.port, seconds=60, resolve=resolve).fetch)
-            passwords = Argon2Passwords(threads=1, profile=CHEAPEST)
-            waiting = [
-                asyncio.create_task(keys.current(client(f"hung{n}", url(f"hung{n}.example", fast.port)), now=T))
-                for n in range(15)
-            ]
-            await asyncio.sleep(0.01)
-            assert (await keys.current(client("fast", fast.url), now=T)).signing
-            assert await passwords.verify(None, "whatever it is") is False
-            assert await asyncio.get_running_loop().getaddrinfo("127.0.0.1", 443)
-            assert not any(task.done() for task in waiting)
-            await keys.close()
-            await asyncio.gather(*waiting, return_exceptions=True)
-            release.set()
-
-    asyncio.run(story())
+    async with relying_party(answer(ONE_KEY)) as fast:
+        keys = FetchedClientKeys(Kept(), egress_to(fast.port, seconds=60, resolve=resolve).fetch)
+        passwords = Argon2Passwords(threads=1, profile=CHEAPEST)
+        waiting = [
+            asyncio.create_task(keys.current(client(f"hung{n}", url(f"hung{n}.example", fast.port)), now=T))
+            for n in range(15)
+        ]
+        await asyncio.sleep(0.01)
+        assert (await keys.current(client("fast", fast.url), now=T)).signing
+        assert await passwords.verify(None, "whatever it is") is False
+        assert await asyncio.get_running_loop().getaddrinfo("127.0.0.1", 443)
+        assert not any(task.done() for task in waiting)
+        await keys.close()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        release.set()
 
 
 @pytest.mark.full
-def test_when_all_turns_are_taken_by_the_dead_a_healthy_client_still_gets_its_own() -> None:
+async def test_when_all_turns_are_taken_by_the_dead_a_healthy_client_still_gets_its_own() -> None:
     """D27: 16 fetches in all; the dead ones give their turns back when their seconds are over."""
-
-    async def story() -> None:
-        async with AsyncExitStack() as running:
-            slow, fast = [await running.enter_async_context(relying_party(way)) for way in (hang, answer(ONE_KEY))]
-            keys = FetchedClientKeys(Kept(), egress_to(slow.port, fast.port, seconds=2).fetch)
-            dead = [asyncio.create_task(keys.current(client(f"dead{n}", slow.url), now=T)) for n in range(16)]
-            await slow.arrived(16)
-            # late enough that a loop which stalls does not find both waits over at once
-            await asyncio.sleep(1)
-            healthy = asyncio.create_task(keys.current(client("fast", fast.url), now=T))
-            outcomes = await asyncio.gather(*dead, return_exceptions=True)
-            assert all(isinstance(outcome, KeySetUnavailable) for outcome in outcomes)
-            assert (await healthy).signing
-
-    asyncio.run(story())
+    async with AsyncExitStack() as running:
+        slow, fast = [await running.enter_async_context(relying_party(way)) for way in (hang, answer(ONE_KEY))]
+        keys = FetchedClientKeys(Kept(), egress_to(slow.port, fast.port, seconds=2).fetch)
+        dead = [asyncio.create_task(keys.current(client(f"dead{n}", slow.url), now=T)) for n in range(16)]
+        await slow.arrived(16)
+        # late enough that a loop which stalls does not find both waits over at once
+        await asyncio.sleep(1)
+        healthy = asyncio.create_task(keys.current(client("fast", fast.url), now=T))
+        outcomes = await asyncio.gather(*dead, return_exceptions=True)
+        assert all(isinstance(outcome, KeySetUnavailable) for outcome in outcomes)
+        assert (await healthy).signing
 
 
 def test_the_process_can_end_while_a_name_server_hangs() -> None:

@@ -5,7 +5,6 @@ The check runs as its own process, as a person would start it, over real sockets
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import dataclasses
 import itertools
@@ -205,7 +204,9 @@ def test_the_data_directory_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 @pytest.mark.full
-def test_a_provider_that_says_anything_but_the_directory_fails_the_check(interface: Interface, tmp_path: Path) -> None:
+async def test_a_provider_that_says_anything_but_the_directory_fails_the_check(
+    interface: Interface, tmp_path: Path
+) -> None:
     """The check compares with another directory than the applied one: each scenario says what differs."""
 
     async def outcomes() -> dict[str, Any]:
@@ -220,7 +221,7 @@ def test_a_provider_that_says_anything_but_the_directory_fails_the_check(interfa
             other = dataclasses.replace(demo, directory=ExampleDirectory(sections))
             return checking.report(other, await checking.run(other))
 
-    report = asyncio.run(outcomes())
+    report = await outcomes()
     assert report["ok"] is False
     failed = {one["name"]: one["problem"] for one in report["scenarios"] if not one["ok"]}
     assert set(failed) >= set(SIGN_INS)
@@ -229,7 +230,7 @@ def test_a_provider_that_says_anything_but_the_directory_fails_the_check(interfa
 
 
 @pytest.mark.full
-def test_a_provider_that_publishes_anything_but_its_generation_fails_the_check(tmp_path: Path) -> None:
+async def test_a_provider_that_publishes_anything_but_its_generation_fails_the_check(tmp_path: Path) -> None:
     """The check expects what another generation promises: the document differs, and so does all the rest."""
 
     async def outcomes() -> dict[str, Any]:
@@ -238,7 +239,7 @@ def test_a_provider_that_publishes_anything_but_its_generation_fails_the_check(t
             other = dataclasses.replace(demo, registration=dataclasses.replace(demo.registration, interface=expected))
             return checking.report(other, await checking.run(other))
 
-    report = asyncio.run(outcomes())
+    report = await outcomes()
     failed = {one["name"]: one["problem"] for one in report["scenarios"] if not one["ok"]}
     assert list(failed) == ["the discovery document"]
     assert "response_modes_supported" in failed["the discovery document"]
@@ -289,7 +290,7 @@ def test_one_generation_and_issuers_together_are_refused() -> None:
     )
 
 
-def test_the_demo_has_people_for_portal_and_console_and_work_that_waits(tmp_path: Path) -> None:
+async def test_the_demo_has_people_for_portal_and_console_and_work_that_waits(tmp_path: Path) -> None:
     """D53, D55, D56: an owner with a request and an offer, a second approver, and an operator who needs no passkey here."""
 
     async def headings() -> tuple[str, str, str, str]:
@@ -312,7 +313,7 @@ def test_the_demo_has_people_for_portal_and_console_and_work_that_waits(tmp_path
             await operator.http.aclose()
             return owner.page.heading, owner.page.text, console, approver
 
-    portal, text, console, approver = asyncio.run(headings())
+    portal, text, console, approver = await headings()
     assert "1 request waits for you." in approver
     assert portal == "Home"
     assert "1 request waits for you." in text
@@ -353,12 +354,8 @@ def test_the_demo_names_each_issuer_and_where_to_open_it(tmp_path: Path) -> None
 
 
 @pytest.mark.full
-def test_a_demo_in_another_generation_takes_over_the_data_of_the_last(tmp_path: Path) -> None:
+async def test_a_demo_in_another_generation_takes_over_the_data_of_the_last(tmp_path: Path) -> None:
     """The client is registered anew: what was said of LEGACY alone is taken away."""
-
-    async def stories() -> None:
-        for chosen in (LEGACY, CURRENT):
-            async with running(tmp_path, first_port=0, interface=chosen) as demo, httpx.AsyncClient() as http:
-                await checking.cancelled(Inspector(demo, http), Outcome(chosen.name))
-
-    asyncio.run(stories())
+    for chosen in (LEGACY, CURRENT):
+        async with running(tmp_path, first_port=0, interface=chosen) as demo, httpx.AsyncClient() as http:
+            await checking.cancelled(Inspector(demo, http), Outcome(chosen.name))

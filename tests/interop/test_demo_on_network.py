@@ -174,62 +174,50 @@ async def walk(browser: Browser, demo: Demo) -> None:
         await people.answer_page(browser, demo.registration.persons[0])
 
 
-def test_a_phone_signs_in_from_the_link_on(network: Network) -> None:
+async def test_a_phone_signs_in_from_the_link_on(network: Network) -> None:
     """D34, D66: over TLS to the page of results; the cookies of provider and website have names of their own."""
-
-    async def story() -> None:
-        demo = network.demo
-        async with demo.hosting.http(PATIENCE) as http:
-            browser = Browser(http, frozenset({demo.issuer, demo.relying_party_url}))
-            await browser.open(demo.link, site="none")
-            assert browser.url == f"{demo.relying_party_url}/"
-            await walk(browser, demo)
-            assert browser.page.heading == "You are signed in"
-            names = [each.name for each in http.cookies.jar]
-            assert sorted(names) == sorted({"__Host-corpid", KEY_COOKIE, RP_COOKIE})
-            assert all(each.secure and each.path == "/" and not each.domain_specified for each in http.cookies.jar)
-            signing_out = next(form for form in browser.page.forms if form.action == "/logout")
-            await browser.submit(signing_out)
-            assert sorted(each.name for each in http.cookies.jar) == sorted({"__Host-corpid", KEY_COOKIE})
-
-    asyncio.run(story())
+    demo = network.demo
+    async with demo.hosting.http(PATIENCE) as http:
+        browser = Browser(http, frozenset({demo.issuer, demo.relying_party_url}))
+        await browser.open(demo.link, site="none")
+        assert browser.url == f"{demo.relying_party_url}/"
+        await walk(browser, demo)
+        assert browser.page.heading == "You are signed in"
+        names = [each.name for each in http.cookies.jar]
+        assert sorted(names) == sorted({"__Host-corpid", KEY_COOKIE, RP_COOKIE})
+        assert all(each.secure and each.path == "/" and not each.domain_specified for each in http.cookies.jar)
+        signing_out = next(form for form in browser.page.forms if form.action == "/logout")
+        await browser.submit(signing_out)
+        assert sorted(each.name for each in http.cookies.jar) == sorted({"__Host-corpid", KEY_COOKIE})
 
 
-def test_without_the_key_a_sign_in_asks_for_secrets_that_nobody_has_published(network: Network) -> None:
+async def test_without_the_key_a_sign_in_asks_for_secrets_that_nobody_has_published(network: Network) -> None:
     """D66: a relying party elsewhere can be tried; who has no key finds no list, and the example's passwords are worthless."""
-
-    async def story() -> None:
-        demo = network.demo
-        async with demo.hosting.http(PATIENCE) as http:
-            rp = Inspector(demo=demo, http=http).relying_party(Outcome("elsewhere"))
-            browser = Browser(http, frozenset({demo.issuer}))
-            await browser.open(await rp.begin())
-            assert browser.page.form_with("person") is None
-            published = ExampleDirectory.read(example_directory.content()).persons()
-            assert {each.password for each in published}.isdisjoint(network.secrets)
-            with pytest.raises(DeadEndError, match="shown again"):
-                await people.finish(browser, published[0])
-            at_once = await http.post(
-                f"{browser.url}/at-once", data={"person": "rina"}, headers={"Sec-Fetch-Site": "same-origin"}
-            )
-            assert at_once.status_code in {400, 404}
-
-    asyncio.run(story())
+    demo = network.demo
+    async with demo.hosting.http(PATIENCE) as http:
+        rp = Inspector(demo=demo, http=http).relying_party(Outcome("elsewhere"))
+        browser = Browser(http, frozenset({demo.issuer}))
+        await browser.open(await rp.begin())
+        assert browser.page.form_with("person") is None
+        published = ExampleDirectory.read(example_directory.content()).persons()
+        assert {each.password for each in published}.isdisjoint(network.secrets)
+        with pytest.raises(DeadEndError, match="shown again"):
+            await people.finish(browser, published[0])
+        at_once = await http.post(
+            f"{browser.url}/at-once", data={"person": "rina"}, headers={"Sec-Fetch-Site": "same-origin"}
+        )
+        assert at_once.status_code in {400, 404}
 
 
-def test_ci_on_another_machine_signs_in_with_the_key(network: Network) -> None:
+async def test_ci_on_another_machine_signs_in_with_the_key(network: Network) -> None:
     """D66: an order in the query's name, since a program has no cookies."""
-
-    async def story() -> None:
-        demo = network.demo
-        async with demo.hosting.http(PATIENCE) as http:
-            rp = Inspector(demo=demo, http=http).relying_party(Outcome("at once"))
-            order = {"authorize_url": await rp.begin(), "user": "rina", "entity": "209900042K"}
-            answer = await http.post(f"{demo.issuer}/developer/sign-ins", params={"key": demo.key}, json=order)
-            assert answer.status_code == 200
-            assert (await rp.redeem(Callback(answer.json()["callback_url"]))).id_token
-
-    asyncio.run(story())
+    demo = network.demo
+    async with demo.hosting.http(PATIENCE) as http:
+        rp = Inspector(demo=demo, http=http).relying_party(Outcome("at once"))
+        order = {"authorize_url": await rp.begin(), "user": "rina", "entity": "209900042K"}
+        answer = await http.post(f"{demo.issuer}/developer/sign-ins", params={"key": demo.key}, json=order)
+        assert answer.status_code == 200
+        assert (await rp.redeem(Callback(answer.json()["callback_url"]))).id_token
 
 
 def test_a_browser_is_not_told_to_stay_on_https(network: Network) -> None:
@@ -300,7 +288,7 @@ def test_plain_http_is_not_answered(network: Network) -> None:
             httpx.get(url.replace("https:", "http:"), trust_env=False)
 
 
-def test_the_next_start_keeps_secrets_and_certificate_and_has_another_key(
+async def test_the_next_start_keeps_secrets_and_certificate_and_has_another_key(
     tmp_path: Path,
 ) -> None:
     """D66: the installed authority goes on working; a link of yesterday does not."""
@@ -313,7 +301,7 @@ def test_the_next_start_keeps_secrets_and_certificate_and_has_another_key(
             passwords = [each.password for each in demo.registration.persons]
             return demo.key, demo.hosting.certificate.fingerprint, passwords
 
-    (first, *kept), (second, *again) = asyncio.run(started()), asyncio.run(started())
+    (first, *kept), (second, *again) = await started(), await started()
     assert first != second
     assert kept == again
 

@@ -62,23 +62,19 @@ def begun(website: DemoRP, interface: Interface = LEGACY, **options: str) -> Att
 
 
 @pytest.mark.parametrize("interface", INTERFACES.values(), ids=INTERFACES)
-def test_the_start_page_tells_the_generation_and_offers_what_it_has(interface: Interface) -> None:
+async def test_the_start_page_tells_the_generation_and_offers_what_it_has(interface: Interface) -> None:
     """decisions.md, "Generations"."""
-
-    async def story(_: DemoRP, http: httpx.AsyncClient) -> None:
+    async with demo_site(interface) as (_, http):
         page = (await http.get("/")).text
         assert f"<code>{interface.name}</code>" in page
         assert ("response_mode" in page) == (len(interface.response_modes) > 1)
         assert ("authentication_context_message" in page) == interface.message
         assert all((f'value="{scope}"' in page) == (scope in interface.scopes) for scope in CURRENT.scopes)
 
-    with_site(story, interface)
 
-
-def test_the_current_codes_are_for_its_own_pages() -> None:
+async def test_the_current_codes_are_for_its_own_pages() -> None:
     """D66, D35: as on the cards; never under another host's name, and no other site's script may read them."""
-
-    async def story(website: DemoRP, http: httpx.AsyncClient) -> None:
+    async with demo_site() as (website, http):
         website.registration = replace(website.registration, persons=(RINA,))
         answer = await http.get("/codes")
         now = website.clock()
@@ -87,13 +83,10 @@ def test_the_current_codes_are_for_its_own_pages() -> None:
         assert answer.headers["cache-control"] == "no-store"
         assert (await http.get("/codes", headers={"Host": "evil.example"})).status_code == 421
 
-    with_site(story)
 
-
-def test_an_answer_behind_the_fragment_sign_is_fetched_by_a_script_where_it_may_come_so() -> None:
+async def test_an_answer_behind_the_fragment_sign_is_fetched_by_a_script_where_it_may_come_so() -> None:
     """D38: nothing but our own page may hand it over."""
-
-    async def story(website: DemoRP, http: httpx.AsyncClient) -> None:
+    async with demo_site() as (website, http):
         page = await http.get("/callback")
         assert page.status_code == 200
         assert website.static.url("fragment.js") in page.text
@@ -108,20 +101,15 @@ def test_an_answer_behind_the_fragment_sign_is_fetched_by_a_script_where_it_may_
         assert (await http.post("/callback/fragment", data=fields)).status_code == 303
         assert attempt.answered
 
-    with_site(story)
 
-
-def test_a_generation_without_fragments_has_no_page_for_them() -> None:
-    async def story(_: DemoRP, http: httpx.AsyncClient) -> None:
+async def test_a_generation_without_fragments_has_no_page_for_them() -> None:
+    async with demo_site(CURRENT) as (_, http):
         assert (await http.get("/callback")).status_code == 400
 
-    with_site(story, CURRENT)
 
-
-def test_an_answer_that_was_posted_waits_for_its_own_browser() -> None:
+async def test_an_answer_that_was_posted_waits_for_its_own_browser() -> None:
     """D37, RFC 6749 §10.12: the form comes without a cookie, the redirect after it with one."""
-
-    async def story(website: DemoRP, http: httpx.AsyncClient) -> None:
+    async with demo_site() as (website, http):
         attempt = begun(website, response_mode="form_post")
         await attempt.begin()
         fields = {"code": "c1", "state": attempt.relying_party.sign_in.state}
@@ -135,18 +123,13 @@ def test_an_answer_that_was_posted_waits_for_its_own_browser() -> None:
         assert (await http.get(posted.headers["location"])).status_code == 200
         assert attempt.relying_party.sign_in.code == "c1"
 
-    with_site(story)
 
-
-def test_an_answer_with_a_state_that_nobody_sent_is_nobodys() -> None:
+async def test_an_answer_with_a_state_that_nobody_sent_is_nobodys() -> None:
     """Spec 4.2."""
-
-    async def story(_: DemoRP, http: httpx.AsyncClient) -> None:
+    async with demo_site() as (_, http):
         for answer in (
             await http.post("/callback", data={"state": "x", "code": "c1"}),
             await http.get("/callback", params={"state": "x", "code": "c1"}),
         ):
             assert answer.status_code == 400
             assert "This sign-in was not started in this browser" in answer.text
-
-    with_site(story)

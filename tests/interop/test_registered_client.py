@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.full
-def test_the_command_of_a_clients_page_runs_an_example_and_a_person_signs_in(tmp_path: Path) -> None:
+async def test_the_command_of_a_clients_page_runs_an_example_and_a_person_signs_in(tmp_path: Path) -> None:
     """docs/relying-parties.md: register, copy, run, sign in; nothing is filled in by hand."""
     keys = write_keys(tmp_path / "keys.json")
     port, sockets = next_free("127.0.0.1", 0)
@@ -62,20 +62,17 @@ def test_the_command_of_a_clients_page_runs_an_example_and_a_person_signs_in(tmp
         answer = await http.post(f"{demo.developer_url}/sign-ins", json=order)
         return (await http.get(answer.json()["callback_url"])).text
 
-    async def story() -> None:
-        async with (
-            running(tmp_path / "demo", first_port=0) as demo,
-            httpx.AsyncClient(timeout=30, trust_env=False) as http,
-        ):
-            process = await asyncio.create_subprocess_shell(
-                await command_of(demo, http), cwd=ROOT / "examples" / "python", stdout=asyncio.subprocess.DEVNULL
-            )
-            try:
-                shown = await shown_by(process, http, demo)
-                assert shown.startswith("Signed in\nmay act as Applicant at HARBOUR-PERMIT"), shown
-            finally:
-                process.terminate()
-                await process.wait()
-
     (tmp_path / "demo").mkdir()
-    asyncio.run(story())
+    async with (
+        running(tmp_path / "demo", first_port=0) as demo,
+        httpx.AsyncClient(timeout=30, trust_env=False) as http,
+    ):
+        process = await asyncio.create_subprocess_shell(
+            await command_of(demo, http), cwd=ROOT / "examples" / "python", stdout=asyncio.subprocess.DEVNULL
+        )
+        try:
+            shown = await shown_by(process, http, demo)
+            assert shown.startswith("Signed in\nmay act as Applicant at HARBOUR-PERMIT"), shown
+        finally:
+            process.terminate()
+            await process.wait()

@@ -10,7 +10,7 @@ from corpid.sandbox import claim_checks, people
 from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
 from corpid.sandbox.verification import ProviderError
 from tests.world.clients import FAR
-from tests.world.example import PERSON_ADDRESS, OpenedProvider, with_provider
+from tests.world.example import PERSON_ADDRESS, example_provider
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,10 +31,9 @@ NESTED: dict[str, Any] = {"userinfo_signing_alg": "ES256", "userinfo_encryption_
     ],
     ids=["default", "entity", "gcm", "nested-gcm", "nested-cbc", "government"],
 )
-def test_a_sign_in_checks_out_however_the_client_is_registered(tmp_path: Path, members: dict[str, Any]) -> None:
+async def test_a_sign_in_checks_out_however_the_client_is_registered(tmp_path: Path, members: dict[str, Any]) -> None:
     """D1, D2, D21, D22, D29."""
-
-    async def story(op: OpenedProvider) -> None:
+    async with example_provider(tmp_path) as op:
         rp = await op.register("rp-1", **members)
         rp.scope = "openid authinfo tpauthinfo user.name"
         tokens = await rp.redeem(await op.sign_in(rp, "rina"))
@@ -42,8 +41,6 @@ def test_a_sign_in_checks_out_however_the_client_is_registered(tmp_path: Path, m
         assert claims["sub"] == tokens.id_token["sub"]
         assert tokens.id_token["sub_type"] == members.get("subject", "user")
         assert "auth_info" in await rp.userinfo("POST")
-
-    with_provider(tmp_path, story)
 
 
 @pytest.mark.parametrize(
@@ -60,12 +57,11 @@ def test_a_sign_in_checks_out_however_the_client_is_registered(tmp_path: Path, m
         (FAPI2, {**ENCRYPTED, **NESTED, "id_token_encryption_enc": "A256GCM"}),
     ],
 )  # fmt: skip
-def test_a_sign_in_of_every_generation_checks_out(
+async def test_a_sign_in_of_every_generation_checks_out(
     tmp_path: Path, interface: Interface, members: dict[str, Any]
 ) -> None:
     """decisions.md, "Generations"; D1, D22, D26, R-12.2."""
-
-    async def story(op: OpenedProvider) -> None:
+    async with example_provider(tmp_path, generations=(interface.name,)) as op:
         rp = await op.register("rp-1", interface, **members)
         rp.scope = " ".join(["openid", *interface.scopes])
         tokens = await rp.redeem(await op.sign_in(rp, "rina"))
@@ -75,14 +71,11 @@ def test_a_sign_in_of_every_generation_checks_out(
         if interface.packed_subject:
             assert claim_checks.members(tokens.id_token["sub"])["s"] == "S0000001X"
 
-    with_provider(tmp_path, story, generations=(interface.name,))
-
 
 @pytest.mark.parametrize("mode", LEGACY.response_modes)
-def test_answers_come_in_every_response_mode(tmp_path: Path, mode: str) -> None:
+async def test_answers_come_in_every_response_mode(tmp_path: Path, mode: str) -> None:
     """D37, D38: a code and a refusal alike."""
-
-    async def story(op: OpenedProvider) -> None:
+    async with example_provider(tmp_path, generations=("legacy",)) as op:
         rp = await op.register("rp-1", LEGACY)
         rp.response_mode = mode
         browser = op.new_browser(PERSON_ADDRESS)
@@ -92,13 +85,10 @@ def test_answers_come_in_every_response_mode(tmp_path: Path, mode: str) -> None:
         rp.restart()
         assert (await rp.redeem(await op.sign_in(rp, "rina"))).scope == rp.scope
 
-    with_provider(tmp_path, story, generations=("legacy",))
 
-
-def test_two_generations_stand_side_by_side(tmp_path: Path) -> None:
+async def test_two_generations_stand_side_by_side(tmp_path: Path) -> None:
     """decisions.md, "Side by side": one document, one iss flag, one directory, two kinds of token."""
-
-    async def story(op: OpenedProvider) -> None:
+    async with example_provider(tmp_path, generations=("current", "legacy")) as op:
         rp = await op.register("rp-1", generations=[CURRENT.name, LEGACY.name], legacy_until=FAR)
         for interface, person in ((CURRENT, "rina"), (LEGACY, "nadia")):
             rp.restart()
@@ -109,14 +99,11 @@ def test_two_generations_stand_side_by_side(tmp_path: Path) -> None:
         assert rp.metadata["authorization_response_iss_parameter_supported"] is False
         assert rp.metadata["require_pushed_authorization_requests"] is False
 
-    with_provider(tmp_path, story, generations=("current", "legacy"))
-
 
 @pytest.mark.parametrize("name", INTERFACES)
-def test_what_a_generation_promises_alone_is_what_it_publishes(tmp_path: Path, name: str) -> None:
+async def test_what_a_generation_promises_alone_is_what_it_publishes(tmp_path: Path, name: str) -> None:
     """Spec 2.8, D41, as the relying party's side has read them."""
-
-    async def story(op: OpenedProvider) -> None:
+    async with example_provider(tmp_path, generations=(name,)) as op:
         rp = await op.register("rp-1", INTERFACES[name])
         published = await rp.discover()
         told = {
@@ -131,13 +118,10 @@ def test_what_a_generation_promises_alone_is_what_it_publishes(tmp_path: Path, n
         }
         assert told == expected
 
-    with_provider(tmp_path, story, generations=(name,))
 
-
-def test_one_dishonest_value_is_enough_to_be_refused(tmp_path: Path) -> None:
+async def test_one_dishonest_value_is_enough_to_be_refused(tmp_path: Path) -> None:
     """Spec 7.1: the pieces take overrides, and the provider notices."""
-
-    async def story(op: OpenedProvider) -> None:
+    async with example_provider(tmp_path) as op:
         rp = await op.register("rp-1")
         wrong_audience = await rp.push({"client_assertion": rp.assertion(aud="https://other.example")})
         assert (wrong_audience.status_code, wrong_audience.json()["error"]) == (401, "invalid_client")
@@ -147,13 +131,10 @@ def test_one_dishonest_value_is_enough_to_be_refused(tmp_path: Path) -> None:
         assert (twice.status_code, twice.json()["error"]) == (400, "invalid_request")
         assert (await rp.push()).status_code == 201
 
-    with_provider(tmp_path, story)
 
-
-def test_refusing_consent_and_time_that_has_passed_arrive_as_errors(tmp_path: Path) -> None:
+async def test_refusing_consent_and_time_that_has_passed_arrive_as_errors(tmp_path: Path) -> None:
     """D17, Spec 2.3: access_denied on the callback; a code ends after 60 seconds."""
-
-    async def story(op: OpenedProvider) -> None:
+    async with example_provider(tmp_path) as op:
         rp = await op.register("rp-1")
         rp.scope = "openid user.name"
         url = await rp.begin()
@@ -168,5 +149,3 @@ def test_refusing_consent_and_time_that_has_passed_arrive_as_errors(tmp_path: Pa
         with pytest.raises(ProviderError) as late:
             await rp.redeem(too_late)
         assert (late.value.error, late.value.status) == ("invalid_grant", 400)
-
-    with_provider(tmp_path, story)

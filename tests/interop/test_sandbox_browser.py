@@ -67,7 +67,7 @@ def test_a_button_of_another_form_belongs_to_that_form_and_a_template_is_no_page
     ]  # fmt: skip
 
 
-def test_a_form_post_is_same_origin_and_carries_the_pages_origin() -> None:
+async def test_a_form_post_is_same_origin_and_carries_the_pages_origin() -> None:
     """D35: what the provider judges a POST by."""
     seen: list[httpx.Request] = []
 
@@ -75,19 +75,16 @@ def test_a_form_post_is_same_origin_and_carries_the_pages_origin() -> None:
         seen.append(request)
         return httpx.Response(200, html=PAGE)
 
-    async def run() -> None:
-        walker = browser(answer)
-        await walker.open("https://op.example/start")
-        await walker.fill_and_submit(user_name="rina", button="Agree and continue")
-
-    asyncio.run(run())
+    walker = browser(answer)
+    await walker.open("https://op.example/start")
+    await walker.fill_and_submit(user_name="rina", button="Agree and continue")
     arrival, post = seen
     assert (arrival.headers["sec-fetch-site"], post.headers["sec-fetch-site"]) == ("cross-site", "same-origin")
     assert post.headers["origin"] == "https://op.example"
     assert ("decision", "agree") in parse_qsl(post.content.decode())
 
 
-def test_redirects_and_refreshes_are_followed_until_they_leave_the_origin() -> None:
+async def test_redirects_and_refreshes_are_followed_until_they_leave_the_origin() -> None:
     """D37: 303 to the leaving page, its refresh to our own address, and 302 from there to the RP."""
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -105,12 +102,12 @@ def test_redirects_and_refreshes_are_followed_until_they_leave_the_origin() -> N
         await walker.open("https://op.example/start")
         return walker
 
-    walker = asyncio.run(run())
+    walker = await run()
     assert walker.left == "https://rp.example/callback?code=1"
     assert walker.page.heading == "Bye"
 
 
-def test_what_stands_behind_the_fragment_sign_is_kept_to_the_browser() -> None:
+async def test_what_stands_behind_the_fragment_sign_is_kept_to_the_browser() -> None:
     """RFC 9110 §7.1: a fragment is not sent; D38: it is part of where the browser came back to."""
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -118,12 +115,9 @@ def test_what_stands_behind_the_fragment_sign_is_kept_to_the_browser() -> None:
         target = "https://rp.example/callback#code=1" if request.url.path == "/out" else "/out#here"
         return httpx.Response(302, headers={"location": target})
 
-    async def run() -> Browser:
-        walker = browser(answer)
-        await walker.open("https://op.example/start#top")
-        return walker
-
-    assert asyncio.run(run()).left == "https://rp.example/callback#code=1"
+    walker = browser(answer)
+    await walker.open("https://op.example/start#top")
+    assert walker.left == "https://rp.example/callback#code=1"
 
 
 POSTING = """<!DOCTYPE html><h1>Going back</h1><form method="post" action="https://rp.example/callback">
@@ -131,14 +125,14 @@ POSTING = """<!DOCTYPE html><h1>Going back</h1><form method="post" action="https
 <button type="submit">Continue</button></form>"""
 
 
-def test_a_form_for_another_site_is_the_way_back(person: Person) -> None:
+async def test_a_form_for_another_site_is_the_way_back(person: Person) -> None:
     """D37: the form_post page, which a person without scripts leaves with its button; its `code` is no field to fill."""
 
     async def run() -> tuple[Browser, object]:
         walker = browser(lambda _: httpx.Response(200, html=POSTING))
         return walker, await people.sign_in(walker, "https://op.example/start", person)
 
-    walker, callback = asyncio.run(run())
+    walker, callback = await run()
     assert callback is walker.left
     assert callback == "https://rp.example/callback"
     assert walker.left is not None
@@ -146,19 +140,16 @@ def test_a_form_for_another_site_is_the_way_back(person: Person) -> None:
     assert walker.left.state == "s"
 
 
-def test_cancel_may_end_in_a_form_for_another_site() -> None:
+async def test_cancel_may_end_in_a_form_for_another_site() -> None:
     """D17, D37."""
     pages = {"GET": '<form method="post" action="/cancel"><button>Cancel</button></form>', "POST": POSTING}
 
-    async def run() -> str:
-        walker = browser(lambda request: httpx.Response(200, html=pages[request.method]))
-        await walker.open("https://op.example/start")
-        return await people.cancel(walker)
-
-    assert asyncio.run(run()) == "https://rp.example/callback"
+    walker = browser(lambda request: httpx.Response(200, html=pages[request.method]))
+    await walker.open("https://op.example/start")
+    assert (await people.cancel(walker)) == "https://rp.example/callback"
 
 
-def test_a_form_of_another_site_brings_no_cookie_and_the_redirect_after_it_does() -> None:
+async def test_a_form_of_another_site_brings_no_cookie_and_the_redirect_after_it_does() -> None:
     """RFC 6265bis §5.2: SameSite=Lax, which both the provider and the demo RP use (D34)."""
     seen: dict[str, str | None] = {}
 
@@ -172,25 +163,19 @@ def test_a_form_of_another_site_brings_no_cookie_and_the_redirect_after_it_does(
             case _:
                 return httpx.Response(200, html="<h1>Result</h1>", headers={"set-cookie": "rp=1; Path=/"})
 
-    async def run() -> None:
-        walker = browser(answer)
-        walker.origins = frozenset({"https://op.example", "https://rp.example"})
-        await walker.open("https://rp.example/")
-        await walker.open("https://op.example/start")
-        await walker.submit(walker.page.forms[0])
-
-    asyncio.run(run())
+    walker = browser(answer)
+    walker.origins = frozenset({"https://op.example", "https://rp.example"})
+    await walker.open("https://rp.example/")
+    await walker.open("https://op.example/start")
+    await walker.submit(walker.page.forms[0])
     assert (seen["POST /callback"], seen["GET /result"]) == (None, "rp=1")
 
 
-def test_a_missing_form_is_told_with_the_page_that_lacks_it() -> None:
-    async def run() -> None:
+async def test_a_missing_form_is_told_with_the_page_that_lacks_it() -> None:
+    with pytest.raises(DeadEndError, match=r"400.*Something is wrong.*Expired"):
         walker = browser(lambda _: httpx.Response(400, html="<h1>Something is wrong</h1><p>Expired</p>"))
         await walker.open("https://op.example/start")
         await walker.fill_and_submit(code="123456")
-
-    with pytest.raises(DeadEndError, match=r"400.*Something is wrong.*Expired"):
-        asyncio.run(run())
 
 
 def test_a_person_never_uses_a_code_twice(person: Person) -> None:
@@ -204,7 +189,7 @@ def test_a_person_never_uses_a_code_twice(person: Person) -> None:
     assert person.fresh_code(now + 60) == person.code(now + 60)
 
 
-def test_an_endless_page_is_cut_and_a_slow_one_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_endless_page_is_cut_and_a_slow_one_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A relying party that is checked may send anything; packed, too."""
 
     async def endless() -> AsyncIterator[bytes]:
@@ -217,21 +202,18 @@ def test_an_endless_page_is_cut_and_a_slow_one_given_up(monkeypatch: pytest.Monk
             await asyncio.sleep(0.01)
             yield b"a"
 
-    async def visit() -> None:
-        page = await browser(lambda _: httpx.Response(200, content=endless())).open("http://rp.example/", site="none")
-        assert page.heading == "Much"
-        assert len(page.text) < html_pages.PAGE_BYTES
-        packed = zlib.compress(bytes(40 * html_pages.PAGE_BYTES))
-        answer = httpx.Response(200, headers={"content-encoding": "deflate"}, content=packed)
-        bomb = browser(lambda _: answer)
-        await bomb.open("http://rp.example/", site="none")
-        assert bomb.response is not None
-        assert len(bomb.response.content) == html_pages.PAGE_BYTES
-        monkeypatch.setattr(html_pages, "PAGE_SECONDS", 0.1)
-        with pytest.raises(httpx.ReadTimeout, match="not whole"):
-            await browser(lambda _: httpx.Response(200, content=slow())).open("http://rp.example/", site="none")
-
-    asyncio.run(visit())
+    page = await browser(lambda _: httpx.Response(200, content=endless())).open("http://rp.example/", site="none")
+    assert page.heading == "Much"
+    assert len(page.text) < html_pages.PAGE_BYTES
+    packed = zlib.compress(bytes(40 * html_pages.PAGE_BYTES))
+    answer = httpx.Response(200, headers={"content-encoding": "deflate"}, content=packed)
+    bomb = browser(lambda _: answer)
+    await bomb.open("http://rp.example/", site="none")
+    assert bomb.response is not None
+    assert len(bomb.response.content) == html_pages.PAGE_BYTES
+    monkeypatch.setattr(html_pages, "PAGE_SECONDS", 0.1)
+    with pytest.raises(httpx.ReadTimeout, match="not whole"):
+        await browser(lambda _: httpx.Response(200, content=slow())).open("http://rp.example/", site="none")
 
 
 @pytest.mark.parametrize("mischief", ["<a href=x>", "<h1>", "<button>", "<option>", "x<b>"])
@@ -249,16 +231,13 @@ def test_reading_a_page_takes_time_in_proportion_to_its_size(mischief: str) -> N
         ({}, '<form action="http://["><button>Sign in</button></form>'),
     ],
 )
-def test_what_is_no_address_is_a_dead_end(headers: dict[str, str], text: str) -> None:
+async def test_what_is_no_address_is_a_dead_end(headers: dict[str, str], text: str) -> None:
     status = 302 if headers else 200
 
-    async def visit() -> None:
+    with pytest.raises(DeadEndError, match="no address"):
         here = browser(lambda _: httpx.Response(status, headers=headers, html=text))
         page = await here.open("http://rp.example/", site="none")
         await here.submit(page.forms[0])
-
-    with pytest.raises(DeadEndError, match="no address"):
-        asyncio.run(visit())
 
 
 def test_a_page_in_an_encoding_that_is_none_of_text_is_read_all_the_same() -> None:
@@ -266,7 +245,7 @@ def test_a_page_in_an_encoding_that_is_none_of_text_is_read_all_the_same() -> No
     assert asyncio.run(browser(lambda _: answer).open("http://rp.example/", site="none")).heading == "One"
 
 
-def test_a_link_that_is_no_address_hides_no_other() -> None:
+async def test_a_link_that_is_no_address_hides_no_other() -> None:
     """`corpid rp-check` looks for the link that begins a login."""
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -275,12 +254,7 @@ def test_a_link_that_is_no_address_hides_no_other() -> None:
             200, html="<h1>In</h1>" if at_login else '<a href="http://[">x</a><a href="/login">Log in</a>'
         )
 
-    async def visit() -> None:
-        here = Visitor(
-            httpx.AsyncClient(transport=httpx.MockTransport(answer)), issuer="http://op.example", marker=None
-        )
-        page = await here.log_in("http://rp.example/")
-        assert isinstance(page, Page)
-        assert page.heading == "In"
-
-    asyncio.run(visit())
+    here = Visitor(httpx.AsyncClient(transport=httpx.MockTransport(answer)), issuer="http://op.example", marker=None)
+    page = await here.log_in("http://rp.example/")
+    assert isinstance(page, Page)
+    assert page.heading == "In"

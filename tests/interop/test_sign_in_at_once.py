@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import httpx
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from corpid.sandbox.demo import Demo
 
 
-def test_ci_signs_in_at_every_issuer_of_a_demo(tmp_path: Path) -> None:
+async def test_ci_signs_in_at_every_issuer_of_a_demo(tmp_path: Path) -> None:
     """D62, D66: with what docs/relying-parties.md says; an order for one issuer is not another's."""
 
     async def signed_in(demo: Demo, http: httpx.AsyncClient, orders: str) -> httpx.Response:
@@ -30,16 +29,13 @@ def test_ci_signs_in_at_every_issuer_of_a_demo(tmp_path: Path) -> None:
             assert await rp.userinfo()
         return answer
 
-    async def story() -> None:
-        async with (
-            running_issuers(tmp_path, (CURRENT, LEGACY), first_port=0) as demos,
-            httpx.AsyncClient(timeout=30, trust_env=False) as http,
-        ):
-            first, second = demos
-            assert (await signed_in(first, http, first.issuer)).status_code == 200
-            assert (await signed_in(second, http, second.issuer)).status_code == 200
-            assert (await signed_in(second, http, first.issuer)).status_code == 400
-            page = await http.get(first.developer_url)
-            assert f"{first.issuer}/.well-known/openid-configuration" in page.text
-
-    asyncio.run(story())
+    async with (
+        running_issuers(tmp_path, (CURRENT, LEGACY), first_port=0) as demos,
+        httpx.AsyncClient(timeout=30, trust_env=False) as http,
+    ):
+        first, second = demos
+        assert (await signed_in(first, http, first.issuer)).status_code == 200
+        assert (await signed_in(second, http, second.issuer)).status_code == 200
+        assert (await signed_in(second, http, first.issuer)).status_code == 400
+        page = await http.get(first.developer_url)
+        assert f"{first.issuer}/.well-known/openid-configuration" in page.text

@@ -11,7 +11,7 @@ from corpid.rules.directory.access_review import AccessReview
 from corpid.rules.directory.records import Membership
 from tests.manage.access_scene import checker, confirm, demand, employed, follow, requests, staffed
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
-from tests.sign_in.world import World, entity, form_of, run
+from tests.sign_in.world import World, entity, form_of
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -51,318 +51,255 @@ async def keep(made: World, browser: Browser, ticks: dict[str, str]) -> Any:
     return await send(made, browser, REVIEW, **form_of(browser, "form_token"), **ticks, keep="ticked")
 
 
-def test_people_who_were_not_looked_at_are_listed_with_what_they_may_do_in_sentences() -> None:
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(checker())
-        await due(made)
-        browser = await in_portal(made)
-        await follow(browser, "The yearly access review is due.")
-        assert browser.page.heading == "Access review"
-        assert "A review has been due since" in browser.page.text
-        assert "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme" in browser.page.text
-        assert "Permit Year: 2026" in browser.page.text
-        assert "Nadia Rahman has no access yet." in browser.page.text
-        assert "alice (Alice Tan) is an owner" in browser.page.text
-
-    run(within)
+async def test_people_who_were_not_looked_at_are_listed_with_what_they_may_do_in_sentences(made: World) -> None:
+    await staffed(made)
+    await made.write(checker())
+    await due(made)
+    browser = await in_portal(made)
+    await follow(browser, "The yearly access review is due.")
+    assert browser.page.heading == "Access review"
+    assert "A review has been due since" in browser.page.text
+    assert "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme" in browser.page.text
+    assert "Permit Year: 2026" in browser.page.text
+    assert "Nadia Rahman has no access yet." in browser.page.text
+    assert "alice (Alice Tan) is an owner" in browser.page.text
 
 
-def test_a_review_that_is_not_due_begins_only_on_demand() -> None:
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made)
-        assert "access review" not in browser.page.text
-        await go(made, browser, "administrators")
-        await follow(browser, "Access review")
-        assert not buttons(browser)
-        await follow(browser, "Begin the review")
-        await keep(made, browser, seen(browser, "marcus"))
-        await go(made, browser)
-        assert "The access review is under way: 1 of 3 people looked at." in browser.page.text
-
-    run(within)
+async def test_a_review_that_is_not_due_begins_only_on_demand(made: World) -> None:
+    await staffed(made)
+    browser = await in_portal(made)
+    assert "access review" not in browser.page.text
+    await go(made, browser, "administrators")
+    await follow(browser, "Access review")
+    assert not buttons(browser)
+    await follow(browser, "Begin the review")
+    await keep(made, browser, seen(browser, "marcus"))
+    await go(made, browser)
+    assert "The access review is under way: 1 of 3 people looked at." in browser.page.text
 
 
-def test_people_are_kept_one_by_one_or_several_at_once_until_the_review_is_signed_off() -> None:
-    async def within(made: World) -> None:
-        await staffed(made)
-        await due(made)
-        browser = await in_portal(made, REVIEW)
-        form = next(each for each in browser.page.forms if each.id == "one")
-        [own] = [each.value for each in form.buttons if not each.value.startswith(("m-", "ticked"))]
-        await browser.submit(form, own)
-        assert "The access stays as it was shown." in browser.page.text
-        assert "1 of 3 people looked at" in browser.page.text
-        assert "Sign off" not in browser.page.text
-        await browser.fill_and_submit(**seen(browser, "marcus"), **seen(browser, "nadia"), button="ticked")
-        assert "Everybody has been looked at." in browser.page.text
-        await follow(browser, "Sign off")
-        await confirm(browser)
-        assert "The review has been signed off." in browser.page.text
-        assert "alice (Alice Tan) signed off the last review on" in browser.page.text
-        review, _ = await state(made)
-        assert (review.signed_off_by, review.kept, review.ended) == ("user:id-alice", 3, 0)
-
-    run(within)
+async def test_people_are_kept_one_by_one_or_several_at_once_until_the_review_is_signed_off(made: World) -> None:
+    await staffed(made)
+    await due(made)
+    browser = await in_portal(made, REVIEW)
+    form = next(each for each in browser.page.forms if each.id == "one")
+    [own] = [each.value for each in form.buttons if not each.value.startswith(("m-", "ticked"))]
+    await browser.submit(form, own)
+    assert "The access stays as it was shown." in browser.page.text
+    assert "1 of 3 people looked at" in browser.page.text
+    assert "Sign off" not in browser.page.text
+    await browser.fill_and_submit(**seen(browser, "marcus"), **seen(browser, "nadia"), button="ticked")
+    assert "Everybody has been looked at." in browser.page.text
+    await follow(browser, "Sign off")
+    await confirm(browser)
+    assert "The review has been signed off." in browser.page.text
+    assert "alice (Alice Tan) signed off the last review on" in browser.page.text
+    review, _ = await state(made)
+    assert (review.signed_off_by, review.kept, review.ended) == ("user:id-alice", 3, 0)
 
 
-def test_a_change_between_what_was_shown_and_the_decision_keeps_nobody_and_is_marked() -> None:
-    async def within(made: World) -> None:
-        await staffed(made)
-        await due(made)
-        browser = await in_portal(made, REVIEW)
-        await made.write(checker())
-        sent = await keep(made, browser, {**seen(browser, "marcus"), **seen(browser, "nadia")})
-        assert sent.status_code == 422
-        assert CHANGED in sent.text
-        assert sent.text.count("Changed since you looked") == 1
-        assert "Checker" in sent.text
-        review, (_, kept) = await state(made)
-        assert (review.began_at, kept) == (0, 0)
-
-    run(within)
+async def test_a_change_between_what_was_shown_and_the_decision_keeps_nobody_and_is_marked(made: World) -> None:
+    await staffed(made)
+    await due(made)
+    browser = await in_portal(made, REVIEW)
+    await made.write(checker())
+    sent = await keep(made, browser, {**seen(browser, "marcus"), **seen(browser, "nadia")})
+    assert sent.status_code == 422
+    assert CHANGED in sent.text
+    assert sent.text.count("Changed since you looked") == 1
+    assert "Checker" in sent.text
+    review, (_, kept) = await state(made)
+    assert (review.began_at, kept) == (0, 0)
 
 
-def test_where_nobody_is_left_to_tick_there_is_no_button_for_those_ticked() -> None:
+async def test_where_nobody_is_left_to_tick_there_is_no_button_for_those_ticked(made: World) -> None:
     """docs/decisions/0022: only the reader is left, and somebody else has to look at their access."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await colleague(made)
-        await due(made)
-        browser = await in_portal(made, REVIEW)
-        form = browser.page.form_with("keep-m-marcus")
-        assert form is not None
-        await keep(made, browser, {each.name: each.value for each in form.controls if each.name.startswith("keep-")})
-        await go(made, browser, REVIEW)
-        assert "This is you." in browser.page.text
-        assert buttons(browser) == []
-
-    run(within)
+    await staffed(made)
+    await colleague(made)
+    await due(made)
+    browser = await in_portal(made, REVIEW)
+    form = browser.page.form_with("keep-m-marcus")
+    assert form is not None
+    await keep(made, browser, {each.name: each.value for each in form.controls if each.name.startswith("keep-")})
+    await go(made, browser, REVIEW)
+    assert "This is you." in browser.page.text
+    assert buttons(browser) == []
 
 
-def test_nobody_ticked_is_said() -> None:
-    async def within(made: World) -> None:
-        await staffed(made)
-        await due(made)
-        browser = await in_portal(made, REVIEW)
-        sent = await keep(made, browser, {})
-        assert sent.status_code == 422
-        assert "Tick the people whose access is to stay" in sent.text
-
-    run(within)
+async def test_nobody_ticked_is_said(made: World) -> None:
+    await staffed(made)
+    await due(made)
+    browser = await in_portal(made, REVIEW)
+    sent = await keep(made, browser, {})
+    assert sent.status_code == 422
+    assert "Tick the people whose access is to stay" in sent.text
 
 
-def test_a_membership_is_ended_after_a_page_that_says_what_it_takes_away_and_is_counted() -> None:
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(checker())
-        await due(made)
-        browser = await in_portal(made, f"{REVIEW}/m-marcus/end")
-        assert "End the membership of marcus (Marcus Lee)?" in browser.page.heading
-        assert "marcus (Marcus Lee) may act as Checker at Harbour permits" in browser.page.text
-        await confirm(browser)
-        assert "The membership has been ended." in browser.page.text
-        registry = made.provider.registry
-        assert not await registry.directory.read(Membership, [("id-marcus", ACME)])
-        assert (await registry.access_reviews.all_decisions(ACME))["id-marcus"].decision == "end"
-
-    run(within)
+async def test_a_membership_is_ended_after_a_page_that_says_what_it_takes_away_and_is_counted(made: World) -> None:
+    await staffed(made)
+    await made.write(checker())
+    await due(made)
+    browser = await in_portal(made, f"{REVIEW}/m-marcus/end")
+    assert "End the membership of marcus (Marcus Lee)?" in browser.page.heading
+    assert "marcus (Marcus Lee) may act as Checker at Harbour permits" in browser.page.text
+    await confirm(browser)
+    assert "The membership has been ended." in browser.page.text
+    registry = made.provider.registry
+    assert not await registry.directory.read(Membership, [("id-marcus", ACME)])
+    assert (await registry.access_reviews.all_decisions(ACME))["id-marcus"].decision == "end"
 
 
-def test_an_end_that_needs_approval_becomes_a_request_with_a_reason() -> None:
+async def test_an_end_that_needs_approval_becomes_a_request_with_a_reason(made: World) -> None:
     """D55."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await demand(made, "all")
-        await due(made)
-        browser = await in_portal(made, f"{REVIEW}/m-marcus/end")
-        await confirm(browser, reason=" ")
-        assert "Say why, for the person who approves it." in browser.page.text
-        await confirm(browser, reason="Left in March")
-        assert "Your request has been sent." in browser.page.text
-        assert len(await requests(made)) == 1
-        assert "Marcus Lee" in browser.page.text
-
-    run(within)
+    await staffed(made)
+    await demand(made, "all")
+    await due(made)
+    browser = await in_portal(made, f"{REVIEW}/m-marcus/end")
+    await confirm(browser, reason=" ")
+    assert "Say why, for the person who approves it." in browser.page.text
+    await confirm(browser, reason="Left in March")
+    assert "Your request has been sent." in browser.page.text
+    assert len(await requests(made)) == 1
+    assert "Marcus Lee" in browser.page.text
 
 
-def test_a_review_is_not_signed_off_while_somebody_is_left() -> None:
-    async def within(made: World) -> None:
-        await staffed(made)
-        await due(made)
-        browser = await in_portal(made, f"{REVIEW}/sign-off")
-        assert "No review is under way." in browser.page.text
-        await go(made, browser, REVIEW)
-        token = form_of(browser, "form_token")
-        await keep(made, browser, seen(browser, "marcus"))
-        await go(made, browser, f"{REVIEW}/sign-off")
-        assert "Look at everybody who is in the list again." in browser.page.text
-        sent = await send(made, browser, f"{REVIEW}/sign-off", **token)
-        assert sent.status_code == 422
-        review, _ = await state(made)
-        assert review.began_at
-        assert not review.signed_off_at
-
-    run(within)
+async def test_a_review_is_not_signed_off_while_somebody_is_left(made: World) -> None:
+    await staffed(made)
+    await due(made)
+    browser = await in_portal(made, f"{REVIEW}/sign-off")
+    assert "No review is under way." in browser.page.text
+    await go(made, browser, REVIEW)
+    token = form_of(browser, "form_token")
+    await keep(made, browser, seen(browser, "marcus"))
+    await go(made, browser, f"{REVIEW}/sign-off")
+    assert "Look at everybody who is in the list again." in browser.page.text
+    sent = await send(made, browser, f"{REVIEW}/sign-off", **token)
+    assert sent.status_code == 422
+    review, _ = await state(made)
+    assert review.began_at
+    assert not review.signed_off_at
 
 
-def test_two_administrators_review_at_the_same_time_and_sign_off_once() -> None:
+async def test_two_administrators_review_at_the_same_time_and_sign_off_once(made: World) -> None:
     """D54: each keeps the other, nobody themselves."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await colleague(made)
-        await due(made)
-        browser, other = await in_portal(made, REVIEW), await in_portal(made, REVIEW, who="bob")
-        assert "This is you." in browser.page.text
-        for each in (browser, other):
-            form = each.page.form_with("keep-m-marcus")
-            assert form is not None
-            ticks = {c.name: c.value for c in form.controls if c.choice}
-            assert (await keep(made, each, ticks)).status_code == 303
-        await go(made, browser, f"{REVIEW}/sign-off")
-        await go(made, other, f"{REVIEW}/sign-off")
-        assert "No review" not in other.page.text
-        await confirm(browser)
-        await confirm(other)
-        assert "No review is under way." in other.page.text
-        assert len(await made.audit("access_review.sign_off")) == 1
-
-    run(within)
+    await staffed(made)
+    await colleague(made)
+    await due(made)
+    browser, other = await in_portal(made, REVIEW), await in_portal(made, REVIEW, who="bob")
+    assert "This is you." in browser.page.text
+    for each in (browser, other):
+        form = each.page.form_with("keep-m-marcus")
+        assert form is not None
+        ticks = {c.name: c.value for c in form.controls if c.choice}
+        assert (await keep(made, each, ticks)).status_code == 303
+    await go(made, browser, f"{REVIEW}/sign-off")
+    await go(made, other, f"{REVIEW}/sign-off")
+    assert "No review" not in other.page.text
+    await confirm(browser)
+    await confirm(other)
+    assert "No review is under way." in other.page.text
+    assert len(await made.audit("access_review.sign_off")) == 1
 
 
-def test_nobody_keeps_their_own_access_by_a_form_of_their_own_making() -> None:
+async def test_nobody_keeps_their_own_access_by_a_form_of_their_own_making(made: World) -> None:
     """D54."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await colleague(made)
-        await due(made)
-        browser = await in_portal(made, REVIEW, who="bob")
-        membership = (await made.provider.registry.directory.read(Membership, [("id-bob", ACME)]))["id-bob", ACME]
-        sent = await keep(made, browser, {f"keep-{membership.membership_id}": "x"})
-        assert sent.status_code == 422
-        assert "Another owner or administrator has to look at your access." in sent.text
-
-    run(within)
+    await staffed(made)
+    await colleague(made)
+    await due(made)
+    browser = await in_portal(made, REVIEW, who="bob")
+    membership = (await made.provider.registry.directory.read(Membership, [("id-bob", ACME)]))["id-bob", ACME]
+    sent = await keep(made, browser, {f"keep-{membership.membership_id}": "x"})
+    assert sent.status_code == 422
+    assert "Another owner or administrator has to look at your access." in sent.text
 
 
-def test_people_of_another_organisation_are_neither_shown_nor_kept_nor_ended() -> None:
+async def test_people_of_another_organisation_are_neither_shown_nor_kept_nor_ended(made: World) -> None:
     """D61."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(entity(BANYAN, "Banyan"))
-        await employed(made, "olga", "Olga Foreign", BANYAN)
-        await due(made)
-        browser = await in_portal(made, REVIEW)
-        assert "Olga Foreign" not in browser.page.text
-        token = form_of(browser, "form_token")
-        assert (await keep(made, browser, {"keep-m-olga": "x"})).status_code == 422
-        assert (await send(made, browser, f"{REVIEW}/m-olga/end", **token)).status_code == 404
-        assert await made.provider.registry.directory.read(Membership, [("id-olga", BANYAN)])
-
-    run(within)
+    await staffed(made)
+    await made.write(entity(BANYAN, "Banyan"))
+    await employed(made, "olga", "Olga Foreign", BANYAN)
+    await due(made)
+    browser = await in_portal(made, REVIEW)
+    assert "Olga Foreign" not in browser.page.text
+    token = form_of(browser, "form_token")
+    assert (await keep(made, browser, {"keep-m-olga": "x"})).status_code == 422
+    assert (await send(made, browser, f"{REVIEW}/m-olga/end", **token)).status_code == 404
+    assert await made.provider.registry.directory.read(Membership, [("id-olga", BANYAN)])
 
 
-def test_a_sub_administrator_neither_sees_nor_changes_the_review() -> None:
+async def test_a_sub_administrator_neither_sees_nor_changes_the_review(made: World) -> None:
     """D53."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await colleague(made)
-        await due(made)
-        browser = await in_portal(made, REVIEW, who="bob")
-        fields = {**form_of(browser, "form_token"), **seen(browser, "marcus"), "keep": "ticked"}
-        await appoint(made, level="sub_administrator", who="bob")
-        for page in (REVIEW, f"{REVIEW}/m-marcus/end", f"{REVIEW}/sign-off"):
-            assert (await send(made, browser, page, **fields)).status_code in {403, 422}
-            assert await go(made, browser, page) == "You cannot open this page"
-        await go(made, browser)
-        assert "access review" not in browser.page.text
-        review, (people, kept) = await state(made)
-        assert (review.began_at, people, kept) == (0, 4, 0)
-
-    run(within)
+    await staffed(made)
+    await colleague(made)
+    await due(made)
+    browser = await in_portal(made, REVIEW, who="bob")
+    fields = {**form_of(browser, "form_token"), **seen(browser, "marcus"), "keep": "ticked"}
+    await appoint(made, level="sub_administrator", who="bob")
+    for page in (REVIEW, f"{REVIEW}/m-marcus/end", f"{REVIEW}/sign-off"):
+        assert (await send(made, browser, page, **fields)).status_code in {403, 422}
+        assert await go(made, browser, page) == "You cannot open this page"
+    await go(made, browser)
+    assert "access review" not in browser.page.text
+    review, (people, kept) = await state(made)
+    assert (review.began_at, people, kept) == (0, 4, 0)
 
 
-def test_the_list_goes_on_page_by_page() -> None:
-    async def within(made: World) -> None:
-        await staffed(made)
-        for number in range(50):
-            await employed(made, f"p{number:02}", f"Person {number:02}")
-        await due(made)
-        browser = await in_portal(made, REVIEW)
-        assert len(buttons(browser)) == 51
-        await follow(browser, "Next page")
-        assert len(buttons(browser)) == 4
-        await browser.submit(next(each for each in browser.page.forms if "ticked" in {b.value for b in each.buttons}))
-        assert "Tick the people" in browser.page.text
-        assert len(buttons(browser)) == 4
-
-    run(within)
+async def test_the_list_goes_on_page_by_page(made: World) -> None:
+    await staffed(made)
+    for number in range(50):
+        await employed(made, f"p{number:02}", f"Person {number:02}")
+    await due(made)
+    browser = await in_portal(made, REVIEW)
+    assert len(buttons(browser)) == 51
+    await follow(browser, "Next page")
+    assert len(buttons(browser)) == 4
+    await browser.submit(next(each for each in browser.page.forms if "ticked" in {b.value for b in each.buttons}))
+    assert "Tick the people" in browser.page.text
+    assert len(buttons(browser)) == 4
 
 
-def test_a_suspension_after_the_decision_brings_the_person_back() -> None:
-    async def within(made: World) -> None:
-        await staffed(made)
-        await due(made)
-        browser = await in_portal(made, REVIEW)
-        await keep(made, browser, seen(browser, "marcus"))
-        directory = made.provider.registry.directory
-        key = ("id-marcus", ACME)
-        await made.write(replace((await directory.read(Membership, [key]))[key], enabled=False))
-        await go(made, browser, REVIEW)
-        assert "Marcus Lee" in browser.page.text
-        assert "0 of 3 people looked at" in browser.page.text
-
-    run(within)
+async def test_a_suspension_after_the_decision_brings_the_person_back(made: World) -> None:
+    await staffed(made)
+    await due(made)
+    browser = await in_portal(made, REVIEW)
+    await keep(made, browser, seen(browser, "marcus"))
+    directory = made.provider.registry.directory
+    key = ("id-marcus", ACME)
+    await made.write(replace((await directory.read(Membership, [key]))[key], enabled=False))
+    await go(made, browser, REVIEW)
+    assert "Marcus Lee" in browser.page.text
+    assert "0 of 3 people looked at" in browser.page.text
 
 
-def test_the_link_of_an_e_mail_leads_to_the_review_of_the_organisation_that_is_chosen_then() -> None:
+async def test_the_link_of_an_e_mail_leads_to_the_review_of_the_organisation_that_is_chosen_then(made: World) -> None:
     """D54: the link itself chooses none."""
-
-    async def within(made: World) -> None:
-        await appoint(made, ACME)
-        await appoint(made, BANYAN)
-        await due(made)
-        browser = await in_portal(made, f"{REVIEW}?of={ACME}")
-        assert browser.page.heading == "Choose who you act for"
-        await browser.fill_and_submit(entity=ACME)
-        assert browser.page.heading == "Access review"
-        assert "Acme Pte. Ltd." in browser.page.text
-
-    run(within)
+    await appoint(made, ACME)
+    await appoint(made, BANYAN)
+    await due(made)
+    browser = await in_portal(made, f"{REVIEW}?of={ACME}")
+    assert browser.page.heading == "Choose who you act for"
+    await browser.fill_and_submit(entity=ACME)
+    assert browser.page.heading == "Access review"
+    assert "Acme Pte. Ltd." in browser.page.text
 
 
-def test_a_link_to_another_organisations_review_shows_none_and_chooses_nothing() -> None:
+async def test_a_link_to_another_organisations_review_shows_none_and_chooses_nothing(made: World) -> None:
     """D54."""
-
-    async def within(made: World) -> None:
-        await appoint(made, ACME)
-        await appoint(made, BANYAN)
-        browser = await in_portal(made)
-        await browser.fill_and_submit(entity=BANYAN)
-        assert await go(made, browser, f"{REVIEW}?of={ACME}") == "This review is of another organisation"
-        assert "You act for Banyan Trading at present." in browser.page.text
-        assert await go(made, browser, REVIEW) == "Access review"
-
-    run(within)
+    await appoint(made, ACME)
+    await appoint(made, BANYAN)
+    browser = await in_portal(made)
+    await browser.fill_and_submit(entity=BANYAN)
+    assert await go(made, browser, f"{REVIEW}?of={ACME}") == "This review is of another organisation"
+    assert "You act for Banyan Trading at present." in browser.page.text
+    assert await go(made, browser, REVIEW) == "Access review"
 
 
 @pytest.mark.parametrize("page", ["//evil.example", "..%2Fconsole", "https:%2F%2Fevil.example", "people%0d%0aX:1"])
-def test_the_page_after_the_choice_is_one_of_the_portal(page: str) -> None:
+async def test_the_page_after_the_choice_is_one_of_the_portal(made: World, page: str) -> None:
     """D54, DESIGN: no open redirect."""
-
-    async def within(made: World) -> None:
-        await appoint(made, ACME)
-        await appoint(made, BANYAN)
-        browser = await in_portal(made, f"organisation?page={page}")
-        await browser.fill_and_submit(entity=ACME)
-        assert browser.response is not None
-        assert str(browser.response.url).startswith(f"{made.base}/manage")
-
-    run(within)
+    await appoint(made, ACME)
+    await appoint(made, BANYAN)
+    browser = await in_portal(made, f"organisation?page={page}")
+    await browser.fill_and_submit(entity=ACME)
+    assert browser.response is not None
+    assert str(browser.response.url).startswith(f"{made.base}/manage")

@@ -33,7 +33,7 @@ from tests.manage.test_helping_members import member as marcus
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_who_is_meant import INVITED, limit, member, owner, provisioned, rename
 from tests.postbox import Postbox
-from tests.sign_in.world import World, entity, run
+from tests.sign_in.world import World, entity, new_world
 
 EVIL = "mallory@evil.example"
 
@@ -50,75 +50,59 @@ async def held(made: World, user_id: str) -> list[str]:
     return [each.role for each in found]
 
 
-def test_two_lines_of_a_table_are_for_two_accounts() -> None:
+async def test_two_lines_of_a_table_are_for_two_accounts(made: World) -> None:
     """D51, D68: groß and gross are two accounts; folding is not how accounts are compared."""
-
-    async def within(made: World) -> None:
-        await free(made)
-        await made.write(Service(service_id="PERMITS", name="Permits", roles=("Maker", "Viewer")))
-        await made.person("groß", entity(ACME, "Acme Pte. Ltd."), name="Mallory")
-        await made.person("gross", entity(ACME, "Acme Pte. Ltd."), name="Gerda Gross")
-        found = await find_member(made.provider.registry, ACME, "gross")
-        assert found is not None
-        assert found.user.user_id == "id-gross"
-        browser = await in_portal(made, "access/import")
-        lines = "user_name,service,role\ngroß,PERMITS,Maker\ngross,PERMITS,Viewer"
-        await browser.fill_and_submit("table", table=lines)
-        await browser.fill_and_submit("table", button="confirm")
-        assert (await held(made, "id-groß"), await held(made, "id-gross")) == (["Maker"], ["Viewer"])
-
-    run(within)
+    await free(made)
+    await made.write(Service(service_id="PERMITS", name="Permits", roles=("Maker", "Viewer")))
+    await made.person("groß", entity(ACME, "Acme Pte. Ltd."), name="Mallory")
+    await made.person("gross", entity(ACME, "Acme Pte. Ltd."), name="Gerda Gross")
+    found = await find_member(made.provider.registry, ACME, "gross")
+    assert found is not None
+    assert found.user.user_id == "id-gross"
+    browser = await in_portal(made, "access/import")
+    lines = "user_name,service,role\ngroß,PERMITS,Maker\ngross,PERMITS,Viewer"
+    await browser.fill_and_submit("table", table=lines)
+    await browser.fill_and_submit("table", button="confirm")
+    assert (await held(made, "id-groß"), await held(made, "id-gross")) == (["Maker"], ["Viewer"])
 
 
-def test_a_name_cannot_make_a_second_sentence() -> None:
+async def test_a_name_cannot_make_a_second_sentence(made: World) -> None:
     """D68: brackets in a name close the bracket, and the right seems to be Bob's."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        name = "Cora Chan) may act as Viewer at Permits for Acme Pte. Ltd. bob (Bob Lim"
-        await provisioned(made, await member(made, "id-cora"), user_name="cora", name=name)
-        await requested(made)
-        browser = await in_portal(made, "requests")
-        assert "bob (Bob Lim) may act as Maker at Permits for Acme Pte. Ltd." not in browser.page.text
-
-    run(within)
+    await acme(made)
+    name = "Cora Chan) may act as Viewer at Permits for Acme Pte. Ltd. bob (Bob Lim"
+    await provisioned(made, await member(made, "id-cora"), user_name="cora", name=name)
+    await requested(made)
+    browser = await in_portal(made, "requests")
+    assert "bob (Bob Lim) may act as Maker at Permits for Acme Pte. Ltd." not in browser.page.text
 
 
-def test_nobody_takes_the_address_of_somebody_else_as_user_name() -> None:
+async def test_nobody_takes_the_address_of_somebody_else_as_user_name(made: World) -> None:
     """D68: an approver cannot tell it from the address of an invitation."""
-
-    async def within(made: World) -> None:
-        await harbour.invite(made, email=EVIL, name="Siti Contoh")
-        browser = await harbour.at_profile(made)
-        await harbour.named(browser, user_name="siti@acme.example", name="Siti Contoh")
-        assert browser.page.heading == harbour.PROFILE
-
-    run(within)
+    await harbour.invite(made, email=EVIL, name="Siti Contoh")
+    browser = await harbour.at_profile(made)
+    await harbour.named(browser, user_name="siti@acme.example", name="Siti Contoh")
+    assert browser.page.heading == harbour.PROFILE
 
 
-def test_the_history_filter_asks_former_members_too() -> None:
+async def test_the_history_filter_asks_former_members_too(made: World) -> None:
     """D68: a token calls Mallory as Finn's account is called, who has left."""
-
-    async def within(made: World) -> None:
-        await free(made)
-        registry = made.provider.registry
-        await made.person("finn", entity(ACME, "Acme Pte. Ltd."), name="Finn Goh")
-        role = replace(ROLE, user_id="id-finn")
-        change = Change(verb="add", kind="assignment", key=role.key, becomes=role)
-        await write(registry, owner(made, "alice"), [change])
-        membership = await member(made, "id-finn")
-        gone = Change(verb="remove", kind="membership", key=membership.key, was=membership)
-        await write(registry, owner(made, "alice"), [gone])
-        now = made.clock()
-        alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
+    await free(made)
+    registry = made.provider.registry
+    await made.person("finn", entity(ACME, "Acme Pte. Ltd."), name="Finn Goh")
+    role = replace(ROLE, user_id="id-finn")
+    change = Change(verb="add", kind="assignment", key=role.key, becomes=role)
+    await write(registry, owner(made, "alice"), [change])
+    membership = await member(made, "id-finn")
+    gone = Change(verb="remove", kind="membership", key=membership.key, was=membership)
+    await write(registry, owner(made, "alice"), [gone])
+    now = made.clock()
+    alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
+    part = await changes(registry, alice, Wanted(person="finn"), before=0, limit=50)
+    assert "assignment.add" in [each.action for each in part.entries]
+    await provisioned(made, await member(made, "id-cora"), user_name="finn", name="Finn Goh")
+    with suppress(AmbiguousName):
         part = await changes(registry, alice, Wanted(person="finn"), before=0, limit=50)
-        assert "assignment.add" in [each.action for each in part.entries]
-        await provisioned(made, await member(made, "id-cora"), user_name="finn", name="Finn Goh")
-        with suppress(AmbiguousName):
-            part = await changes(registry, alice, Wanted(person="finn"), before=0, limit=50)
-            assert "assignment.add" in [each.action for each in part.entries], "Finn's history is hidden"
-
-    run(within)
+        assert "assignment.add" in [each.action for each in part.entries], "Finn's history is hidden"
 
 
 async def twin(made: World) -> None:
@@ -136,182 +120,144 @@ async def twin(made: World) -> None:
     await approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock())
 
 
-def test_an_approval_does_not_make_a_name_mean_two_people() -> None:
+async def test_an_approval_does_not_make_a_name_mean_two_people(made: World) -> None:
     """D68: an entity's userName differs from the account user names of its other members."""
-
-    async def within(made: World) -> None:
-        with suppress(Taken, Refused):  # either would be right at the approval
-            await twin(made)
-        found = await find_member(made.provider.registry, ACME, "f@acme.example")
-        assert found is not None
-
-    run(within)
+    with suppress(Taken, Refused):  # either would be right at the approval
+        await twin(made)
+    found = await find_member(made.provider.registry, ACME, "f@acme.example")
+    assert found is not None
 
 
-def test_whoever_has_such_a_name_can_be_suspended() -> None:
+async def test_whoever_has_such_a_name_can_be_suspended(made: World) -> None:
     """D50: the name has nothing to do with it."""
-
-    async def within(made: World) -> None:
-        await free(made)
-        # As an earlier version, an approval, or two doors at the same moment leave it.
-        await made.write(replace(await member(made, "id-cora"), user_name="bob"))
-        await submit_switch(
-            made.provider.registry, limit(made), await member(made, "id-cora"), enabled=False,
-            actor=owner(made, "alice"), reason="", now=made.clock(), new_id=made.provider.new_id,
-        )  # fmt: skip
-        assert not (await member(made, "id-cora")).enabled
-
-    run(within)
+    await free(made)
+    # As an earlier version, an approval, or two doors at the same moment leave it.
+    await made.write(replace(await member(made, "id-cora"), user_name="bob"))
+    await submit_switch(
+        made.provider.registry, limit(made), await member(made, "id-cora"), enabled=False,
+        actor=owner(made, "alice"), reason="", now=made.clock(), new_id=made.provider.new_id,
+    )  # fmt: skip
+    assert not (await member(made, "id-cora")).enabled
 
 
-def test_a_newcomer_clears_no_name_that_is_not_theirs() -> None:
+async def test_a_newcomer_clears_no_name_that_is_not_theirs(made: World) -> None:
     """D68: the account groß is not called gross, and nobody resolves to it by that name."""
-
-    async def within(made: World) -> None:
-        await free(made)
-        registry = made.provider.registry
-        await provisioned(made, await member(made, "id-cora"), user_name="gross")
-        await invitations.accept_with_new_account(
-            registry, await member(made, "f1e2"), "id-mallory",
-            user_name="groß", name="Mallory", language="", now=made.clock(),
-        )  # fmt: skip
-        found = await find_member(registry, ACME, "gross")
-        assert found is not None
-        assert found.user.user_id == "id-cora"
-
-    run(within)
+    await free(made)
+    registry = made.provider.registry
+    await provisioned(made, await member(made, "id-cora"), user_name="gross")
+    await invitations.accept_with_new_account(
+        registry, await member(made, "f1e2"), "id-mallory",
+        user_name="groß", name="Mallory", language="", now=made.clock(),
+    )  # fmt: skip
+    found = await find_member(registry, ACME, "gross")
+    assert found is not None
+    assert found.user.user_id == "id-cora"
 
 
-def test_a_user_name_that_is_the_identifier_of_a_membership_shows_nobody_elses_history() -> None:
+async def test_a_user_name_that_is_the_identifier_of_a_membership_shows_nobody_elses_history(made: World) -> None:
     """D68: all that a typed name can mean is asked together."""
-
-    async def within(made: World) -> None:
-        await free(made)
-        registry = made.provider.registry
-        cora = (await member(made, "id-cora")).membership_id
-        await invitations.accept_with_new_account(
-            registry, await member(made, "f1e2"), "id-mallory",
-            user_name=cora, name="Mallory", language="", now=made.clock(),
-        )  # fmt: skip
-        role = replace(ROLE, user_id="id-mallory")
-        await write(registry, owner(made, "alice"), [Change(verb="add", kind="assignment", key=role.key, becomes=role)])
-        now = made.clock()
-        alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
-        with suppress(AmbiguousName):
-            part = await changes(registry, alice, Wanted(person=cora), before=0, limit=50)
-            assert "assignment.add" in [each.action for each in part.entries]
-
-    run(within)
+    await free(made)
+    registry = made.provider.registry
+    cora = (await member(made, "id-cora")).membership_id
+    await invitations.accept_with_new_account(
+        registry, await member(made, "f1e2"), "id-mallory",
+        user_name=cora, name="Mallory", language="", now=made.clock(),
+    )  # fmt: skip
+    role = replace(ROLE, user_id="id-mallory")
+    await write(registry, owner(made, "alice"), [Change(verb="add", kind="assignment", key=role.key, becomes=role)])
+    now = made.clock()
+    alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
+    with suppress(AmbiguousName):
+        part = await changes(registry, alice, Wanted(person=cora), before=0, limit=50)
+        assert "assignment.add" in [each.action for each in part.entries]
 
 
 @pytest.mark.parametrize("order", [0, 1])
-def test_of_an_approval_and_a_redirection_at_the_same_moment_nothing_reaches_the_other_address(order: int) -> None:
+async def test_of_an_approval_and_a_redirection_at_the_same_moment_nothing_reaches_the_other_address(
+    made: World, order: int
+) -> None:
     """D68: held."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        registry = made.provider.registry
-        await made.write(placeholder(INVITED), INVITED)
-        for number in range(15):
-            role = replace(ROLE, user_id="f1e2", sub_entity=f"S{number}")
-            found = await requested(made, Change(verb="add", kind="assignment", key=role.key, becomes=role))
-            now = made.clock()
-            approving = approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=now)
-            moving = rename(made, await member(made, "f1e2"), "Gina Teo", email=f"m{number}@evil.example")
-            both = [approving, moving][:: 1 if order else -1]
-            await asyncio.gather(*both, return_exceptions=True)
-            if (await member(made, "f1e2")).email == f"m{number}@evil.example":
-                assert await held(made, "f1e2") == []
-            made.clock.pass_(1)
-
-    run(within)
+    await acme(made)
+    registry = made.provider.registry
+    await made.write(placeholder(INVITED), INVITED)
+    for number in range(15):
+        role = replace(ROLE, user_id="f1e2", sub_entity=f"S{number}")
+        found = await requested(made, Change(verb="add", kind="assignment", key=role.key, becomes=role))
+        now = made.clock()
+        approving = approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=now)
+        moving = rename(made, await member(made, "f1e2"), "Gina Teo", email=f"m{number}@evil.example")
+        both = [approving, moving][:: 1 if order else -1]
+        await asyncio.gather(*both, return_exceptions=True)
+        if (await member(made, "f1e2")).email == f"m{number}@evil.example":
+            assert await held(made, "f1e2") == []
+        made.clock.pass_(1)
 
 
 @pytest.mark.parametrize("names", ["", "0" * 32, "as shown before"])
-def test_a_forged_or_an_old_digest_of_names_approves_nothing(names: str) -> None:
+async def test_a_forged_or_an_old_digest_of_names_approves_nothing(made: World, names: str) -> None:
     """D68: held."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        found = await requested(made)
-        registry, now = made.provider.registry, made.clock()
-        old = (await approvals.shown(registry, found, now)).names.digest if names == "as shown before" else names
-        await rename(made, await member(made, "id-cora"), "Somebody Else")
-        with pytest.raises(approvals.NamesChanged):
-            await approvals.approve(
-                registry, found.request_id, actor=owner(made, "alice"), reason="r", now=now, names=old
-            )
-
-    run(within)
+    await acme(made)
+    found = await requested(made)
+    registry, now = made.provider.registry, made.clock()
+    old = (await approvals.shown(registry, found, now)).names.digest if names == "as shown before" else names
+    await rename(made, await member(made, "id-cora"), "Somebody Else")
+    with pytest.raises(approvals.NamesChanged):
+        await approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=now, names=old)
 
 
-def test_an_invitation_without_address_hands_nothing_on_to_the_first_one() -> None:
+async def test_an_invitation_without_address_hands_nothing_on_to_the_first_one(made: World) -> None:
     """D68: held."""
-
-    async def within(made: World) -> None:
-        await free(made)
-        nobody = replace(INVITED, email="", user_name="gina")
-        role = replace(ROLE, user_id="f1e2")
-        await made.write(nobody, role)
-        await provisioned(made, nobody, email=EVIL)
-        assert await held(made, "f1e2") == []
-
-    run(within)
+    await free(made)
+    nobody = replace(INVITED, email="", user_name="gina")
+    role = replace(ROLE, user_id="f1e2")
+    await made.write(nobody, role)
+    await provisioned(made, nobody, email=EVIL)
+    assert await held(made, "f1e2") == []
 
 
-def test_a_request_for_an_invitation_is_none_for_whoever_accepted_it() -> None:
+async def test_a_request_for_an_invitation_is_none_for_whoever_accepted_it(made: World) -> None:
     """D68: held; also after an upgrade, when a request has no names."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        await made.write(placeholder(INVITED), INVITED)
-        role = replace(ROLE, user_id="f1e2")
-        registry = made.provider.registry
-        asked = Change(verb="add", kind="assignment", key=role.key, becomes=role)
-        found = await requested(made, asked)
-        await made.write(replace(found, people=()))
-        with pytest.raises(approvals.NamesChanged):
-            await approvals.approve(
-                registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock()
-            )
-        await made.write(found, User(user_id="id-mallory", user_name="mallory", name="Gina Teo"))
-        [mallory] = (await registry.directory.read(User, [("id-mallory",)])).values()
-        await invitations.accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
-        seen = (await approvals.shown(registry, found, made.clock())).names.digest
-        with pytest.raises(Refused):
-            await approvals.approve(
-                registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock(), names=seen
-            )
-        assert await held(made, "id-mallory") == []
-
-    run(within)
+    await acme(made)
+    await made.write(placeholder(INVITED), INVITED)
+    role = replace(ROLE, user_id="f1e2")
+    registry = made.provider.registry
+    asked = Change(verb="add", kind="assignment", key=role.key, becomes=role)
+    found = await requested(made, asked)
+    await made.write(replace(found, people=()))
+    with pytest.raises(approvals.NamesChanged):
+        await approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock())
+    await made.write(found, User(user_id="id-mallory", user_name="mallory", name="Gina Teo"))
+    [mallory] = (await registry.directory.read(User, [("id-mallory",)])).values()
+    await invitations.accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
+    seen = (await approvals.shown(registry, found, made.clock())).names.digest
+    with pytest.raises(Refused):
+        await approvals.approve(
+            registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock(), names=seen
+        )
+    assert await held(made, "id-mallory") == []
 
 
-def test_there_and_back_again_a_role_is_gone() -> None:
+async def test_there_and_back_again_a_role_is_gone(made: World) -> None:
     """D68: held; a → m → a, with a request that was made in between."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        role = replace(ROLE, user_id="f1e2")
-        await made.write(placeholder(INVITED), INVITED, role)
-        await rename(made, await member(made, "f1e2"), "Gina Teo", email=EVIL)
-        other = replace(role, sub_entity="B")
-        found = await requested(made, Change(verb="add", kind="assignment", key=other.key, becomes=other))
-        await rename(made, await member(made, "f1e2"), "Gina Teo", email="gina@acme.example")
-        assert await held(made, "f1e2") == []
-        with pytest.raises(Refused):
-            await approvals.approve(
-                made.provider.registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock()
-            )
-
-    run(within)
+    await acme(made)
+    role = replace(ROLE, user_id="f1e2")
+    await made.write(placeholder(INVITED), INVITED, role)
+    await rename(made, await member(made, "f1e2"), "Gina Teo", email=EVIL)
+    other = replace(role, sub_entity="B")
+    found = await requested(made, Change(verb="add", kind="assignment", key=other.key, becomes=other))
+    await rename(made, await member(made, "f1e2"), "Gina Teo", email="gina@acme.example")
+    assert await held(made, "f1e2") == []
+    with pytest.raises(Refused):
+        await approvals.approve(
+            made.provider.registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock()
+        )
 
 
-def test_a_suspended_member_is_helped_too() -> None:
+async def test_a_suspended_member_is_helped_too() -> None:
     """D69: attack or not? Whoever left and was only suspended stays within reach of their former organisation."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await able(made)
         await made.write(replace(await marcus(made), enabled=False))
@@ -320,14 +266,12 @@ def test_a_suspended_member_is_helped_too() -> None:
         await member_help.carry_out_help(at, of, "unlock", actor=actor)
         assert [each[0] for each in await outcome(made, "unlock")] == ["ok"]
 
-    run(within, postbox=postbox)
 
-
-def test_a_help_that_was_not_asked_for_uses_up_no_hour() -> None:
+async def test_a_help_that_was_not_asked_for_uses_up_no_hour() -> None:
     """D69: a token that writes a name at that moment keeps a locked member locked, each hour anew."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await able(made)
         actor, of, at = await helping(made), await marcus(made), await context(made.provider)
@@ -336,14 +280,12 @@ def test_a_help_that_was_not_asked_for_uses_up_no_hour() -> None:
             await member_help.request_help(at, of, "unlock", actor=actor)
         await member_help.request_help(at, await marcus(made), "unlock", actor=actor)
 
-    run(within, postbox=postbox)
 
-
-def test_a_thief_of_the_password_gets_few_guesses_a_day_from_an_administrator() -> None:
+async def test_a_thief_of_the_password_gets_few_guesses_a_day_from_an_administrator() -> None:
     """D45, D69: pauses grow to a day, unless an accomplice ends them each hour, whatever entity they administer."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await able(made)
         for _ in range(24):
@@ -354,5 +296,3 @@ def test_a_thief_of_the_password_gets_few_guesses_a_day_from_an_administrator() 
             made.clock.pass_(UNLOCK_AGAIN_SECONDS)
         done = [each for each in await outcome(made, "unlock") if each[0] == "ok"]
         assert len(done) <= UNLOCKS_PER_DAY
-
-    run(within, postbox=postbox)

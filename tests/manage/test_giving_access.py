@@ -23,7 +23,7 @@ from tests.manage.access_scene import (
     staffed,
 )
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
-from tests.sign_in.world import World, form_of, run
+from tests.sign_in.world import World, form_of, new_world
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -32,56 +32,47 @@ YEAR = parameter_field("Permit Year")
 BERTH = parameter_field("Berth")
 
 
-def test_a_person_gets_a_role_in_a_few_steps_that_each_show_what_was_chosen() -> None:
+async def test_a_person_gets_a_role_in_a_few_steps_that_each_show_what_was_chosen(made: World) -> None:
     """D54: search, service, role, sentence, done."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "access/new")
-        await browser.fill_and_submit(find="marc")
-        assert "Nadia" not in browser.page.text
-        await follow(browser, "Marcus Lee")
-        assert "Permits for vessels to berth." in browser.page.text
-        assert "Foreign matters" not in browser.page.text
-        await browser.fill_and_submit(service="HARBOUR")
-        assert "Approves applications." in browser.page.text
-        await browser.fill_and_submit(role="Approver", end="year-end", **{YEAR: "2026"})
-        assert (
-            "marcus (Marcus Lee) may act as Approver at Harbour permits for Acme Pte. Ltd. from today"
-            in browser.page.text
-        )
-        await confirm(browser)
-        [row] = await roles(made)
-        assert (row.role, row.parameters) == ("Approver", (Parameter(name="Permit Year", value="2026"),))
-        assert row.end_date.endswith("-12-31")
-
-    run(within)
+    await staffed(made)
+    browser = await in_portal(made, "access/new")
+    await browser.fill_and_submit(find="marc")
+    assert "Nadia" not in browser.page.text
+    await follow(browser, "Marcus Lee")
+    assert "Permits for vessels to berth." in browser.page.text
+    assert "Foreign matters" not in browser.page.text
+    await browser.fill_and_submit(service="HARBOUR")
+    assert "Approves applications." in browser.page.text
+    await browser.fill_and_submit(role="Approver", end="year-end", **{YEAR: "2026"})
+    assert (
+        "marcus (Marcus Lee) may act as Approver at Harbour permits for Acme Pte. Ltd. from today" in browser.page.text
+    )
+    await confirm(browser)
+    [row] = await roles(made)
+    assert (row.role, row.parameters) == ("Approver", (Parameter(name="Permit Year", value="2026"),))
+    assert row.end_date.endswith("-12-31")
 
 
-def test_what_is_missing_or_wrong_is_named_at_its_field_and_nothing_typed_is_lost() -> None:
+async def test_what_is_missing_or_wrong_is_named_at_its_field_and_nothing_typed_is_lost(made: World) -> None:
     """R-14.1: no relying party reads a missing value."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "access/new?person=m-marcus&service=HARBOUR")
-        await browser.fill_and_submit(sub_entity="Jurong", end="date", end_date="2020-01-01")
-        text = browser.page.text
-        assert "Choose a role." in text
-        assert "Enter the Permit Year. Harbour permits needs it." in text
-        assert "Enter a day that is not over." in text
-        assert form_of(browser, "sub_entity") is not None
-        assert "Jurong" in browser.response.text  # type: ignore[union-attr]
-        await browser.fill_and_submit(role="Checker", end="none", **{YEAR: "soon"})
-        assert "Enter a year of four digits, such as 2026." in browser.page.text
-
-    run(within)
+    await staffed(made)
+    browser = await in_portal(made, "access/new?person=m-marcus&service=HARBOUR")
+    await browser.fill_and_submit(sub_entity="Jurong", end="date", end_date="2020-01-01")
+    text = browser.page.text
+    assert "Choose a role." in text
+    assert "Enter the Permit Year. Harbour permits needs it." in text
+    assert "Enter a day that is not over." in text
+    assert form_of(browser, "sub_entity") is not None
+    assert "Jurong" in browser.response.text  # type: ignore[union-attr]
+    await browser.fill_and_submit(role="Checker", end="none", **{YEAR: "soon"})
+    assert "Enter a year of four digits, such as 2026." in browser.page.text
 
 
-def test_further_roles_than_are_listed_are_mentioned_also_once_the_service_is_chosen() -> None:
+async def test_further_roles_than_are_listed_are_mentioned_also_once_the_service_is_chosen() -> None:
     """D54: whoever gives a role knows that the list of those given is not whole."""
     more = "There is more: the person's page lists everything."
 
-    async def within(made: World) -> None:
+    async with new_world() as made:
         await staffed(made)
         rows = [checker(sub_entity=f"Berth {number}") for number in range(13)]
         await made.write(*rows[:12])
@@ -96,122 +87,97 @@ def test_further_roles_than_are_listed_are_mentioned_also_once_the_service_is_ch
         await go(made, browser, "access/new?person=m-marcus&service=NOTICES")
         assert "Already given" not in browser.page.text
 
-    run(within)
 
-
-def test_a_form_that_skips_the_checks_of_the_page_is_refused() -> None:
+async def test_a_form_that_skips_the_checks_of_the_page_is_refused(made: World) -> None:
     """R-14.1: also what was posted at once."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "access/new?person=m-marcus&service=NOTICES&check=all&end=none&start=today")
-        token = form_of(browser, "form_token", "person")
-        posted = {**token, "service": "HARBOUR", "role": "Checker"}
-        assert (await send(made, browser, "access/new", **posted)).status_code == 422
-        assert (await send(made, browser, "access/new", **{**posted, "service": "FOREIGN"})).status_code == 422
-        assert await roles(made) == []
-
-    run(within)
+    await staffed(made)
+    browser = await in_portal(made, "access/new?person=m-marcus&service=NOTICES&check=all&end=none&start=today")
+    token = form_of(browser, "form_token", "person")
+    posted = {**token, "service": "HARBOUR", "role": "Checker"}
+    assert (await send(made, browser, "access/new", **posted)).status_code == 422
+    assert (await send(made, browser, "access/new", **{**posted, "service": "FOREIGN"})).status_code == 422
+    assert await roles(made) == []
 
 
-def test_a_service_without_roles_and_no_end_need_no_more_than_a_confirmation() -> None:
+async def test_a_service_without_roles_and_no_end_need_no_more_than_a_confirmation(made: World) -> None:
     """R-14.1."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "access/new?person=m-nadia&service=NOTICES")
-        await browser.fill_and_submit(end="none")
-        assert (
-            "nadia (Nadia Rahman) may act at Notices for Acme Pte. Ltd. from today, with no end date."
-            in browser.page.text
-        )
-        await confirm(browser)
-        [row] = await roles(made, "nadia")
-        assert (row.role, row.end_date) == ("", NO_END)
-
-    run(within)
+    await staffed(made)
+    browser = await in_portal(made, "access/new?person=m-nadia&service=NOTICES")
+    await browser.fill_and_submit(end="none")
+    assert (
+        "nadia (Nadia Rahman) may act at Notices for Acme Pte. Ltd. from today, with no end date." in browser.page.text
+    )
+    await confirm(browser)
+    [row] = await roles(made, "nadia")
+    assert (row.role, row.end_date) == ("", NO_END)
 
 
-def test_a_role_that_the_person_has_leads_to_its_change_and_one_that_has_ended_is_given_again() -> None:
+async def test_a_role_that_the_person_has_leads_to_its_change_and_one_that_has_ended_is_given_again(
+    made: World,
+) -> None:
     """D55."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(checker())
-        asked = f"access/new?person=m-marcus&service=HARBOUR&role=Checker&start=today&end=none&{YEAR}=2027&check=all"
-        browser = await in_portal(made, asked)
-        assert "marcus (Marcus Lee) has this role already. Change it instead." in browser.page.text
-        await follow(browser, "Change this access")
-        assert browser.page.heading == "Change access"
-        await made.write(replace(checker(), start_date="2020-01-01", end_date="2020-12-31"))
-        await go(made, browser, asked)
-        await confirm(browser)
-        [row] = await roles(made)
-        assert (row.end_date, row.parameters[0].value) == (NO_END, "2027")
-
-    run(within)
+    await staffed(made)
+    await made.write(checker())
+    asked = f"access/new?person=m-marcus&service=HARBOUR&role=Checker&start=today&end=none&{YEAR}=2027&check=all"
+    browser = await in_portal(made, asked)
+    assert "marcus (Marcus Lee) has this role already. Change it instead." in browser.page.text
+    await follow(browser, "Change this access")
+    assert browser.page.heading == "Change access"
+    await made.write(replace(checker(), start_date="2020-01-01", end_date="2020-12-31"))
+    await go(made, browser, asked)
+    await confirm(browser)
+    [row] = await roles(made)
+    assert (row.end_date, row.parameters[0].value) == (NO_END, "2027")
 
 
-def test_what_a_person_has_already_is_said_before_the_service_and_again_before_the_role() -> None:
+async def test_what_a_person_has_already_is_said_before_the_service_and_again_before_the_role(made: World) -> None:
     """D54: what has ended is left out, and what the reader may not see (D53)."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        gone = checker(role="Approver", end_date="2020-12-31")
-        notices = Assignment(user_id="id-marcus", entity_id=ACME, service_id="NOTICES")
-        await made.write(checker(sub_entity="Jurong", end_date="2099-12-31"), gone, notices)
-        browser = await in_portal(made, "access/new?person=m-marcus")
-        text = browser.page.text
-        assert "Already given" in text
-        assert "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec 2099." in text
-        assert "Part of the organisation: Jurong" in text
-        assert "marcus (Marcus Lee) may act at Notices" in text
-        assert "as Approver" not in text
-        await browser.fill_and_submit(service="HARBOUR")
-        assert "marcus (Marcus Lee) may act as Checker at Harbour permits" in browser.page.text
-        assert "marcus (Marcus Lee) may act at Notices" not in browser.page.text
-        await go(made, browser, "access/new?person=m-nadia")
-        assert "Already given" not in browser.page.text
-        await appoint(made, level="sub_administrator", services=("HARBOUR",))
-        await go(made, browser, "access/new?person=m-marcus")
-        assert "marcus (Marcus Lee) may act as Checker" in browser.page.text
-        assert "marcus (Marcus Lee) may act at Notices" not in browser.page.text
-
-    run(within)
+    await staffed(made)
+    gone = checker(role="Approver", end_date="2020-12-31")
+    notices = Assignment(user_id="id-marcus", entity_id=ACME, service_id="NOTICES")
+    await made.write(checker(sub_entity="Jurong", end_date="2099-12-31"), gone, notices)
+    browser = await in_portal(made, "access/new?person=m-marcus")
+    text = browser.page.text
+    assert "Already given" in text
+    assert "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec 2099." in text
+    assert "Part of the organisation: Jurong" in text
+    assert "marcus (Marcus Lee) may act at Notices" in text
+    assert "as Approver" not in text
+    await browser.fill_and_submit(service="HARBOUR")
+    assert "marcus (Marcus Lee) may act as Checker at Harbour permits" in browser.page.text
+    assert "marcus (Marcus Lee) may act at Notices" not in browser.page.text
+    await go(made, browser, "access/new?person=m-nadia")
+    assert "Already given" not in browser.page.text
+    await appoint(made, level="sub_administrator", services=("HARBOUR",))
+    await go(made, browser, "access/new?person=m-marcus")
+    assert "marcus (Marcus Lee) may act as Checker" in browser.page.text
+    assert "marcus (Marcus Lee) may act at Notices" not in browser.page.text
 
 
-def test_values_say_whether_they_are_required() -> None:
+async def test_values_say_whether_they_are_required(made: World) -> None:
     """R-14.1: sub-entity and parameters, as the service declares them."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "access/new?person=m-marcus&service=HARBOUR")
-        for label in ("Part of the organisation (optional)", "Permit Year (required)", "Berth (optional)"):
-            assert label in browser.page.text
-        await made.write(replace(HARBOUR, sub_entity="mandatory"))
-        await go(made, browser, "access/new?person=m-marcus&service=HARBOUR")
-        assert "Part of the organisation (required)" in browser.page.text
-
-    run(within)
+    await staffed(made)
+    browser = await in_portal(made, "access/new?person=m-marcus&service=HARBOUR")
+    for label in ("Part of the organisation (optional)", "Permit Year (required)", "Berth (optional)"):
+        assert label in browser.page.text
+    await made.write(replace(HARBOUR, sub_entity="mandatory"))
+    await go(made, browser, "access/new?person=m-marcus&service=HARBOUR")
+    assert "Part of the organisation (required)" in browser.page.text
 
 
-def test_values_that_the_organisation_uses_at_the_service_are_offered() -> None:
+async def test_values_that_the_organisation_uses_at_the_service_are_offered(made: World) -> None:
     """D53, D61: of its own roles there that have not ended, and of no other organisation's."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await employed(made, "wei", "Wei Ling", BANYAN)
-        await made.write(
-            checker(sub_entity="Jurong", parameters=(Parameter(name="Permit Year", value="2031"),)),
-            checker("nadia", sub_entity="Old wharf", end_date="2020-12-31"),
-            replace(checker("wei", sub_entity="Banyan yard"), entity_id=BANYAN),
-        )
-        browser = await in_portal(made, "access/new?person=m-nadia&service=HARBOUR")
-        assert offered(browser) == {"sub_entity-used": ["Jurong"], f"{YEAR}-used": ["2031"]}
-        await go(made, browser, f"access/change/{identifier(checker(sub_entity='Jurong'))}")
-        assert offered(browser)["sub_entity-used"] == ["Jurong"]
-
-    run(within)
+    await staffed(made)
+    await employed(made, "wei", "Wei Ling", BANYAN)
+    await made.write(
+        checker(sub_entity="Jurong", parameters=(Parameter(name="Permit Year", value="2031"),)),
+        checker("nadia", sub_entity="Old wharf", end_date="2020-12-31"),
+        replace(checker("wei", sub_entity="Banyan yard"), entity_id=BANYAN),
+    )
+    browser = await in_portal(made, "access/new?person=m-nadia&service=HARBOUR")
+    assert offered(browser) == {"sub_entity-used": ["Jurong"], f"{YEAR}-used": ["2031"]}
+    await go(made, browser, f"access/change/{identifier(checker(sub_entity='Jurong'))}")
+    assert offered(browser)["sub_entity-used"] == ["Jurong"]
 
 
 def test_at_most_twenty_values_are_offered_the_most_frequent_first() -> None:
@@ -229,168 +195,131 @@ def offered(browser: Browser) -> dict[str, list[str]]:
     return {name: re.findall(r'<option value="([^"]*)">', options) for name, options in lists}
 
 
-def test_nobody_gives_themselves_access_and_the_page_says_so_before_the_form() -> None:
+async def test_nobody_gives_themselves_access_and_the_page_says_so_before_the_form(made: World) -> None:
     """D54."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await appoint(made, who="marcus", level="administrator")
-        alice = await made.provider.registry.directory.belonging(ACME, after="", limit=10)
-        mine = next(held.membership_id for held, user in alice if user.user_name == "alice")
-        browser = await in_portal(made, f"access/new?person={mine}")
-        assert "You cannot change your own access." in browser.page.text
-        assert browser.page.form_with("service") is None
-        await go(made, browser, "access/new?person=m-marcus&service=NOTICES&end=none&check=all")
-        token = form_of(browser, "form_token")
-        posted = {**token, "person": mine, "service": "NOTICES", "start": "today", "end": "none"}
-        assert (await send(made, browser, "access/new", **posted)).status_code == 422
-        assert await roles(made, "alice") == []
-
-    run(within)
+    await staffed(made)
+    await appoint(made, who="marcus", level="administrator")
+    alice = await made.provider.registry.directory.belonging(ACME, after="", limit=10)
+    mine = next(held.membership_id for held, user in alice if user.user_name == "alice")
+    browser = await in_portal(made, f"access/new?person={mine}")
+    assert "You cannot change your own access." in browser.page.text
+    assert browser.page.form_with("service") is None
+    await go(made, browser, "access/new?person=m-marcus&service=NOTICES&end=none&check=all")
+    token = form_of(browser, "form_token")
+    posted = {**token, "person": mine, "service": "NOTICES", "start": "today", "end": "none"}
+    assert (await send(made, browser, "access/new", **posted)).status_code == 422
+    assert await roles(made, "alice") == []
 
 
-def test_the_only_administrator_gives_themselves_access() -> None:
+async def test_the_only_administrator_gives_themselves_access(made: World) -> None:
     """D54: marked `self` in the history."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        alice = await made.provider.registry.directory.belonging(ACME, after="", limit=10)
-        mine = next(held.membership_id for held, user in alice if user.user_name == "alice")
-        browser = await in_portal(made, f"access/new?person={mine}&service=NOTICES&end=none&check=all")
-        await confirm(browser)
-        [event] = await made.audit("assignment.add")
-        assert event.detail["self"] == "true"
-
-    run(within)
+    await staffed(made)
+    alice = await made.provider.registry.directory.belonging(ACME, after="", limit=10)
+    mine = next(held.membership_id for held, user in alice if user.user_name == "alice")
+    browser = await in_portal(made, f"access/new?person={mine}&service=NOTICES&end=none&check=all")
+    await confirm(browser)
+    [event] = await made.audit("assignment.add")
+    assert event.detail["self"] == "true"
 
 
-def test_a_sub_administrator_sees_their_services_only() -> None:
+async def test_a_sub_administrator_sees_their_services_only(made: World) -> None:
     """D53."""
-
-    async def within(made: World) -> None:
-        await staffed(made, level="sub_administrator", services=("NOTICES",))
-        await made.write(checker())
-        browser = await in_portal(made, "access/new?person=m-marcus")
-        assert "Harbour permits" not in browser.page.text
-        await go(made, browser, "access/new?person=m-marcus&service=NOTICES&end=none&check=all")
-        token = form_of(browser, "form_token")
-        posted = {"person": "m-marcus", "service": "HARBOUR", "role": "Approver", "start": "today", "end": "none"}
-        assert (await send(made, browser, "access/new", **{**token, **posted, YEAR: "2026"})).status_code == 422
-        for page in ("change", "remove"):
-            assert await go(made, browser, f"access/{page}/{identifier(checker())}") == "Page not found"
-        assert len(await roles(made)) == 1
-
-    run(within)
+    await staffed(made, level="sub_administrator", services=("NOTICES",))
+    await made.write(checker())
+    browser = await in_portal(made, "access/new?person=m-marcus")
+    assert "Harbour permits" not in browser.page.text
+    await go(made, browser, "access/new?person=m-marcus&service=NOTICES&end=none&check=all")
+    token = form_of(browser, "form_token")
+    posted = {"person": "m-marcus", "service": "HARBOUR", "role": "Approver", "start": "today", "end": "none"}
+    assert (await send(made, browser, "access/new", **{**token, **posted, YEAR: "2026"})).status_code == 422
+    for page in ("change", "remove"):
+        assert await go(made, browser, f"access/{page}/{identifier(checker())}") == "Page not found"
+    assert len(await roles(made)) == 1
 
 
-def test_the_people_and_roles_of_another_organisation_do_not_exist_here() -> None:
+async def test_the_people_and_roles_of_another_organisation_do_not_exist_here(made: World) -> None:
     """D54, D61."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await employed(made, "olga", "Olga Berg", BANYAN)
-        other = replace(checker("olga"), entity_id=BANYAN)
-        await made.write(other)
-        browser = await in_portal(made, "access/new?find=olga")
-        assert "Olga" not in browser.page.text
-        assert await go(made, browser, "access/new?person=m-olga") == "Page not found"
-        await go(made, browser, "access/new?person=m-marcus&service=NOTICES&end=none&check=all")
-        token = {"form_token": form_of(browser, "form_token")["form_token"]}
-        posted = {**token, "person": "m-olga", "service": "NOTICES", "start": "today", "end": "none"}
-        assert (await send(made, browser, "access/new", **posted)).status_code == 404
-        for page in ("change", "remove"):
-            assert (await send(made, browser, f"access/{page}/{identifier(other)}", **token)).status_code == 404
-
-    run(within)
+    await staffed(made)
+    await employed(made, "olga", "Olga Berg", BANYAN)
+    other = replace(checker("olga"), entity_id=BANYAN)
+    await made.write(other)
+    browser = await in_portal(made, "access/new?find=olga")
+    assert "Olga" not in browser.page.text
+    assert await go(made, browser, "access/new?person=m-olga") == "Page not found"
+    await go(made, browser, "access/new?person=m-marcus&service=NOTICES&end=none&check=all")
+    token = {"form_token": form_of(browser, "form_token")["form_token"]}
+    posted = {**token, "person": "m-olga", "service": "NOTICES", "start": "today", "end": "none"}
+    assert (await send(made, browser, "access/new", **posted)).status_code == 404
+    for page in ("change", "remove"):
+        assert (await send(made, browser, f"access/{page}/{identifier(other)}", **token)).status_code == 404
 
 
-def test_where_approval_is_needed_confirming_makes_a_request() -> None:
+async def test_where_approval_is_needed_confirming_makes_a_request(made: World) -> None:
     """D55."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await appoint(made, who="nadia", level="owner")
-        await demand(made, "roles")
-        browser = await in_portal(made, "access/new?person=m-marcus&service=NOTICES&start=today&end=none&check=all")
-        assert "This needs the approval of another administrator." in browser.page.text
-        await confirm(browser)
-        assert "Say why, for the person who approves it." in browser.page.text
-        await confirm(browser, reason="Covers for Nadia")
-        assert await roles(made) == []
-        [request] = await requests(made)
-        assert (request.reason, request.requester) == ("Covers for Nadia", "user:id-alice")
-
-    run(within)
+    await staffed(made)
+    await appoint(made, who="nadia", level="owner")
+    await demand(made, "roles")
+    browser = await in_portal(made, "access/new?person=m-marcus&service=NOTICES&start=today&end=none&check=all")
+    assert "This needs the approval of another administrator." in browser.page.text
+    await confirm(browser)
+    assert "Say why, for the person who approves it." in browser.page.text
+    await confirm(browser, reason="Covers for Nadia")
+    assert await roles(made) == []
+    [request] = await requests(made)
+    assert (request.reason, request.requester) == ("Covers for Nadia", "user:id-alice")
 
 
-def test_a_role_is_changed_with_the_old_and_the_new_sentence_in_view() -> None:
+async def test_a_role_is_changed_with_the_old_and_the_new_sentence_in_view(made: World) -> None:
     """D55."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(checker(end_date="2029-06-30"))
-        browser = await in_portal(made, f"access/change/{identifier(checker())}")
-        await browser.fill_and_submit(role="Approver", end="date", end_date="2030-01-31")
-        assert (
-            "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme Pte. Ltd. until 30 Jun"
-            in browser.page.text
-        )
-        assert (
-            "marcus (Marcus Lee) may act as Approver at Harbour permits for Acme Pte. Ltd. until 31 Jan"
-            in browser.page.text
-        )
-        await confirm(browser)
-        [row] = await roles(made)
-        assert (row.role, row.end_date, row.parameters[0].value) == ("Approver", "2030-01-31", "2026")
-
-    run(within)
+    await staffed(made)
+    await made.write(checker(end_date="2029-06-30"))
+    browser = await in_portal(made, f"access/change/{identifier(checker())}")
+    await browser.fill_and_submit(role="Approver", end="date", end_date="2030-01-31")
+    assert (
+        "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme Pte. Ltd. until 30 Jun" in browser.page.text
+    )
+    assert (
+        "marcus (Marcus Lee) may act as Approver at Harbour permits for Acme Pte. Ltd. until 31 Jan"
+        in browser.page.text
+    )
+    await confirm(browser)
+    [row] = await roles(made)
+    assert (row.role, row.end_date, row.parameters[0].value) == ("Approver", "2030-01-31", "2026")
 
 
-def test_a_change_that_changes_nothing_or_makes_a_role_that_is_there_is_not_offered() -> None:
+async def test_a_change_that_changes_nothing_or_makes_a_role_that_is_there_is_not_offered(made: World) -> None:
     """D55."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(checker(), checker(role="Approver"))
-        browser = await in_portal(made, f"access/change/{identifier(checker())}")
-        await browser.fill_and_submit("check")
-        assert "Nothing would change." in browser.page.text
-        await browser.fill_and_submit(role="Approver")
-        assert "This person has that role already." in browser.page.text
-
-    run(within)
+    await staffed(made)
+    await made.write(checker(), checker(role="Approver"))
+    browser = await in_portal(made, f"access/change/{identifier(checker())}")
+    await browser.fill_and_submit("check")
+    assert "Nothing would change." in browser.page.text
+    await browser.fill_and_submit(role="Approver")
+    assert "This person has that role already." in browser.page.text
 
 
-def test_a_role_is_taken_away_once_after_a_question() -> None:
+async def test_a_role_is_taken_away_once_after_a_question(made: World) -> None:
     """D55: a second confirmation finds nothing."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(checker())
-        page = f"access/remove/{identifier(checker())}"
-        browser = await in_portal(made, page)
-        assert browser.page.heading == "Take this access away?"
-        assert "marcus (Marcus Lee) may act as Checker" in browser.page.text
-        token = form_of(browser, "form_token")
-        assert (await send(made, browser, page, **token)).status_code == 303
-        assert await roles(made) == []
-        made.clock.pass_(61)
-        assert (await send(made, browser, page, **token)).status_code == 404
-
-    run(within)
+    await staffed(made)
+    await made.write(checker())
+    page = f"access/remove/{identifier(checker())}"
+    browser = await in_portal(made, page)
+    assert browser.page.heading == "Take this access away?"
+    assert "marcus (Marcus Lee) may act as Checker" in browser.page.text
+    token = form_of(browser, "form_token")
+    assert (await send(made, browser, page, **token)).status_code == 303
+    assert await roles(made) == []
+    made.clock.pass_(61)
+    assert (await send(made, browser, page, **token)).status_code == 404
 
 
-def test_a_double_click_makes_one_request() -> None:
+async def test_a_double_click_makes_one_request(made: World) -> None:
     """D15, D55."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await demand(made, "all")
-        page = "access/new"
-        browser = await in_portal(made, f"{page}?person=m-marcus&service=NOTICES&start=today&end=none&check=all")
-        form = {**form_of(browser, "form_token", "reason"), "reason": "on holiday"}
-        for _ in range(2):
-            assert (await send(made, browser, page, **form)).status_code == 303
-        assert len(await requests(made)) == 1
-
-    run(within)
+    await staffed(made)
+    await demand(made, "all")
+    page = "access/new"
+    browser = await in_portal(made, f"{page}?person=m-marcus&service=NOTICES&start=today&end=none&check=all")
+    form = {**form_of(browser, "form_token", "reason"), "reason": "on holiday"}
+    for _ in range(2):
+        assert (await send(made, browser, page, **form)).status_code == 303
+    assert len(await requests(made)) == 1

@@ -31,7 +31,7 @@ from tests.manage.access_scene import employed, staffed
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.test_people import invited
 from tests.postbox import Postbox
-from tests.sign_in.world import PASSWORD, SECRET, World, form_of, run
+from tests.sign_in.world import PASSWORD, SECRET, World, form_of, new_world
 
 if TYPE_CHECKING:
     from corpid.flows.directory.member_help import Help
@@ -95,13 +95,13 @@ async def member(made: World, user_name: str = "marcus", entity_id: str = ACME) 
 @pytest.mark.parametrize(
     ("help_", "first"), [("password", "Confirm it is you"), ("second_factor", "Enter your password")]
 )
-def test_a_link_goes_to_the_accounts_own_address_says_who_asked_and_asks_for_the_other_factor(
+async def test_a_link_goes_to_the_accounts_own_address_says_who_asked_and_asks_for_the_other_factor(
     help_: Help, first: str
 ) -> None:
     """D69: whatever address the organisation wrote; the link is on no page."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await able(made)
         await made.write(replace(await member(made), email="boss@evil.example", name="The Boss"))
@@ -123,14 +123,12 @@ def test_a_link_goes_to_the_accounts_own_address_says_who_asked_and_asks_for_the
         opened = await newcomer.opened(made, newcomer.link_in(postbox))
         assert opened.page.heading == first
 
-    run(within, postbox=postbox)
 
-
-def test_unlocking_ends_pauses_and_the_person_is_told_by_whom() -> None:
+async def test_unlocking_ends_pauses_and_the_person_is_told_by_whom() -> None:
     """D45, D69."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await able(made)
         entry = namespaces.ATTEMPT_BUCKET.entry(made.provider.policy.deployment_url, "codes", "marcus")
@@ -145,8 +143,6 @@ def test_unlocking_ends_pauses_and_the_person_is_told_by_whom() -> None:
             assert part in email.text
         assert "Device" not in email.text
         assert await outcome(made, "unlock") == [("ok", "system", "")]
-
-    run(within, postbox=postbox)
 
 
 async def _operator(made: World) -> None:
@@ -183,12 +179,12 @@ _WHO: Final = {
 
 @pytest.mark.parametrize("help_", ["password", "second_factor"])
 @pytest.mark.parametrize("who", sorted(_WHO))
-def test_every_member_has_the_same_button_the_same_answer_and_the_same_history(who: str, help_: Help) -> None:
+async def test_every_member_has_the_same_button_the_same_answer_and_the_same_history(who: str, help_: Help) -> None:
     """D69: whatever else they belong to and whatever they hold; nothing is sent to an operator of the deployment."""
     postbox = Postbox()
     furnish, reason, emails = _WHO[who]
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await able(made)
         await able(made, "nadia")
@@ -212,8 +208,6 @@ def test_every_member_has_the_same_button_the_same_answer_and_the_same_history(w
         expected = ("refused", "system", reason.format(factor=factor)) if reason else ("ok", "system", "")
         assert (await outcome(made, help_))[1] == expected
 
-    run(within, postbox=postbox)
-
 
 @pytest.mark.parametrize(
     ("who", "why", "emails"),
@@ -223,11 +217,13 @@ def test_every_member_has_the_same_button_the_same_answer_and_the_same_history(w
         (_unreachable, "the account has no e-mail address", 0),
     ],
 )
-def test_no_operator_and_nobody_who_is_disabled_or_cannot_be_told_is_unlocked(who: Any, why: str, emails: int) -> None:
+async def test_no_operator_and_nobody_who_is_disabled_or_cannot_be_told_is_unlocked(
+    who: Any, why: str, emails: int
+) -> None:
     """D69: the answer is the same, operators read why nothing happened, and the person is referred to them."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await able(made)
         await who(made)
@@ -241,14 +237,12 @@ def test_no_operator_and_nobody_who_is_disabled_or_cannot_be_told_is_unlocked(wh
         assert all(REFERRED in each.text and "alice, who administers" in each.text for each in postbox.emails)
         assert await outcome(made, "unlock") == [("refused", "system", why)]
 
-    run(within, postbox=postbox)
 
-
-def test_who_lacks_the_other_factor_is_referred_to_the_operator() -> None:
+async def test_who_lacks_the_other_factor_is_referred_to_the_operator() -> None:
     """D69: never a link that sets everything up anew."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await _bare(made)
         await asked(made, await in_portal(made), "password")
@@ -258,14 +252,12 @@ def test_who_lacks_the_other_factor_is_referred_to_the_operator() -> None:
         assert "/enrol" not in email.text
         assert not await made.provider.registry.factors.links_of("id-marcus")
 
-    run(within, postbox=postbox)
 
-
-def test_the_history_names_who_helped_whom_and_neither_file_says_what_came_of_it() -> None:
+async def test_the_history_names_who_helped_whom_and_neither_file_says_what_came_of_it() -> None:
     """D57, D61, D69: of an operator of the deployment the administrator reads the same as of anybody else."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         for name in ("marcus", "nadia"):
             await able(made, name)
@@ -286,14 +278,12 @@ def test_the_history_names_who_helped_whom_and_neither_file_says_what_came_of_it
         ] * 2
         assert all(each["details"].keys() <= {"address"} for each in told)
 
-    run(within, postbox=postbox)
 
-
-def test_the_person_reads_it_in_their_own_copy_too() -> None:
+async def test_the_person_reads_it_in_their_own_copy_too() -> None:
     """D57, D61, D69."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await made.person("nina", name="Nina Novak", email="nina@acme.example")
         await made.write(Membership(user_id="id-nina", entity_id=ACME, membership_id="m-nina"))
@@ -303,8 +293,6 @@ def test_the_person_reads_it_in_their_own_copy_too() -> None:
         assert (found["membership.unlock"]["by"], found["membership.unlock"]["entity"]) == ("person", ACME)
         assert found["user.unlock"]["by"] == "system"
 
-    run(within, postbox=postbox)
-
 
 LEVELS: Final = ("", "sub_administrator", "administrator", "owner")
 
@@ -312,11 +300,11 @@ LEVELS: Final = ("", "sub_administrator", "administrator", "owner")
 @pytest.mark.parametrize(
     ("own", "helped"), [("owner", LEVELS[:3]), ("administrator", LEVELS[:2]), ("sub_administrator", ())]
 )
-def test_only_members_below_ones_own_level_are_helped(own: AdministratorLevel, helped: tuple[str, ...]) -> None:
+async def test_only_members_below_ones_own_level_are_helped(own: AdministratorLevel, helped: tuple[str, ...]) -> None:
     """D53, D69: the others have no button, and a forged form finds nothing."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made, level=own, services=("HARBOUR",) if own == "sub_administrator" else ())
         await able(made)
         browser = await in_portal(made)
@@ -337,14 +325,12 @@ def test_only_members_below_ones_own_level_are_helped(own: AdministratorLevel, h
             await member_help.request_help(await context(made.provider), await member(made), "password", actor=actor)
         assert not await made.audit("membership.send_password_link")
 
-    run(within, postbox=postbox)
 
-
-def test_nobody_helps_themselves_somebody_of_another_organisation_or_who_has_not_accepted() -> None:
+async def test_nobody_helps_themselves_somebody_of_another_organisation_or_who_has_not_accepted() -> None:
     """D54, D60, D69: the organisation is part of the key."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await employed(made, "zoe", "Zoe Banyan", BANYAN)
         await invited(made)
@@ -362,13 +348,10 @@ def test_nobody_helps_themselves_somebody_of_another_organisation_or_who_has_not
         assert not postbox.emails
         assert not await made.audit("membership.unlock")
 
-    run(within, postbox=postbox)
 
-
-def test_help_needs_a_recent_sign_in() -> None:
+async def test_help_needs_a_recent_sign_in() -> None:
     """D54."""
-
-    async def within(made: World) -> None:
+    async with new_world(postbox=Postbox()) as made:
         await staffed(made)
         browser = await in_portal(made, f"{MARCUS}/unlock")
         token = form_of(browser, "form_token")
@@ -382,14 +365,12 @@ def test_help_needs_a_recent_sign_in() -> None:
         with pytest.raises(Forbidden, match="sign-in within the last 15 minutes"):
             await member_help.request_help(await context(made.provider), await member(made), "unlock", actor=actor)
 
-    run(within, postbox=Postbox())
 
-
-def test_a_level_that_ended_or_rose_meanwhile_gives_nothing() -> None:
+async def test_a_level_that_ended_or_rose_meanwhile_gives_nothing() -> None:
     """D53, D69: looked at again in the transaction, and before anything is sent."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await able(made)
         await appoint(made, who="nadia", level="sub_administrator")
@@ -407,14 +388,12 @@ def test_a_level_that_ended_or_rose_meanwhile_gives_nothing() -> None:
         with pytest.raises(Forbidden, match="no longer administer"):
             await member_help.request_help(at, await member(made, "nadia"), "password", actor=actor)
 
-    run(within, postbox=postbox)
 
-
-def test_an_unlocking_once_an_hour_whichever_organisation_asks() -> None:
+async def test_an_unlocking_once_an_hour_whichever_organisation_asks() -> None:
     """D69: two organisations of one person are not told of each other."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await able(made)
         await appoint(made, BANYAN)
@@ -431,14 +410,12 @@ def test_an_unlocking_once_an_hour_whichever_organisation_asks() -> None:
         assert UNLOCKED in await asked(made, await at_entity(made, ACME), "unlock")
         assert len(postbox.emails) == 2
 
-    run(within, postbox=postbox)
 
-
-def test_of_two_unlockings_at_the_same_moment_one_is_carried_out() -> None:
+async def test_of_two_unlockings_at_the_same_moment_one_is_carried_out() -> None:
     """D69, DESIGN "One-time means one statement"."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await able(made)
         actor, of, at = await helping(made), await member(made), await context(made.provider)
@@ -446,14 +423,12 @@ def test_of_two_unlockings_at_the_same_moment_one_is_carried_out() -> None:
         assert sorted(each[0] for each in await outcome(made, "unlock")) == ["ok", "refused", "refused", "refused"]
         assert len(postbox.emails) == 1
 
-    run(within, postbox=postbox)
 
-
-def test_a_person_gets_a_few_links_a_day_from_one_organisation_and_from_all_together() -> None:
+async def test_a_person_gets_a_few_links_a_day_from_one_organisation_and_from_all_together() -> None:
     """D47, D69: a hostile administrator fills no mailbox."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await able(made)
         browser = await in_portal(made)
@@ -470,13 +445,10 @@ def test_a_person_gets_a_few_links_a_day_from_one_organisation_and_from_all_toge
         made.clock.pass_(DAY)
         assert AN_EMAIL in await asked(made, await in_portal(made), "password")
 
-    run(within, postbox=postbox)
 
-
-def test_an_organisation_helps_so_often_a_day() -> None:
+async def test_an_organisation_helps_so_often_a_day() -> None:
     """D47, D69."""
-
-    async def within(made: World) -> None:
+    async with new_world(postbox=Postbox()) as made:
         await staffed(made)
         url = made.provider.policy.deployment_url
         async with made.provider.transient.unit(made.clock()) as unit:
@@ -485,14 +457,12 @@ def test_an_organisation_helps_so_often_a_day() -> None:
         assert "at most 1,000 times a day" in await asked(made, browser, "unlock")
         assert not await made.audit("membership.unlock")
 
-    run(within, postbox=Postbox())
 
-
-def test_a_new_link_spares_the_enrolment_that_its_person_has_begun() -> None:
+async def test_a_new_link_spares_the_enrolment_that_its_person_has_begun() -> None:
     """D34, D69: nobody is thrown out of choosing a password by an administrator."""
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await able(made)
         browser = await in_portal(made)
@@ -502,13 +472,11 @@ def test_a_new_link_spares_the_enrolment_that_its_person_has_begun() -> None:
         await asked(made, browser, "second_factor")
         assert await newcomer.password(marcus, PASSWORD) == "Set up your second step"
 
-    run(within, postbox=postbox)
 
-
-def test_the_email_is_in_the_language_of_the_person() -> None:
+async def test_the_email_is_in_the_language_of_the_person() -> None:
     postbox = Postbox()
 
-    async def within(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await staffed(made)
         await able(made)
         await made.write(replace(await made.provider.registry.directory.user("id-marcus"), language="ms"))
@@ -519,35 +487,31 @@ def test_the_email_is_in_the_language_of_the_person() -> None:
         for email in postbox.emails:
             assert "alice, yang mentadbir Acme Pte. Ltd." in email.text_in("ms")
 
-    run(within, postbox=postbox)
 
-
-def test_without_mail_nobody_is_helped_and_each_page_says_who_can() -> None:
+async def test_without_mail_nobody_is_helped_and_each_page_says_who_can(made: World) -> None:
     """D69: the person is notified, also of an unlocking, and a link is never shown instead."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await able(made)
-        browser = await in_portal(made, f"{MARCUS}/suspend")
-        token = form_of(browser, "form_token")
-        for page in PAGES.values():
-            await go(made, browser, f"{MARCUS}/{page}")
-            assert "This system sends no e-mails at present, so only the operator can help." in browser.page.text
-            assert "gets an e-mail" not in browser.page.text
-            assert (await send(made, browser, f"{MARCUS}/{page}", **token)).status_code == 404
-        await made.provider.background_tasks.settle()
-        assert not await made.audit("membership.unlock")
-        assert not await made.audit("user.unlock")
-
-    run(within)
+    await staffed(made)
+    await able(made)
+    browser = await in_portal(made, f"{MARCUS}/suspend")
+    token = form_of(browser, "form_token")
+    for page in PAGES.values():
+        await go(made, browser, f"{MARCUS}/{page}")
+        assert "This system sends no e-mails at present, so only the operator can help." in browser.page.text
+        assert "gets an e-mail" not in browser.page.text
+        assert (await send(made, browser, f"{MARCUS}/{page}", **token)).status_code == 404
+    await made.provider.background_tasks.settle()
+    assert not await made.audit("membership.unlock")
+    assert not await made.audit("user.unlock")
 
 
 @pytest.mark.parametrize("own", ["owner", "administrator"])
-def test_a_page_says_who_helps_those_of_ones_own_level_and_nothing_of_the_invited(own: AdministratorLevel) -> None:
+async def test_a_page_says_who_helps_those_of_ones_own_level_and_nothing_of_the_invited(
+    own: AdministratorLevel,
+) -> None:
     """D60, D69: an invited owner has no account yet, with which the operator could help."""
     who_helps = "Only an owner can help administrators to sign in, and only the operator can help owners."
 
-    async def within(made: World) -> None:
+    async with new_world() as made:
         await staffed(made, level=own)
         await invited(made)
         browser = await in_portal(made)
@@ -560,5 +524,3 @@ def test_a_page_says_who_helps_those_of_ones_own_level_and_nothing_of_the_invite
         await go(made, browser, "person/m-priya")
         assert "has not accepted yet" in browser.page.text
         assert "Help with signing in" not in browser.page.text
-
-    run(within)

@@ -15,7 +15,7 @@ from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, Service, ThirdPartyGrant
 from corpid.web.directory.history import safe_cell
 from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal, portal
-from tests.sign_in.world import World, entity, run
+from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
     from corpid.ports import Registry
@@ -50,140 +50,112 @@ async def shown(made: World, browser: Browser, query: str = "") -> str:
     return browser.page.text
 
 
-def test_a_change_is_told_in_a_sentence_with_names() -> None:
+async def test_a_change_is_told_in_a_sentence_with_names(made: World) -> None:
     """D57: who, what, before and after; D61: no address."""
-
-    async def within(made: World) -> None:
-        await scene(made)
-        browser = await in_portal(made, "history")
-        assert "bob (Bob Lim) got access as Maker at Permits" in browser.page.text
-        assert "Alice Tan" in browser.page.text
-        await follow(made, browser, "bob (Bob Lim) got access as Maker at Permits")
-        assert browser.page.heading == "One change"
-        assert "31 Dec 2027" in browser.page.text
-        assert "192.0.2.7" not in browser.page.text
-        assert "because" not in browser.page.text
-
-    run(within)
+    await scene(made)
+    browser = await in_portal(made, "history")
+    assert "bob (Bob Lim) got access as Maker at Permits" in browser.page.text
+    assert "Alice Tan" in browser.page.text
+    await follow(made, browser, "bob (Bob Lim) got access as Maker at Permits")
+    assert browser.page.heading == "One change"
+    assert "31 Dec 2027" in browser.page.text
+    assert "192.0.2.7" not in browser.page.text
+    assert "because" not in browser.page.text
 
 
-def test_a_request_is_named_by_what_it_asks_for() -> None:
+async def test_a_request_is_named_by_what_it_asks_for(made: World) -> None:
     """D57: person, role and service, also once it is decided; of a request that is kept no more, that it was made."""
-
-    async def within(made: World) -> None:
-        await scene(made)
-        await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="roles"))
-        await appoint(made, who="bob")
-        registry, now = made.provider.registry, made.clock()
-        alice, bob = [
-            await acting_administrator(registry, who, ACME, auth_time=now, now=now) for who in ("id-alice", "id-bob")
-        ]
-        change = Change(verb="remove", kind="assignment", key=ROLE.key, was=ROLE)
-        asked = await approvals.submit(registry, alice, [change], reason="No longer needed", now=now, unique="one")
-        assert asked is not None
-        await approvals.decline(registry, asked.request_id, actor=bob, reason="It is", now=now)
-        await write(made, Upsert(asked, event("approval.request", subject="gone")))
-        browser = await in_portal(made, "history")
-        for verb in ("A change was requested", "A request was declined"):
-            assert (
-                f"{verb}: bob (Bob Lim) may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
-            )
-        assert "A change was requested" in [text.strip() for _, text in browser.page.links]
-
-    run(within)
+    await scene(made)
+    await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="roles"))
+    await appoint(made, who="bob")
+    registry, now = made.provider.registry, made.clock()
+    alice, bob = [
+        await acting_administrator(registry, who, ACME, auth_time=now, now=now) for who in ("id-alice", "id-bob")
+    ]
+    change = Change(verb="remove", kind="assignment", key=ROLE.key, was=ROLE)
+    asked = await approvals.submit(registry, alice, [change], reason="No longer needed", now=now, unique="one")
+    assert asked is not None
+    await approvals.decline(registry, asked.request_id, actor=bob, reason="It is", now=now)
+    await write(made, Upsert(asked, event("approval.request", subject="gone")))
+    browser = await in_portal(made, "history")
+    for verb in ("A change was requested", "A request was declined"):
+        assert f"{verb}: bob (Bob Lim) may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
+    assert "A change was requested" in [text.strip() for _, text in browser.page.links]
 
 
-def test_filters_narrow_the_list_by_person_service_kind_and_days() -> None:
-    async def within(made: World) -> None:
-        await scene(made)
-        await made.write(Service(service_id="TAX", name="Tax filing"))
-        browser = await in_portal(made, "history")
-        sentence = "bob (Bob Lim) got access"
-        assert sentence in await shown(made, browser, "?person=bob&service=PERMITS&kind=access")
-        assert sentence not in await shown(made, browser, "?person=nobody")
-        registry: Registry = made.provider.registry
-        members = await registry.directory.belonging(ACME, after="", limit=10)
-        for user_name in ("bob", "alice"):  # what was done to one, and by one
-            membership = next(held for held, user in members if user.user_name == user_name)
-            assert sentence in await shown(made, browser, f"?person={membership.membership_id}")
-        assert sentence not in await shown(made, browser, "?person=%00")
-        assert sentence not in await shown(made, browser, "?service=TAX")
-        assert sentence not in await shown(made, browser, "?kind=administrators")
-        assert sentence not in await shown(made, browser, "?from=2099-01-01")
-        assert sentence not in await shown(made, browser, "?until=2001-01-01")
-        assert sentence in await shown(made, browser, "?from=2001-01-01&until=2099-01-01")
-        assert {
-            each.kind for form in browser.page.forms for each in form.controls if each.name in ("from", "until")
-        } == {"date"}
-        assert "Enter a date as year, month and day" in await shown(made, browser, "?from=yesterday")
-        assert "The last day is before the first one." in await shown(
-            made, browser, "?from=2026-02-01&until=2026-01-01"
-        )
-
-    run(within)
+async def test_filters_narrow_the_list_by_person_service_kind_and_days(made: World) -> None:
+    await scene(made)
+    await made.write(Service(service_id="TAX", name="Tax filing"))
+    browser = await in_portal(made, "history")
+    sentence = "bob (Bob Lim) got access"
+    assert sentence in await shown(made, browser, "?person=bob&service=PERMITS&kind=access")
+    assert sentence not in await shown(made, browser, "?person=nobody")
+    registry: Registry = made.provider.registry
+    members = await registry.directory.belonging(ACME, after="", limit=10)
+    for user_name in ("bob", "alice"):  # what was done to one, and by one
+        membership = next(held for held, user in members if user.user_name == user_name)
+        assert sentence in await shown(made, browser, f"?person={membership.membership_id}")
+    assert sentence not in await shown(made, browser, "?person=%00")
+    assert sentence not in await shown(made, browser, "?service=TAX")
+    assert sentence not in await shown(made, browser, "?kind=administrators")
+    assert sentence not in await shown(made, browser, "?from=2099-01-01")
+    assert sentence not in await shown(made, browser, "?until=2001-01-01")
+    assert sentence in await shown(made, browser, "?from=2001-01-01&until=2099-01-01")
+    assert {each.kind for form in browser.page.forms for each in form.controls if each.name in ("from", "until")} == {
+        "date"
+    }
+    assert "Enter a date as year, month and day" in await shown(made, browser, "?from=yesterday")
+    assert "The last day is before the first one." in await shown(made, browser, "?from=2026-02-01&until=2026-01-01")
 
 
-def test_fifty_changes_stand_on_a_page_and_the_next_one_goes_on() -> None:
-    async def within(made: World) -> None:
-        await scene(made)
-        registry: Registry = made.provider.registry
-        for _ in range(60):
-            await registry.audit.write(event("assignment.update"), now=made.clock())
-        browser = await in_portal(made, "history")
-        assert browser.page.text.count("The access of bob (Bob Lim)") == 50
-        await follow(made, browser, "Next page")
-        assert browser.page.text.count("The access of bob (Bob Lim)") == 10
-        assert "bob (Bob Lim) got access" in browser.page.text
-
-    run(within)
+async def test_fifty_changes_stand_on_a_page_and_the_next_one_goes_on(made: World) -> None:
+    await scene(made)
+    registry: Registry = made.provider.registry
+    for _ in range(60):
+        await registry.audit.write(event("assignment.update"), now=made.clock())
+    browser = await in_portal(made, "history")
+    assert browser.page.text.count("The access of bob (Bob Lim)") == 50
+    await follow(made, browser, "Next page")
+    assert browser.page.text.count("The access of bob (Bob Lim)") == 10
+    assert "bob (Bob Lim) got access" in browser.page.text
 
 
-def test_nothing_of_other_organisations_is_shown() -> None:
+async def test_nothing_of_other_organisations_is_shown(made: World) -> None:
     """D61: neither their changes nor the names of their people."""
-
-    async def within(made: World) -> None:
-        await scene(made)
-        await made.person("dan", entity(BANYAN, "Banyan Trading"), name="Dan Other")
-        registry: Registry = made.provider.registry
-        foreign = event(
-            "assignment.add", by="user:id-dan", entity_id=BANYAN, subject=f"id-dan/{BANYAN}/PERMITS/Maker//"
-        )
-        await registry.audit.write(foreign, now=made.clock())
-        grant = ThirdPartyGrant(client_entity_id=BANYAN, entity_id=ACME, service_id="PERMITS")
-        offer = event("grant.offer", by="user:id-dan", entity_id=BANYAN, subject="/".join(grant.key), other=ACME)
-        await registry.audit.write(offer, now=made.clock())
-        browser = await in_portal(made, "history")
-        assert "Dan Other" not in browser.page.text
-        assert "Banyan Trading offers Acme Pte. Ltd. to act for it at Permits" in browser.page.text
-        assert "Somebody of Banyan Trading" in browser.page.text
-        entries = await registry.audit.entries(limit=1000)
-        number = next(each.number for each in entries if each.object.startswith(f"id-dan/{BANYAN}"))
-        await browser.open(portal(made, f"history/{number}"), site="none")
-        assert browser.response is not None
-        assert browser.response.status_code == 404
-
-    run(within)
+    await scene(made)
+    await made.person("dan", entity(BANYAN, "Banyan Trading"), name="Dan Other")
+    registry: Registry = made.provider.registry
+    foreign = event("assignment.add", by="user:id-dan", entity_id=BANYAN, subject=f"id-dan/{BANYAN}/PERMITS/Maker//")
+    await registry.audit.write(foreign, now=made.clock())
+    grant = ThirdPartyGrant(client_entity_id=BANYAN, entity_id=ACME, service_id="PERMITS")
+    offer = event("grant.offer", by="user:id-dan", entity_id=BANYAN, subject="/".join(grant.key), other=ACME)
+    await registry.audit.write(offer, now=made.clock())
+    browser = await in_portal(made, "history")
+    assert "Dan Other" not in browser.page.text
+    assert "Banyan Trading offers Acme Pte. Ltd. to act for it at Permits" in browser.page.text
+    assert "Somebody of Banyan Trading" in browser.page.text
+    entries = await registry.audit.entries(limit=1000)
+    number = next(each.number for each in entries if each.object.startswith(f"id-dan/{BANYAN}"))
+    await browser.open(portal(made, f"history/{number}"), site="none")
+    assert browser.response is not None
+    assert browser.response.status_code == 404
 
 
-def test_the_csv_has_the_filtered_list_and_no_formulas() -> None:
+async def test_the_csv_has_the_filtered_list_and_no_formulas(made: World) -> None:
     """OWASP "CSV injection": a cell that begins as a formula begins with an apostrophe."""
-
-    async def within(made: World) -> None:
-        await scene(made)
-        await made.person("=hyperlink()", entity(ACME, "Acme Pte. Ltd."), name="Eve")
-        role = Assignment(user_id="id-=hyperlink()", entity_id=ACME, service_id="PERMITS", role="Maker")
-        await write(made, Upsert(role, event("assignment.add", by="user:id-=hyperlink()", subject="/".join(role.key))))
-        browser = await in_portal(made, "history")
-        answer = await browser.http.get(portal(made, "history/export?kind=access"))
-        assert answer.headers["content-type"] == "text/csv; charset=utf-8"
-        rows = list(csv.reader(io.StringIO(answer.content.decode("utf-8-sig"))))
-        assert rows[0][:4] == ["Number", "Time", "Who", "What changed"]
-        assert len(rows) == 3
-        assert rows[1][2] == "'=hyperlink() (Eve)"
-        assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@"))]
-        assert "Until: 31 Dec 2027" in rows[2][5]
-
-    run(within)
+    await scene(made)
+    await made.person("=hyperlink()", entity(ACME, "Acme Pte. Ltd."), name="Eve")
+    role = Assignment(user_id="id-=hyperlink()", entity_id=ACME, service_id="PERMITS", role="Maker")
+    await write(made, Upsert(role, event("assignment.add", by="user:id-=hyperlink()", subject="/".join(role.key))))
+    browser = await in_portal(made, "history")
+    answer = await browser.http.get(portal(made, "history/export?kind=access"))
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    rows = list(csv.reader(io.StringIO(answer.content.decode("utf-8-sig"))))
+    assert rows[0][:4] == ["Number", "Time", "Who", "What changed"]
+    assert len(rows) == 3
+    assert rows[1][2] == "'=hyperlink() (Eve)"
+    assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@"))]
+    assert "Until: 31 Dec 2027" in rows[2][5]
 
 
 @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@x", "\t=1", "\r=1"])
@@ -192,49 +164,37 @@ def test_cells_that_a_spreadsheet_would_run_are_quoted(text: str) -> None:
     assert safe_cell("plain") == "plain"
 
 
-def test_sub_administrators_see_no_history() -> None:
+async def test_sub_administrators_see_no_history(made: World) -> None:
     """D53."""
-
-    async def within(made: World) -> None:
-        await appoint(made, level="sub_administrator", services=("PERMITS",))
-        browser = await in_portal(made)
-        for page in ("history", "history/export", "history/1"):
-            assert await go(made, browser, page) == "You cannot open this page"
-
-    run(within)
+    await appoint(made, level="sub_administrator", services=("PERMITS",))
+    browser = await in_portal(made)
+    for page in ("history", "history/export", "history/1"):
+        assert await go(made, browser, page) == "You cannot open this page"
 
 
-def test_what_is_only_offered_is_called_an_offer() -> None:
+async def test_what_is_only_offered_is_called_an_offer(made: World) -> None:
     """D56: nobody may act before the third party accepts, also if the operator entered the offer."""
-
-    async def within(made: World) -> None:
-        await scene(made)
-        await made.person("dan", entity(BANYAN, "Banyan Trading"))
-        offer = ThirdPartyGrant(client_entity_id=ACME, entity_id=BANYAN, service_id="PERMITS", state="offered")
-        added = event("grant.add", by="cli:admin", subject="/".join(offer.key), other=BANYAN)
-        await write(made, Upsert(offer, added))
-        browser = await in_portal(made, "history")
-        assert "offers" in browser.page.text
-        assert "may act for" not in browser.page.text
-
-    run(within)
+    await scene(made)
+    await made.person("dan", entity(BANYAN, "Banyan Trading"))
+    offer = ThirdPartyGrant(client_entity_id=ACME, entity_id=BANYAN, service_id="PERMITS", state="offered")
+    added = event("grant.add", by="cli:admin", subject="/".join(offer.key), other=BANYAN)
+    await write(made, Upsert(offer, added))
+    browser = await in_portal(made, "history")
+    assert "offers" in browser.page.text
+    assert "may act for" not in browser.page.text
 
 
 @pytest.mark.parametrize(
     ("level", "told"),
     [("owner", "an owner"), ("administrator", "an administrator"), ("sub_administrator", "a sub-administrator")],
 )
-def test_an_appointment_is_told_with_its_level(level: AdministratorLevel, told: str) -> None:
+async def test_an_appointment_is_told_with_its_level(made: World, level: AdministratorLevel, told: str) -> None:
     """D57: an owner is not called an administrator."""
-
-    async def within(made: World) -> None:
-        await scene(made)
-        bob = Administrator(user_id="id-bob", entity_id=ACME, level=level)
-        await write(made, Upsert(bob, event("administrator.add", subject=f"id-bob/{ACME}")))
-        browser = await in_portal(made, "history")
-        assert f"bob (Bob Lim) became {told}" in browser.page.text
-
-    run(within)
+    await scene(made)
+    bob = Administrator(user_id="id-bob", entity_id=ACME, level=level)
+    await write(made, Upsert(bob, event("administrator.add", subject=f"id-bob/{ACME}")))
+    browser = await in_portal(made, "history")
+    assert f"bob (Bob Lim) became {told}" in browser.page.text
 
 
 def test_every_kind_of_change_has_a_sentence_of_its_own() -> None:

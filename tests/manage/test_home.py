@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from corpid.rules.directory.records import Assignment, ChangeRequest, ThirdPartyGrant
 from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal
-from tests.sign_in.world import World, entity, run
+from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
     from corpid.ports import Registry
@@ -38,95 +38,74 @@ async def scene(made: World) -> None:
         )  # fmt: skip
 
 
-def test_the_home_page_says_in_sentences_what_there_is_each_a_link() -> None:
+async def test_the_home_page_says_in_sentences_what_there_is_each_a_link(made: World) -> None:
     """D53, D55: of the requests those that the reader can decide on."""
-
-    async def within(made: World) -> None:
-        await appoint(made)
-        await scene(made)
-        browser = await in_portal(made)
-        links = {text: target for target, text in browser.page.links}
-        assert links["3 people belong to your organisation."].endswith("/manage/people")
-        assert links["1 role ends within 30 days."].endswith("/manage/ending")
-        assert links["1 request waits for you."].endswith("/manage/requests")
-        assert links["1 offer to act for another organisation waits for you."].endswith("/manage/third-parties")
-        assert links["Give access"].endswith("/manage/access/new")
-        assert links["Invite people"].endswith("/manage/invite")
-        assert "What to do first" not in browser.page.text
-
-    run(within)
+    await appoint(made)
+    await scene(made)
+    browser = await in_portal(made)
+    links = {text: target for target, text in browser.page.links}
+    assert links["3 people belong to your organisation."].endswith("/manage/people")
+    assert links["1 role ends within 30 days."].endswith("/manage/ending")
+    assert links["1 request waits for you."].endswith("/manage/requests")
+    assert links["1 offer to act for another organisation waits for you."].endswith("/manage/third-parties")
+    assert links["Give access"].endswith("/manage/access/new")
+    assert links["Invite people"].endswith("/manage/invite")
+    assert "What to do first" not in browser.page.text
 
 
-def test_access_that_ends_soon_is_listed_and_nothing_else() -> None:
-    async def within(made: World) -> None:
-        await appoint(made)
-        await scene(made)
-        browser = await in_portal(made, "ending")
-        assert "Bob Lim" in browser.page.text
-        assert "Carol Ng" not in browser.page.text
-
-    run(within)
+async def test_access_that_ends_soon_is_listed_and_nothing_else(made: World) -> None:
+    await appoint(made)
+    await scene(made)
+    browser = await in_portal(made, "ending")
+    assert "Bob Lim" in browser.page.text
+    assert "Carol Ng" not in browser.page.text
 
 
-def test_access_that_ends_soon_is_paged_without_loss_or_repetition() -> None:
-    async def within(made: World) -> None:
-        await appoint(made)
-        last = in_days(made, 3)
-        roles = [
-            Assignment(
-                user_id="id-alice", entity_id=ACME, service_id="PERMITS", role="Maker", ref=f"{each:02}", end_date=last
-            )
-            for each in range(60)
-        ]
-        await made.write(*roles)
-        registry: Registry = made.provider.registry
-        page = await registry.directory.ending(ACME, first="", last=last, after=("",) * 7, limit=40)
-        rest = await registry.directory.ending(ACME, first="", last=last, after=(last, *page[-1].key), limit=40)
-        assert sorted(each.ref for each in (*page, *rest)) == [f"{each:02}" for each in range(60)]
-        browser = await in_portal(made, "ending")
-        assert "Next page" in browser.page.text
-        await follow(made, browser, "Next page")
-        assert browser.page.text.count("Permits") == 10
-        await browser.open(f"{made.base}/manage/ending?after=x", site="none")
-        assert browser.response is not None
-        assert browser.response.status_code == 404
-
-    run(within)
+async def test_access_that_ends_soon_is_paged_without_loss_or_repetition(made: World) -> None:
+    await appoint(made)
+    last = in_days(made, 3)
+    roles = [
+        Assignment(
+            user_id="id-alice", entity_id=ACME, service_id="PERMITS", role="Maker", ref=f"{each:02}", end_date=last
+        )
+        for each in range(60)
+    ]
+    await made.write(*roles)
+    registry: Registry = made.provider.registry
+    page = await registry.directory.ending(ACME, first="", last=last, after=("",) * 7, limit=40)
+    rest = await registry.directory.ending(ACME, first="", last=last, after=(last, *page[-1].key), limit=40)
+    assert sorted(each.ref for each in (*page, *rest)) == [f"{each:02}" for each in range(60)]
+    browser = await in_portal(made, "ending")
+    assert "Next page" in browser.page.text
+    await follow(made, browser, "Next page")
+    assert browser.page.text.count("Permits") == 10
+    await browser.open(f"{made.base}/manage/ending?after=x", site="none")
+    assert browser.response is not None
+    assert browser.response.status_code == 404
 
 
-def test_an_empty_organisation_is_told_what_to_do_first() -> None:
-    async def within(made: World) -> None:
-        await appoint(made)
-        browser = await in_portal(made)
-        assert "What to do first" in browser.page.text
-        assert "Appoint a second owner" in browser.page.text
-
-    run(within)
+async def test_an_empty_organisation_is_told_what_to_do_first(made: World) -> None:
+    await appoint(made)
+    browser = await in_portal(made)
+    assert "What to do first" in browser.page.text
+    assert "Appoint a second owner" in browser.page.text
 
 
-def test_a_sub_administrator_sees_what_their_services_allow() -> None:
+async def test_a_sub_administrator_sees_what_their_services_allow(made: World) -> None:
     """D53: neither history nor third parties; of what ends, that at their services."""
-
-    async def within(made: World) -> None:
-        await appoint(made)
-        await scene(made)
-        await appoint(made, level="sub_administrator", who="carol", services=("TAX",))
-        browser = await in_portal(made, who="carol")
-        assert "Last changes" not in browser.page.text
-        assert "Invite people" not in browser.page.text
-        await go(made, browser, "ending")
-        assert "Bob Lim" not in browser.page.text
-
-    run(within)
+    await appoint(made)
+    await scene(made)
+    await appoint(made, level="sub_administrator", who="carol", services=("TAX",))
+    browser = await in_portal(made, who="carol")
+    assert "Last changes" not in browser.page.text
+    assert "Invite people" not in browser.page.text
+    await go(made, browser, "ending")
+    assert "Bob Lim" not in browser.page.text
 
 
-def test_an_organisation_that_the_register_no_longer_lists_is_told_so() -> None:
+async def test_an_organisation_that_the_register_no_longer_lists_is_told_so(made: World) -> None:
     """R-20."""
-
-    async def within(made: World) -> None:
-        await appoint(made)
-        await made.write(entity(ACME, "Acme Pte. Ltd.", status="Deregistered"))
-        browser = await in_portal(made)
-        assert "The register says that this organisation is deregistered." in browser.page.text
-
-    run(within)
+    await appoint(made)
+    await made.write(entity(ACME, "Acme Pte. Ltd.", status="Deregistered"))
+    browser = await in_portal(made)
+    assert "The register says that this organisation is deregistered." in browser.page.text

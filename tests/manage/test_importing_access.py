@@ -6,7 +6,7 @@ from corpid.rules.directory.access_file import MOST_LINES
 from corpid.rules.directory.records import Membership
 from tests.manage.access_scene import checker, confirm, demand, requests, roles, staffed
 from tests.manage.scene import ACME, appoint, in_portal, send
-from tests.sign_in.world import World, form_of, run
+from tests.sign_in.world import World, form_of
 
 HEADER = "user_name,name,email,service,role,end_date,parameter:Permit Year"
 
@@ -15,133 +15,112 @@ def table(*lines: str, header: str = HEADER) -> str:
     return "\r\n".join((header, *lines))
 
 
-def test_a_table_is_shown_in_sentences_before_anything_changes_and_then_taken_over() -> None:
+async def test_a_table_is_shown_in_sentences_before_anything_changes_and_then_taken_over(made: World) -> None:
     """D60: who is not there yet is invited, with the role."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(checker("nadia", end_date="2099-12-31"))
-        browser = await in_portal(made, "access/import")
-        lines = table(
-            "marcus,,,HARBOUR,Approver,2099-06-30,2026",
-            "nadia,,,Harbour permits,Checker,,2027",
-            "omar,Omar Aziz,omar@acme.example,NOTICES,,,",
-        )
-        await confirm(browser, table=lines)
-        text = browser.page.text
-        assert (
-            "marcus (Marcus Lee) may act as Approver at Harbour permits for Acme Pte. Ltd. from today until 30 Jun"
-            in text
-        )
-        assert "nadia (Nadia Rahman) may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec" in text
-        assert "omar@acme.example (Omar Aziz) gets an invitation for Acme Pte. Ltd." in text
-        assert "This makes 4 changes." in text
-        assert await roles(made) == []
-        await browser.fill_and_submit("decision", button="confirm")
-        [given] = await roles(made)
-        assert (given.role, given.end_date) == ("Approver", "2099-06-30")
-        [changed] = await roles(made, "nadia")
-        assert (changed.end_date, changed.parameters[0].value) == ("2099-12-31", "2027")
-        belonging = await made.provider.registry.directory.belonging(ACME, after="", limit=20)
-        [omar] = [held for held, _ in belonging if held.user_name == "omar"]
-        assert isinstance(omar, Membership)
-        assert omar.invited
-
-    run(within)
+    await staffed(made)
+    await made.write(checker("nadia", end_date="2099-12-31"))
+    browser = await in_portal(made, "access/import")
+    lines = table(
+        "marcus,,,HARBOUR,Approver,2099-06-30,2026",
+        "nadia,,,Harbour permits,Checker,,2027",
+        "omar,Omar Aziz,omar@acme.example,NOTICES,,,",
+    )
+    await confirm(browser, table=lines)
+    text = browser.page.text
+    assert (
+        "marcus (Marcus Lee) may act as Approver at Harbour permits for Acme Pte. Ltd. from today until 30 Jun" in text
+    )
+    assert "nadia (Nadia Rahman) may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec" in text
+    assert "omar@acme.example (Omar Aziz) gets an invitation for Acme Pte. Ltd." in text
+    assert "This makes 4 changes." in text
+    assert await roles(made) == []
+    await browser.fill_and_submit("decision", button="confirm")
+    [given] = await roles(made)
+    assert (given.role, given.end_date) == ("Approver", "2099-06-30")
+    [changed] = await roles(made, "nadia")
+    assert (changed.end_date, changed.parameters[0].value) == ("2099-12-31", "2027")
+    belonging = await made.provider.registry.directory.belonging(ACME, after="", limit=20)
+    [omar] = [held for held, _ in belonging if held.user_name == "omar"]
+    assert isinstance(omar, Membership)
+    assert omar.invited
 
 
-def test_every_problem_is_named_by_its_line_and_nothing_changes() -> None:
+async def test_every_problem_is_named_by_its_line_and_nothing_changes(made: World) -> None:
     """R-14.1, D55."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "access/import")
-        lines = table(
-            "marcus,,,HARBOUR,Approver,,",
-            "nobody,,,NOTICES,,,",
-            "marcus,,,FOREIGN,Clerk,,",
-            "nadia,,,NOTICES,,2020-01-01,",
-            "nadia,,,NOTICES,,,2026",
-            "nadia,,,HARBOUR,Checker,,2026",
-            "nadia,,,HARBOUR,Checker,,2027",
-            "nadia,,,HARBOUR,Boss,,2027",
-            "nadia,,,HARBOUR,,,2027",
-        )
-        await confirm(browser, table=lines)
-        text = browser.page.text
-        for problem in (
-            "2 Enter the Permit Year.",
-            "3 Nobody here has this user name.",
-            "4 There is no service FOREIGN here.",
-            "5 Enter a day that is not over.",
-            "6 Notices has no parameter Permit Year.",
-            "8 The same role as in line 7.",
-            "9 Harbour permits has no role Boss. It has these: Checker, Approver.",
-            "10 Fill in the role. Harbour permits has these: Checker, Approver.",
-        ):
-            assert problem in text, problem
-        assert "8 problems in the table. Nothing changes." in text
-        await confirm(browser, table=table("marcus;NOTICES", header="user_name;servce"))
-        assert "servce" in browser.page.text
-        await confirm(browser, table=table(*(f"p{n},,,NOTICES,,," for n in range(MOST_LINES + 1))))
-        assert f"At most {MOST_LINES} lines at once" in browser.page.text
-        assert await roles(made) == await roles(made, "nadia") == []
-
-    run(within)
+    await staffed(made)
+    browser = await in_portal(made, "access/import")
+    lines = table(
+        "marcus,,,HARBOUR,Approver,,",
+        "nobody,,,NOTICES,,,",
+        "marcus,,,FOREIGN,Clerk,,",
+        "nadia,,,NOTICES,,2020-01-01,",
+        "nadia,,,NOTICES,,,2026",
+        "nadia,,,HARBOUR,Checker,,2026",
+        "nadia,,,HARBOUR,Checker,,2027",
+        "nadia,,,HARBOUR,Boss,,2027",
+        "nadia,,,HARBOUR,,,2027",
+    )
+    await confirm(browser, table=lines)
+    text = browser.page.text
+    for problem in (
+        "2 Enter the Permit Year.",
+        "3 Nobody here has this user name.",
+        "4 There is no service FOREIGN here.",
+        "5 Enter a day that is not over.",
+        "6 Notices has no parameter Permit Year.",
+        "8 The same role as in line 7.",
+        "9 Harbour permits has no role Boss. It has these: Checker, Approver.",
+        "10 Fill in the role. Harbour permits has these: Checker, Approver.",
+    ):
+        assert problem in text, problem
+    assert "8 problems in the table. Nothing changes." in text
+    await confirm(browser, table=table("marcus;NOTICES", header="user_name;servce"))
+    assert "servce" in browser.page.text
+    await confirm(browser, table=table(*(f"p{n},,,NOTICES,,," for n in range(MOST_LINES + 1))))
+    assert f"At most {MOST_LINES} lines at once" in browser.page.text
+    assert await roles(made) == await roles(made, "nadia") == []
 
 
-def test_a_sub_administrator_invites_nobody_and_gives_roles_at_their_services_only() -> None:
+async def test_a_sub_administrator_invites_nobody_and_gives_roles_at_their_services_only(made: World) -> None:
     """D53."""
-
-    async def within(made: World) -> None:
-        await staffed(made, level="sub_administrator", services=("NOTICES",))
-        browser = await in_portal(made, "access/import")
-        token = form_of(browser, "form_token", "table")
-        for line in (
-            "marcus,,,HARBOUR,Checker,,2026",
-            "omar,Omar Aziz,omar@acme.example,NOTICES,,,",
-            "alice,,,NOTICES,,,",
-        ):
-            fields = {**token, "table": table(line), "decision": "confirm"}
-            assert (await send(made, browser, "access/import", **fields)).status_code == 422, line
-        await confirm(browser, table=table("marcus,,,NOTICES,,,"))
-        await browser.fill_and_submit("decision", button="confirm")
-        assert len(await roles(made)) == 1
-        assert await roles(made, "alice") == []
-
-    run(within)
+    await staffed(made, level="sub_administrator", services=("NOTICES",))
+    browser = await in_portal(made, "access/import")
+    token = form_of(browser, "form_token", "table")
+    for line in (
+        "marcus,,,HARBOUR,Checker,,2026",
+        "omar,Omar Aziz,omar@acme.example,NOTICES,,,",
+        "alice,,,NOTICES,,,",
+    ):
+        fields = {**token, "table": table(line), "decision": "confirm"}
+        assert (await send(made, browser, "access/import", **fields)).status_code == 422, line
+    await confirm(browser, table=table("marcus,,,NOTICES,,,"))
+    await browser.fill_and_submit("decision", button="confirm")
+    assert len(await roles(made)) == 1
+    assert await roles(made, "alice") == []
 
 
-def test_where_approval_is_needed_the_table_becomes_one_request() -> None:
+async def test_where_approval_is_needed_the_table_becomes_one_request(made: World) -> None:
     """D55."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await appoint(made, who="nadia")
-        await demand(made, "roles")
-        browser = await in_portal(made, "access/import")
-        await confirm(browser, table=table("marcus,,,NOTICES,,,", "marcus,,,HARBOUR,Checker,,2026"))
-        await browser.fill_and_submit("decision", button="confirm")
-        assert "Say why, for the person who approves it." in browser.page.text
-        await browser.fill_and_submit(button="confirm", reason="New in the team")
-        [request] = await requests(made)
-        assert len(request.changes) == 2
-        assert await roles(made) == []
-
-    run(within)
+    await staffed(made)
+    await appoint(made, who="nadia")
+    await demand(made, "roles")
+    browser = await in_portal(made, "access/import")
+    await confirm(browser, table=table("marcus,,,NOTICES,,,", "marcus,,,HARBOUR,Checker,,2026"))
+    await browser.fill_and_submit("decision", button="confirm")
+    assert "Say why, for the person who approves it." in browser.page.text
+    await browser.fill_and_submit(button="confirm", reason="New in the team")
+    [request] = await requests(made)
+    assert len(request.changes) == 2
+    assert await roles(made) == []
 
 
-def test_a_table_copied_from_a_spreadsheet_is_separated_by_tabs_and_can_be_changed_again() -> None:
+async def test_a_table_copied_from_a_spreadsheet_is_separated_by_tabs_and_can_be_changed_again(made: World) -> None:
     """DESIGN "Pages": what was pasted is kept."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "access/import")
-        await confirm(browser, table=table("marcus\tNOTICES", header="user_name\tservice"))
-        assert "This makes 1 change." in browser.page.text
-        await browser.fill_and_submit("decision", button="edit")
-        form = browser.page.form_with("table")
-        assert form is not None
-        assert "marcus\tNOTICES" in next(each.value for each in form.controls if each.name == "table")
-
-    run(within)
+    await staffed(made)
+    browser = await in_portal(made, "access/import")
+    await confirm(browser, table=table("marcus\tNOTICES", header="user_name\tservice"))
+    assert "This makes 1 change." in browser.page.text
+    await browser.fill_and_submit("decision", button="edit")
+    form = browser.page.form_with("table")
+    assert form is not None
+    assert "marcus\tNOTICES" in next(each.value for each in form.controls if each.name == "table")

@@ -9,7 +9,7 @@ from corpid.flows.directory import invitation_limits
 from corpid.rules.directory.records import Membership
 from tests.manage.access_scene import confirm, demand, employed, requests, staffed
 from tests.manage.scene import ACME, go, in_portal, send
-from tests.sign_in.world import World, form_of, run
+from tests.sign_in.world import World, form_of, new_world
 
 if TYPE_CHECKING:
     import pytest
@@ -21,97 +21,80 @@ async def invited(made: World) -> dict[str, str]:
     return {each.email: each.name for each in found}
 
 
-def test_one_person_is_invited_with_name_and_address() -> None:
+async def test_one_person_is_invited_with_name_and_address(made: World) -> None:
     """D60."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "invite")
-        assert "works for 7 days" in browser.page.text
-        await confirm(browser, name=" Priya  Nair ", email="priya@example.org")
-        assert browser.page.heading == "People"
-        assert "1 person has been invited." in browser.page.text
-        assert await invited(made) == {"priya@example.org": "Priya Nair"}
-
-    run(within)
+    await staffed(made)
+    browser = await in_portal(made, "invite")
+    assert "works for 7 days" in browser.page.text
+    await confirm(browser, name=" Priya  Nair ", email="priya@example.org")
+    assert browser.page.heading == "People"
+    assert "1 person has been invited." in browser.page.text
+    assert await invited(made) == {"priya@example.org": "Priya Nair"}
 
 
-def test_what_is_missing_or_wrong_is_named_at_its_field_and_what_was_typed_is_kept() -> None:
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "invite")
-        await confirm(browser, email="priya at example")
-        assert "Enter the name of the person." in browser.page.text
-        assert "Enter an e-mail address such as name@example.com." in browser.page.text
-        assert browser.response is not None
-        assert "priya at example" in browser.response.text
-        await confirm(browser, name="Marcus", email="MARCUS@acme.example")
-        assert "already belongs to Acme Pte. Ltd. or has been invited." in browser.page.text
-        assert await invited(made) == {}
-
-    run(within)
+async def test_what_is_missing_or_wrong_is_named_at_its_field_and_what_was_typed_is_kept(made: World) -> None:
+    await staffed(made)
+    browser = await in_portal(made, "invite")
+    await confirm(browser, email="priya at example")
+    assert "Enter the name of the person." in browser.page.text
+    assert "Enter an e-mail address such as name@example.com." in browser.page.text
+    assert browser.response is not None
+    assert "priya at example" in browser.response.text
+    await confirm(browser, name="Marcus", email="MARCUS@acme.example")
+    assert "already belongs to Acme Pte. Ltd. or has been invited." in browser.page.text
+    assert await invited(made) == {}
 
 
-def test_several_people_are_checked_line_by_line_and_shown_before_anything_is_sent() -> None:
+async def test_several_people_are_checked_line_by_line_and_shown_before_anything_is_sent(made: World) -> None:
     """D60: nothing is lost on the way."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "invite/several")
-        lines = "Priya Nair <priya@example.org>\nTom, tom@example\nmarcus@acme.example\nnobody"
-        await confirm(browser, people=lines)
-        text = browser.page.text
-        assert "Line 3: somebody with this address already belongs" in text
-        assert "Line 4: there is no e-mail address: nobody" in text
-        assert browser.response is not None
-        [own] = re.findall(r'<p class="field-error" id="people-error">(.*?)</p>', browser.response.text, re.DOTALL)
-        assert own.count("<br>") + 1 == own.count("Line ") > 1, "one problem a line"
-        assert "Priya Nair &lt;priya@example.org&gt;" in browser.response.text
-        await confirm(browser, people="Priya Nair <priya@example.org>\n\ntom@example.org; Tom\nkim@example.org")
-        assert browser.page.heading == "Invite 3 people?"
-        assert await invited(made) == {}
-        await browser.fill_and_submit("form_token", "people", button="confirmed")
-        assert "3 people have been invited." in browser.page.text
-        assert await invited(made) == {
-            "priya@example.org": "Priya Nair",
-            "tom@example.org": "Tom",
-            "kim@example.org": "",
-        }
-
-    run(within)
+    await staffed(made)
+    browser = await in_portal(made, "invite/several")
+    lines = "Priya Nair <priya@example.org>\nTom, tom@example\nmarcus@acme.example\nnobody"
+    await confirm(browser, people=lines)
+    text = browser.page.text
+    assert "Line 3: somebody with this address already belongs" in text
+    assert "Line 4: there is no e-mail address: nobody" in text
+    assert browser.response is not None
+    [own] = re.findall(r'<p class="field-error" id="people-error">(.*?)</p>', browser.response.text, re.DOTALL)
+    assert own.count("<br>") + 1 == own.count("Line ") > 1, "one problem a line"
+    assert "Priya Nair &lt;priya@example.org&gt;" in browser.response.text
+    await confirm(browser, people="Priya Nair <priya@example.org>\n\ntom@example.org; Tom\nkim@example.org")
+    assert browser.page.heading == "Invite 3 people?"
+    assert await invited(made) == {}
+    await browser.fill_and_submit("form_token", "people", button="confirmed")
+    assert "3 people have been invited." in browser.page.text
+    assert await invited(made) == {
+        "priya@example.org": "Priya Nair",
+        "tom@example.org": "Tom",
+        "kim@example.org": "",
+    }
 
 
-def test_a_second_click_invites_nobody_twice() -> None:
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "invite/several")
-        token = form_of(browser, "form_token")
-        fields = {**token, "people": "tom@example.org", "confirmed": "yes"}
-        assert (await send(made, browser, "invite/several", **fields)).status_code == 303
-        made.clock.pass_(61)
-        assert (await send(made, browser, "invite/several", **fields)).status_code == 422
-        assert len(await made.audit("membership.invite")) == 1
-
-    run(within)
+async def test_a_second_click_invites_nobody_twice(made: World) -> None:
+    await staffed(made)
+    browser = await in_portal(made, "invite/several")
+    token = form_of(browser, "form_token")
+    fields = {**token, "people": "tom@example.org", "confirmed": "yes"}
+    assert (await send(made, browser, "invite/several", **fields)).status_code == 303
+    made.clock.pass_(61)
+    assert (await send(made, browser, "invite/several", **fields)).status_code == 422
+    assert len(await made.audit("membership.invite")) == 1
 
 
-def test_too_many_at_once_are_refused_whole() -> None:
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "invite/several")
-        await confirm(browser, people="\n".join(f"p{number}@example.org" for number in range(101)))
-        assert "These are 101 people. Invite at most 100 at once." in browser.page.text
-        await confirm(browser, people="\n".join(f"p{number}@example.org" for number in range(100)))
-        assert browser.page.heading == "Invite 100 people?"
-
-    run(within)
+async def test_too_many_at_once_are_refused_whole(made: World) -> None:
+    await staffed(made)
+    browser = await in_portal(made, "invite/several")
+    await confirm(browser, people="\n".join(f"p{number}@example.org" for number in range(101)))
+    assert "These are 101 people. Invite at most 100 at once." in browser.page.text
+    await confirm(browser, people="\n".join(f"p{number}@example.org" for number in range(100)))
+    assert browser.page.heading == "Invite 100 people?"
 
 
-def test_the_limits_of_a_day_are_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_limits_of_a_day_are_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """D60."""
     monkeypatch.setattr(invitation_limits, "INVITATIONS_PER_DAY", 1)
 
-    async def within(made: World) -> None:
+    async with new_world() as made:
         await staffed(made)
         browser = await in_portal(made, "invite/several")
         await confirm(browser, people="a@example.org\nb@example.org")
@@ -119,75 +102,57 @@ def test_the_limits_of_a_day_are_said_in_a_sentence(monkeypatch: pytest.MonkeyPa
         assert "An organisation can invite at most 25,000 people a day." in browser.page.text
         assert await invited(made) == {}
 
-    run(within)
 
-
-def test_invitations_that_need_approval_become_one_request_with_its_reason() -> None:
+async def test_invitations_that_need_approval_become_one_request_with_its_reason(made: World) -> None:
     """D55."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await demand(made, "all")
-        browser = await in_portal(made, "invite/several")
-        await confirm(browser, people="a@example.org\nb@example.org")
-        await browser.fill_and_submit("form_token", "people", button="confirmed")
-        assert "Say why, for the person who approves it." in browser.page.text
-        await browser.fill_and_submit("form_token", "people", button="confirmed", reason="New branch")
-        assert "Your request has been sent." in browser.page.text
-        assert await invited(made) == {}
-        [request] = await requests(made)
-        assert (request.reason, len(request.changes)) == ("New branch", 2)
-
-    run(within)
+    await staffed(made)
+    await demand(made, "all")
+    browser = await in_portal(made, "invite/several")
+    await confirm(browser, people="a@example.org\nb@example.org")
+    await browser.fill_and_submit("form_token", "people", button="confirmed")
+    assert "Say why, for the person who approves it." in browser.page.text
+    await browser.fill_and_submit("form_token", "people", button="confirmed", reason="New branch")
+    assert "Your request has been sent." in browser.page.text
+    assert await invited(made) == {}
+    [request] = await requests(made)
+    assert (request.reason, len(request.changes)) == ("New branch", 2)
 
 
-def test_the_answer_is_the_same_whether_that_person_has_an_account_or_not() -> None:
+async def test_the_answer_is_the_same_whether_that_person_has_an_account_or_not(made: World) -> None:
     """D60: people of other organisations are not told apart from nobody."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await employed(made, "zoe", "Zoe", "200000002A")
-        browser = await in_portal(made, "invite")
-        await confirm(browser, name="Zoe", email="zoe@acme.example")
-        assert "1 person has been invited." in browser.page.text
-        [one] = [
-            each async for each in made.provider.registry.directory.scan(Membership) if each.email == "zoe@acme.example"
-        ]
-        assert one.invited
-        assert one.user_id != "id-zoe"
-
-    run(within)
+    await staffed(made)
+    await employed(made, "zoe", "Zoe", "200000002A")
+    browser = await in_portal(made, "invite")
+    await confirm(browser, name="Zoe", email="zoe@acme.example")
+    assert "1 person has been invited." in browser.page.text
+    [one] = [
+        each async for each in made.provider.registry.directory.scan(Membership) if each.email == "zoe@acme.example"
+    ]
+    assert one.invited
+    assert one.user_id != "id-zoe"
 
 
-def test_a_sub_administrator_invites_nobody() -> None:
+async def test_a_sub_administrator_invites_nobody(made: World) -> None:
     """D53."""
-
-    async def within(made: World) -> None:
-        await staffed(made, level="sub_administrator", services=("NOTICES",))
-        browser = await in_portal(made, "access/new")
-        for page in ("invite", "invite/several"):
-            assert await go(made, browser, page) == "You cannot open this page"
-        await go(made, browser, "access/new?person=m-marcus&service=NOTICES&start=today&end=none&check=all")
-        token = form_of(browser, "form_token")
-        for page in ("invite", "invite/several"):
-            answer = await send(made, browser, page, **token, name="A", email="a@example.org", people="a@example.org")
-            assert answer.status_code == 403
-        assert await invited(made) == {}
-
-    run(within)
+    await staffed(made, level="sub_administrator", services=("NOTICES",))
+    browser = await in_portal(made, "access/new")
+    for page in ("invite", "invite/several"):
+        assert await go(made, browser, page) == "You cannot open this page"
+    await go(made, browser, "access/new?person=m-marcus&service=NOTICES&start=today&end=none&check=all")
+    token = form_of(browser, "form_token")
+    for page in ("invite", "invite/several"):
+        answer = await send(made, browser, page, **token, name="A", email="a@example.org", people="a@example.org")
+        assert answer.status_code == 403
+    assert await invited(made) == {}
 
 
-def test_a_double_click_invites_once_and_shows_that_it_did() -> None:
+async def test_a_double_click_invites_once_and_shows_that_it_did(made: World) -> None:
     """D15, D60."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "invite")
-        form = {**form_of(browser, "form_token", "email"), "name": "Grace Ho", "email": "grace@acme.example"}
-        first, second = [await send(made, browser, "invite", **form) for _ in range(2)]
-        assert (first.status_code, second.status_code) == (303, 303)
-        assert first.headers["Location"] == second.headers["Location"]
-        other = await send(made, browser, "invite", **{**form, "email": "henry@acme.example"})
-        assert other.status_code == 303
-
-    run(within)
+    await staffed(made)
+    browser = await in_portal(made, "invite")
+    form = {**form_of(browser, "form_token", "email"), "name": "Grace Ho", "email": "grace@acme.example"}
+    first, second = [await send(made, browser, "invite", **form) for _ in range(2)]
+    assert (first.status_code, second.status_code) == (303, 303)
+    assert first.headers["Location"] == second.headers["Location"]
+    other = await send(made, browser, "invite", **{**form, "email": "henry@acme.example"})
+    assert other.status_code == 303

@@ -12,7 +12,7 @@ from tests.manage.access_scene import checker, staffed
 from tests.manage.scene import ACME, appoint, go, in_portal
 from tests.manage.test_requests import acme, requested
 from tests.manage.test_third_parties import GRANT, ROW, three
-from tests.sign_in.world import World, run
+from tests.sign_in.world import World, new_world
 
 if TYPE_CHECKING:
     import pytest
@@ -21,12 +21,12 @@ HUGO = "00000000-0000-4000-8000-0000000000aa"
 MORE = "More may follow: continue with “Next page”."
 
 
-def test_a_search_for_requests_that_stops_goes_on_on_the_next_page(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_search_for_requests_that_stops_goes_on_on_the_next_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """D55: instead of saying that nothing waits."""
     monkeypatch.setattr(request_lists, "_ROUNDS", 1)
     monkeypatch.setattr(request_lists, "_AT_ONCE", 1)
 
-    async def within(made: World) -> None:
+    async with new_world() as made:
         await acme(made)
         await requested(made)
         browser = await in_portal(made, "requests")
@@ -36,57 +36,53 @@ def test_a_search_for_requests_that_stops_goes_on_on_the_next_page(monkeypatch: 
         await go(made, browser, target.partition("/manage/")[2])
         assert "None of your requests waits." in browser.page.text
 
-    run(within)
 
-
-def test_a_search_for_a_third_partys_people_that_stops_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_search_for_a_third_partys_people_that_stops_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """D56."""
     monkeypatch.setattr(grants, "_ROUNDS", 1)
     monkeypatch.setattr(grants, "_AT_ONCE", 1)
 
-    async def within(made: World) -> None:
+    async with new_world() as made:
         await three(made)
         await made.write(GRANT, ROW)
         browser = await in_portal(made, page_of("grant", GRANT))
         assert "Finn Goh" in browser.page.text
         assert MORE in browser.page.text
 
-    run(within)
 
-
-def test_a_file_of_the_history_that_stops_early_says_so_in_its_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_of_the_history_that_stops_early_says_so_in_its_last_line(
+    made: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """D57: bounded by work, also if the filter finds nothing, and by rows."""
+    await appoint(made)
+    browser = await in_portal(made, "tokens/new")
+    for name in ("one", "two", "three"):
+        await go(made, browser, "tokens/new")
+        await browser.fill_and_submit("token_id", name=name, days="90")
 
-    async def within(made: World) -> None:
-        await appoint(made)
-        browser = await in_portal(made, "tokens/new")
-        for name in ("one", "two", "three"):
-            await go(made, browser, "tokens/new")
-            await browser.fill_and_submit("token_id", name=name, days="90")
+    async def lines(query: str = "") -> list[str]:
+        answer = await browser.http.get(f"{made.base}/manage/history/export{query}")
+        return answer.text.splitlines()
 
-        async def lines(query: str = "") -> list[str]:
-            answer = await browser.http.get(f"{made.base}/manage/history/export{query}")
-            return answer.text.splitlines()
-
-        whole = await lines()
-        assert not whole[-1].startswith('"This file is not complete')
-        monkeypatch.setattr(history, "_MOST_EXPORTED", 1)
-        assert (await lines())[-1].startswith('"This file is not complete')
-        assert len(await lines()) == 3
-        monkeypatch.undo()
-        monkeypatch.setattr(history, "_MOST_READ", 1)
-        monkeypatch.setattr(history, "_EXPORT_PART", 1)
-        assert (await lines())[-1].startswith('"This file is not complete')
-
-    run(within)
+    whole = await lines()
+    assert not whole[-1].startswith('"This file is not complete')
+    monkeypatch.setattr(history, "_MOST_EXPORTED", 1)
+    assert (await lines())[-1].startswith('"This file is not complete')
+    assert len(await lines()) == 3
+    monkeypatch.undo()
+    monkeypatch.setattr(history, "_MOST_READ", 1)
+    monkeypatch.setattr(history, "_EXPORT_PART", 1)
+    assert (await lines())[-1].startswith('"This file is not complete')
 
 
-def test_services_beyond_the_first_are_mentioned_and_those_of_a_level_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_services_beyond_the_first_are_mentioned_and_those_of_a_level_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """D53: saving a level takes nothing away that its page did not show."""
     monkeypatch.setattr(administrators, "_MOST_SERVICES", 1)
     monkeypatch.setattr(history, "_MOST_SERVICES", 1)
 
-    async def within(made: World) -> None:
+    async with new_world() as made:
         await staffed(made)
         await made.write(
             Service(service_id="ZOO", name="Zoo"),
@@ -103,32 +99,26 @@ def test_services_beyond_the_first_are_mentioned_and_those_of_a_level_are_kept(m
         await go(made, browser, "history")
         assert "Not all services are listed here." in browser.page.text
 
-    run(within)
 
-
-def test_a_colleague_with_more_roles_than_the_page_looks_at_is_said_to_have_more(
+async def test_a_colleague_with_more_roles_than_the_page_looks_at_is_said_to_have_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """D54."""
     monkeypatch.setattr("corpid.flows.directory.role_assignment.MOST_ROLES", 1)
 
-    async def within(made: World) -> None:
+    async with new_world() as made:
         await staffed(made)
         await made.write(checker(end_date=NO_END), checker(role="Approver", end_date=NO_END))
         browser = await in_portal(made, "access/copy?person=m-nadia&from=m-marcus")
         assert "This person has more roles than are listed here." in browser.page.text
 
-    run(within)
 
-
-def test_the_home_page_does_not_count_what_it_has_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_home_page_does_not_count_what_it_has_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """D53, D55."""
     monkeypatch.setattr(entity_home, "MOST_REQUESTS", 0)
 
-    async def within(made: World) -> None:
+    async with new_world() as made:
         await acme(made)
         await requested(made)
         browser = await in_portal(made)
         assert "More than 0 requests wait." in browser.page.text
-
-    run(within)

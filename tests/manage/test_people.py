@@ -17,7 +17,7 @@ from corpid.rules.directory.records import (
 )
 from tests.manage.access_scene import checker, confirm, demand, employed, follow, identifier, requests, roles, staffed
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
-from tests.sign_in.world import World, form_of, run
+from tests.sign_in.world import World, form_of
 
 
 async def membership(made: World, user_name: str = "marcus") -> Membership | None:
@@ -36,400 +36,331 @@ async def invited(made: World, name: str = "Priya Nair") -> None:
     await made.provider.registry.directory.write([guard, Upsert(priya, AuditEvent(actor="system", action="test"))])
 
 
-def test_the_list_shows_name_user_name_address_state_level_and_number_of_roles() -> None:
+async def test_the_list_shows_name_user_name_address_state_level_and_number_of_roles(made: World) -> None:
     """D53, D61."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(checker(), Assignment(user_id="id-marcus", entity_id=ACME, service_id="NOTICES"))
-        await invited(made)
-        browser = await in_portal(made, "people")
-        text = browser.page.text
-        assert browser.page.heading == "People"
-        for shown in ("Marcus Lee", "marcus@acme.example", "2 roles", "Priya Nair", "Invited", "Owner", "Active"):
-            assert shown in text
-
-    run(within)
+    await staffed(made)
+    await made.write(checker(), Assignment(user_id="id-marcus", entity_id=ACME, service_id="NOTICES"))
+    await invited(made)
+    browser = await in_portal(made, "people")
+    text = browser.page.text
+    assert browser.page.heading == "People"
+    for shown in ("Marcus Lee", "marcus@acme.example", "2 roles", "Priya Nair", "Invited", "Owner", "Active"):
+        assert shown in text
 
 
-def test_the_list_is_searched_and_filtered_without_a_script() -> None:
+async def test_the_list_is_searched_and_filtered_without_a_script(made: World) -> None:
     """D61: by what the organisation sees."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(checker())
-        await invited(made)
-        browser = await in_portal(made, "people")
-        await browser.fill_and_submit(q="lee marcus")
-        assert "Marcus Lee" in browser.page.text
-        assert "Nadia Rahman" not in browser.page.text
-        await go(made, browser, "people?state=invited")
-        assert "Priya Nair" in browser.page.text
-        assert "Marcus Lee" not in browser.page.text
-        await go(made, browser, "people?service=HARBOUR")
-        assert "Marcus Lee" in browser.page.text
-        assert "Nadia Rahman" not in browser.page.text
-        await go(made, browser, "people?q=nobody")
-        assert "Nobody fits this search." in browser.page.text
-        assert await go(made, browser, "people?after=nonsense&service=X&state=X") == "People"
-
-    run(within)
+    await staffed(made)
+    await made.write(checker())
+    await invited(made)
+    browser = await in_portal(made, "people")
+    await browser.fill_and_submit(q="lee marcus")
+    assert "Marcus Lee" in browser.page.text
+    assert "Nadia Rahman" not in browser.page.text
+    await go(made, browser, "people?state=invited")
+    assert "Priya Nair" in browser.page.text
+    assert "Marcus Lee" not in browser.page.text
+    await go(made, browser, "people?service=HARBOUR")
+    assert "Marcus Lee" in browser.page.text
+    assert "Nadia Rahman" not in browser.page.text
+    await go(made, browser, "people?q=nobody")
+    assert "Nobody fits this search." in browser.page.text
+    assert await go(made, browser, "people?after=nonsense&service=X&state=X") == "People"
 
 
-def test_another_language_keeps_search_and_filters_and_nothing_else() -> None:
+async def test_another_language_keeps_search_and_filters_and_nothing_else(made: World) -> None:
     """DESIGN "Pages"."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "people")
-        await go(made, browser, "people?q=Lee+%26+%2Fx&state=active&again&saved=person-ended&next=//evil.example")
-        await follow(browser, "Bahasa Melayu")
-        assert browser.url == f"{made.base}/manage/people?q=Lee+%26+%2Fx&state=active"
-        assert 'lang="ms"' in browser.response.text.partition(">")[2]  # type: ignore[union-attr]
-        await go(made, browser, "people?state=%3Cscript%3E")
-        await follow(browser, "English")
-        assert browser.url == f"{made.base}/manage/people?state=%3Cscript%3E"
-
-    run(within)
+    await staffed(made)
+    browser = await in_portal(made, "people")
+    await go(made, browser, "people?q=Lee+%26+%2Fx&state=active&again&saved=person-ended&next=//evil.example")
+    await follow(browser, "Bahasa Melayu")
+    assert browser.url == f"{made.base}/manage/people?q=Lee+%26+%2Fx&state=active"
+    assert 'lang="ms"' in browser.response.text.partition(">")[2]  # type: ignore[union-attr]
+    await go(made, browser, "people?state=%3Cscript%3E")
+    await follow(browser, "English")
+    assert browser.url == f"{made.base}/manage/people?state=%3Cscript%3E"
 
 
-def test_a_long_list_is_turned_page_by_page() -> None:
+async def test_a_long_list_is_turned_page_by_page(made: World) -> None:
     """DESIGN, Speed: by key."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        for number in range(60):
-            await employed(made, f"person{number:02}", f"Person {number:02}")
-        browser = await in_portal(made, "people")
-        assert "Person 60" not in browser.page.text
-        assert "Person 10" in browser.page.text
-        await follow(browser, "Next page")
-        assert "Person 59" in browser.page.text
-        assert "Person 10" not in browser.page.text
-        await go(made, browser, "people?q=person")
-        await follow(browser, "Next page")
-        assert "Person 59" in browser.page.text
-        await follow(browser, "First page")
-        assert "Person 59" not in browser.page.text
-
-    run(within)
+    await staffed(made)
+    for number in range(60):
+        await employed(made, f"person{number:02}", f"Person {number:02}")
+    browser = await in_portal(made, "people")
+    assert "Person 60" not in browser.page.text
+    assert "Person 10" in browser.page.text
+    await follow(browser, "Next page")
+    assert "Person 59" in browser.page.text
+    assert "Person 10" not in browser.page.text
+    await go(made, browser, "people?q=person")
+    await follow(browser, "Next page")
+    assert "Person 59" in browser.page.text
+    await follow(browser, "First page")
+    assert "Person 59" not in browser.page.text
 
 
-def test_people_of_another_organisation_are_neither_listed_nor_opened() -> None:
+async def test_people_of_another_organisation_are_neither_listed_nor_opened(made: World) -> None:
     """D53, D61."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await employed(made, "zoe", "Zoe Banyan", BANYAN)
-        browser = await in_portal(made, "people?q=zoe")
-        assert "Zoe" not in browser.page.text
-        await browser.open(made.base + "/manage/person/m-zoe", site="none")
-        assert browser.response is not None
-        assert browser.response.status_code == 404
-        await go(made, browser, "person/m-marcus/suspend")
-        token = form_of(browser, "form_token")
-        for action in ("suspend", "end", "details", "revoke", "restore", "send-again"):
-            assert (await send(made, browser, f"person/m-zoe/{action}", **token, name="x", seen="0")).status_code == 404
-        assert await made.provider.registry.directory.read(Membership, [("id-zoe", BANYAN)])
-
-    run(within)
+    await staffed(made)
+    await employed(made, "zoe", "Zoe Banyan", BANYAN)
+    browser = await in_portal(made, "people?q=zoe")
+    assert "Zoe" not in browser.page.text
+    await browser.open(made.base + "/manage/person/m-zoe", site="none")
+    assert browser.response is not None
+    assert browser.response.status_code == 404
+    await go(made, browser, "person/m-marcus/suspend")
+    token = form_of(browser, "form_token")
+    for action in ("suspend", "end", "details", "revoke", "restore", "send-again"):
+        assert (await send(made, browser, f"person/m-zoe/{action}", **token, name="x", seen="0")).status_code == 404
+    assert await made.provider.registry.directory.read(Membership, [("id-zoe", BANYAN)])
 
 
-def test_a_persons_page_says_what_they_may_do_in_sentences_with_links_to_change_it() -> None:
+async def test_a_persons_page_says_what_they_may_do_in_sentences_with_links_to_change_it(made: World) -> None:
     """D61."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        row = checker(sub_entity="Jurong", end_date="2027-12-31")
-        await made.write(
-            row,
-            Administrator(user_id="id-marcus", entity_id=ACME, level="sub_administrator", services=("HARBOUR",)),
-            ThirdPartyGrant(client_entity_id=BANYAN, entity_id=ACME, service_id="NOTICES"),
-            ThirdPartyAssignment(user_id="id-marcus", entity_id=ACME, client_entity_id=BANYAN, service_id="NOTICES"),
-        )
-        browser = await in_portal(made, "person/m-marcus")
-        text = browser.page.text
-        assert browser.page.heading == "marcus (Marcus Lee)"
-        assert "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec 2027." in text
-        assert "Part of the organisation: Jurong" in text
-        assert "marcus (Marcus Lee) may act at Notices for Banyan Trading" in text
-        assert "sub-administrator of Acme Pte. Ltd. for: Harbour permits" in text
-        targets = {target for target, _ in browser.page.links}
-        for target in (
-            "access/new?person=m-marcus",
-            f"access/change/{identifier(row)}",
-            f"access/remove/{identifier(row)}",
-        ):
-            assert f"/manage/{target}" in targets
-
-    run(within)
+    await staffed(made)
+    row = checker(sub_entity="Jurong", end_date="2027-12-31")
+    await made.write(
+        row,
+        Administrator(user_id="id-marcus", entity_id=ACME, level="sub_administrator", services=("HARBOUR",)),
+        ThirdPartyGrant(client_entity_id=BANYAN, entity_id=ACME, service_id="NOTICES"),
+        ThirdPartyAssignment(user_id="id-marcus", entity_id=ACME, client_entity_id=BANYAN, service_id="NOTICES"),
+    )
+    browser = await in_portal(made, "person/m-marcus")
+    text = browser.page.text
+    assert browser.page.heading == "marcus (Marcus Lee)"
+    assert "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec 2027." in text
+    assert "Part of the organisation: Jurong" in text
+    assert "marcus (Marcus Lee) may act at Notices for Banyan Trading" in text
+    assert "sub-administrator of Acme Pte. Ltd. for: Harbour permits" in text
+    targets = {target for target, _ in browser.page.links}
+    for target in (
+        "access/new?person=m-marcus",
+        f"access/change/{identifier(row)}",
+        f"access/remove/{identifier(row)}",
+    ):
+        assert f"/manage/{target}" in targets
 
 
-def test_what_the_organisation_may_not_know_of_a_person_is_not_shown() -> None:
+async def test_what_the_organisation_may_not_know_of_a_person_is_not_shown(made: World) -> None:
     """D61: no identity number, no other organisation."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(
-            User(
-                user_id="id-marcus", user_name="marcus", name="Marcus Lee", email="marcus@acme.example",
-                identity_number="S1234567D", identity_country="SG",
-            ),
-            Membership(user_id="id-marcus", entity_id=BANYAN, membership_id="m-other"),
-        )  # fmt: skip
-        browser = await in_portal(made, "person/m-marcus")
-        assert browser.response is not None
-        for secret in ("S1234567D", "567D", "Banyan", "m-other"):
-            assert secret not in browser.response.text
-
-    run(within)
+    await staffed(made)
+    await made.write(
+        User(
+            user_id="id-marcus", user_name="marcus", name="Marcus Lee", email="marcus@acme.example",
+            identity_number="S1234567D", identity_country="SG",
+        ),
+        Membership(user_id="id-marcus", entity_id=BANYAN, membership_id="m-other"),
+    )  # fmt: skip
+    browser = await in_portal(made, "person/m-marcus")
+    assert browser.response is not None
+    for secret in ("S1234567D", "567D", "Banyan", "m-other"):
+        assert secret not in browser.response.text
 
 
-def test_a_membership_is_suspended_and_restored() -> None:
+async def test_a_membership_is_suspended_and_restored(made: World) -> None:
     """D60: level and roles stay."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(checker())
-        browser = await in_portal(made, "person/m-marcus")
-        await follow(browser, "Suspend")
-        assert "comes back" not in browser.page.text
-        await confirm(browser)
-        assert "The membership has been suspended." in browser.page.text
-        found = await membership(made)
-        assert found is not None
-        assert not found.enabled
-        assert len(await roles(made)) == 1
-        await follow(browser, "Restore")
-        await confirm(browser)
-        found = await membership(made)
-        assert found is not None
-        assert found.enabled
-
-    run(within)
+    await staffed(made)
+    await made.write(checker())
+    browser = await in_portal(made, "person/m-marcus")
+    await follow(browser, "Suspend")
+    assert "comes back" not in browser.page.text
+    await confirm(browser)
+    assert "The membership has been suspended." in browser.page.text
+    found = await membership(made)
+    assert found is not None
+    assert not found.enabled
+    assert len(await roles(made)) == 1
+    await follow(browser, "Restore")
+    await confirm(browser)
+    found = await membership(made)
+    assert found is not None
+    assert found.enabled
 
 
-def test_the_end_of_a_membership_says_what_it_takes_away_and_takes_it() -> None:
+async def test_the_end_of_a_membership_says_what_it_takes_away_and_takes_it(made: World) -> None:
     """D53: level, roles and third-party rows end with it; a second request finds nobody."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(
-            checker(), Administrator(user_id="id-marcus", entity_id=ACME, level="sub_administrator", services="all")
-        )
-        browser = await in_portal(made, "person/m-marcus")
-        await follow(browser, "End the membership")
-        assert "marcus (Marcus Lee) may act as Checker at Harbour permits" in browser.page.text
-        assert "The level of sub-administrator" in browser.page.text
-        token = form_of(browser, "form_token")
-        await confirm(browser)
-        assert "The membership has been ended." in browser.page.text
-        assert await membership(made) is None
-        assert await roles(made) == []
-        assert [entry.actor for entry in await made.audit("membership.remove")] == ["user:id-alice"]
-        made.clock.pass_(61)
-        assert (await send(made, browser, "person/m-marcus/end", **token)).status_code == 404
-
-    run(within)
+    await staffed(made)
+    await made.write(
+        checker(), Administrator(user_id="id-marcus", entity_id=ACME, level="sub_administrator", services="all")
+    )
+    browser = await in_portal(made, "person/m-marcus")
+    await follow(browser, "End the membership")
+    assert "marcus (Marcus Lee) may act as Checker at Harbour permits" in browser.page.text
+    assert "The level of sub-administrator" in browser.page.text
+    token = form_of(browser, "form_token")
+    await confirm(browser)
+    assert "The membership has been ended." in browser.page.text
+    assert await membership(made) is None
+    assert await roles(made) == []
+    assert [entry.actor for entry in await made.audit("membership.remove")] == ["user:id-alice"]
+    made.clock.pass_(61)
+    assert (await send(made, browser, "person/m-marcus/end", **token)).status_code == 404
 
 
-def test_what_needs_approval_becomes_a_request_and_says_so() -> None:
+async def test_what_needs_approval_becomes_a_request_and_says_so(made: World) -> None:
     """D55: with a reason; nothing changes before."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await appoint(made, who="nadia")
-        await demand(made, "all")
-        browser = await in_portal(made, "person/m-marcus/end")
-        assert "This needs the approval of another administrator." in browser.page.text
-        await confirm(browser)
-        assert "Say why, for the person who approves it." in browser.page.text
-        await confirm(browser, reason="He has left us")
+    await staffed(made)
+    await appoint(made, who="nadia")
+    await demand(made, "all")
+    browser = await in_portal(made, "person/m-marcus/end")
+    assert "This needs the approval of another administrator." in browser.page.text
+    await confirm(browser)
+    assert "Say why, for the person who approves it." in browser.page.text
+    await confirm(browser, reason="He has left us")
+    assert "Your request has been sent." in browser.page.text
+    assert await membership(made) is not None
+    assert [each.reason for each in await requests(made)] == ["He has left us"]
+    for action, typed in (("suspend", {}), ("details", {"name": "Marc"})):
+        await go(made, browser, f"person/m-marcus/{action}")
+        await confirm(browser, reason="Because", **typed)
         assert "Your request has been sent." in browser.page.text
-        assert await membership(made) is not None
-        assert [each.reason for each in await requests(made)] == ["He has left us"]
-        for action, typed in (("suspend", {}), ("details", {"name": "Marc"})):
-            await go(made, browser, f"person/m-marcus/{action}")
-            await confirm(browser, reason="Because", **typed)
-            assert "Your request has been sent." in browser.page.text
-        assert len(await requests(made)) == 3
-        assert await membership(made) is not None
-
-    run(within)
+    assert len(await requests(made)) == 3
+    assert await membership(made) is not None
 
 
-def test_a_person_page_leads_to_the_requests_on_that_person_that_wait() -> None:
+async def test_a_person_page_leads_to_the_requests_on_that_person_that_wait(made: World) -> None:
     """D55: to those that the reader may see."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await appoint(made, who="nadia")
-        await demand(made, "all")
-        browser = await in_portal(made, "person/m-marcus")
-        assert "Waiting for a decision" not in browser.page.text
-        await go(made, browser, "person/m-marcus/end")
-        await confirm(browser, reason="He has left us")
-        await go(made, browser, "person/m-nadia")
-        assert "Waiting for a decision" not in browser.page.text
-        await go(made, browser, "person/m-marcus")
-        assert "Waiting for a decision" in browser.page.text
-        await follow(browser, "marcus (Marcus Lee) no longer belongs to the organisation")
-        assert "He has left us" in browser.page.text
-        await appoint(made, level="sub_administrator", services=("NOTICES",))
-        await go(made, browser, "person/m-marcus")
-        assert "Waiting for a decision" in browser.page.text  # their own request
-        [request] = await requests(made)
-        await made.write(replace(request, requester="user:id-nadia"))
-        await go(made, browser, "person/m-marcus")
-        assert "Waiting for a decision" not in browser.page.text
-
-    run(within)
+    await staffed(made)
+    await appoint(made, who="nadia")
+    await demand(made, "all")
+    browser = await in_portal(made, "person/m-marcus")
+    assert "Waiting for a decision" not in browser.page.text
+    await go(made, browser, "person/m-marcus/end")
+    await confirm(browser, reason="He has left us")
+    await go(made, browser, "person/m-nadia")
+    assert "Waiting for a decision" not in browser.page.text
+    await go(made, browser, "person/m-marcus")
+    assert "Waiting for a decision" in browser.page.text
+    await follow(browser, "marcus (Marcus Lee) no longer belongs to the organisation")
+    assert "He has left us" in browser.page.text
+    await appoint(made, level="sub_administrator", services=("NOTICES",))
+    await go(made, browser, "person/m-marcus")
+    assert "Waiting for a decision" in browser.page.text  # their own request
+    [request] = await requests(made)
+    await made.write(replace(request, requester="user:id-nadia"))
+    await go(made, browser, "person/m-marcus")
+    assert "Waiting for a decision" not in browser.page.text
 
 
-def test_the_end_that_was_requested_takes_roles_and_level_with_it_once_it_is_approved() -> None:
+async def test_the_end_that_was_requested_takes_roles_and_level_with_it_once_it_is_approved(made: World) -> None:
     """D53, D55: each of them is in the request, and in the history."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await made.write(
-            checker(), Administrator(user_id="id-marcus", entity_id=ACME, level="sub_administrator", services="all")
-        )
-        await appoint(made, who="nadia")
-        await demand(made, "roles")
-        browser = await in_portal(made, "person/m-marcus/end")
-        await confirm(browser, reason="He has left us")
-        [request] = await requests(made)
-        assert {each.kind for each in request.changes} == {"assignment", "administrator", "membership"}
-        registry, now = made.provider.registry, made.clock()
-        nadia = await acting_administrator(registry, "id-nadia", ACME, auth_time=now, now=now)
-        await approvals.approve(registry, request.request_id, actor=nadia, reason="Yes", now=now)
-        assert await membership(made) is None
-        assert len(await made.audit("assignment.remove")) == 1
-
-    run(within)
+    await staffed(made)
+    await made.write(
+        checker(), Administrator(user_id="id-marcus", entity_id=ACME, level="sub_administrator", services="all")
+    )
+    await appoint(made, who="nadia")
+    await demand(made, "roles")
+    browser = await in_portal(made, "person/m-marcus/end")
+    await confirm(browser, reason="He has left us")
+    [request] = await requests(made)
+    assert {each.kind for each in request.changes} == {"assignment", "administrator", "membership"}
+    registry, now = made.provider.registry, made.clock()
+    nadia = await acting_administrator(registry, "id-nadia", ACME, auth_time=now, now=now)
+    await approvals.approve(registry, request.request_id, actor=nadia, reason="Yes", now=now)
+    assert await membership(made) is None
+    assert len(await made.audit("assignment.remove")) == 1
 
 
-def test_an_organisation_changes_what_it_calls_a_person_and_never_the_account() -> None:
+async def test_an_organisation_changes_what_it_calls_a_person_and_never_the_account(made: World) -> None:
     """D61."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "person/m-marcus/details")
-        await confirm(browser, name="Marcus (Jurong)", email="nobody")
-        assert "Enter an e-mail address such as name@example.com." in browser.page.text
-        await confirm(browser, email="jurong@acme.example")
-        assert "Name and e-mail have been changed." in browser.page.text
-        assert browser.page.heading == "marcus (Marcus [Jurong])"
-        found = await membership(made)
-        assert found is not None
-        assert (found.name, found.email) == ("Marcus (Jurong)", "jurong@acme.example")
-        user = await made.provider.registry.directory.user("id-marcus")
-        assert (user.name, user.email) == ("Marcus Lee", "marcus@acme.example")
-
-    run(within)
+    await staffed(made)
+    browser = await in_portal(made, "person/m-marcus/details")
+    await confirm(browser, name="Marcus (Jurong)", email="nobody")
+    assert "Enter an e-mail address such as name@example.com." in browser.page.text
+    await confirm(browser, email="jurong@acme.example")
+    assert "Name and e-mail have been changed." in browser.page.text
+    assert browser.page.heading == "marcus (Marcus [Jurong])"
+    found = await membership(made)
+    assert found is not None
+    assert (found.name, found.email) == ("Marcus (Jurong)", "jurong@acme.example")
+    user = await made.provider.registry.directory.user("id-marcus")
+    assert (user.name, user.email) == ("Marcus Lee", "marcus@acme.example")
 
 
-def test_a_form_on_what_was_changed_meanwhile_changes_nothing() -> None:
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "person/m-marcus/details")
-        found = await membership(made)
-        assert found is not None
-        await made.write(replace(found, name="Other", changed_at=99))
-        await confirm(browser, name="Mine")
-        assert "Something changed while you were on this page." in browser.page.text
-        now = await membership(made)
-        assert now is not None
-        assert now.name == "Other"
-
-    run(within)
+async def test_a_form_on_what_was_changed_meanwhile_changes_nothing(made: World) -> None:
+    await staffed(made)
+    browser = await in_portal(made, "person/m-marcus/details")
+    found = await membership(made)
+    assert found is not None
+    await made.write(replace(found, name="Other", changed_at=99))
+    await confirm(browser, name="Mine")
+    assert "Something changed while you were on this page." in browser.page.text
+    now = await membership(made)
+    assert now is not None
+    assert now.name == "Other"
 
 
-def test_nobody_changes_their_own_membership_nor_that_of_the_last_owner() -> None:
+async def test_nobody_changes_their_own_membership_nor_that_of_the_last_owner(made: World) -> None:
     """D54."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        mine = await membership(made, "alice")
-        assert mine is not None
-        browser = await in_portal(made, f"person/{mine.membership_id}")
+    await staffed(made)
+    mine = await membership(made, "alice")
+    assert mine is not None
+    browser = await in_portal(made, f"person/{mine.membership_id}")
+    assert "This is you." in browser.page.text
+    for action in ("end", "suspend", "details"):
+        await go(made, browser, f"person/{mine.membership_id}/{action}")
         assert "This is you." in browser.page.text
-        for action in ("end", "suspend", "details"):
-            await go(made, browser, f"person/{mine.membership_id}/{action}")
-            assert "This is you." in browser.page.text
-        await go(made, browser, "person/m-marcus/suspend")
-        token = form_of(browser, "form_token")
-        for action in ("end", "suspend", "details"):
-            answer = await send(
-                made, browser, f"person/{mine.membership_id}/{action}", **token, name="x", seen=str(mine.changed_at)
-            )
-            assert answer.status_code == 422
-        assert await membership(made, "alice") == mine
-
-    run(within)
+    await go(made, browser, "person/m-marcus/suspend")
+    token = form_of(browser, "form_token")
+    for action in ("end", "suspend", "details"):
+        answer = await send(
+            made, browser, f"person/{mine.membership_id}/{action}", **token, name="x", seen=str(mine.changed_at)
+        )
+        assert answer.status_code == 422
+    assert await membership(made, "alice") == mine
 
 
-def test_an_administrator_changes_no_owner() -> None:
+async def test_an_administrator_changes_no_owner(made: World) -> None:
     """D53."""
-
-    async def within(made: World) -> None:
-        await staffed(made, level="administrator")
-        await appoint(made, who="marcus")
-        await appoint(made, who="nadia")
-        browser = await in_portal(made, "person/m-marcus")
-        assert "Only an owner can change this membership." in browser.page.text
-        await go(made, browser, "invite")
-        token = form_of(browser, "form_token")
-        assert (await send(made, browser, "person/m-marcus/end", **token)).status_code == 422
-        assert await membership(made) is not None
-
-    run(within)
+    await staffed(made, level="administrator")
+    await appoint(made, who="marcus")
+    await appoint(made, who="nadia")
+    browser = await in_portal(made, "person/m-marcus")
+    assert "Only an owner can change this membership." in browser.page.text
+    await go(made, browser, "invite")
+    token = form_of(browser, "form_token")
+    assert (await send(made, browser, "person/m-marcus/end", **token)).status_code == 422
+    assert await membership(made) is not None
 
 
-def test_a_sub_administrator_sees_people_and_access_at_their_services_and_changes_no_membership() -> None:
+async def test_a_sub_administrator_sees_people_and_access_at_their_services_and_changes_no_membership(
+    made: World,
+) -> None:
     """D53."""
-
-    async def within(made: World) -> None:
-        await staffed(made, level="sub_administrator", services=("NOTICES",))
-        await made.write(checker(), Assignment(user_id="id-marcus", entity_id=ACME, service_id="NOTICES"))
-        browser = await in_portal(made, "people?service=HARBOUR")
-        assert "1 role" in browser.page.text
-        assert "2 roles" not in browser.page.text
-        assert "Invite people" not in browser.page.text
-        await go(made, browser, "person/m-marcus")
-        assert "marcus (Marcus Lee) may act at Notices" in browser.page.text
-        assert "Harbour permits" not in browser.page.text
-        assert "End the membership" not in browser.page.text
-        assert await go(made, browser, "invite") == "You cannot open this page"
-        await go(made, browser, "person/m-marcus/end")
-        assert form_of_or_none(browser) is None
-        await go(made, browser, "access/new?person=m-nadia&service=NOTICES&start=today&end=none&check=all")
-        token = form_of(browser, "form_token")
-        for action in ("end", "suspend", "details"):
-            answer = await send(made, browser, f"person/m-marcus/{action}", **token, name="x", seen="0")
-            assert answer.status_code == 422
-        found = await membership(made)
-        assert found is not None
-        assert (found.enabled, found.name) == (True, "")
-
-    run(within)
+    await staffed(made, level="sub_administrator", services=("NOTICES",))
+    await made.write(checker(), Assignment(user_id="id-marcus", entity_id=ACME, service_id="NOTICES"))
+    browser = await in_portal(made, "people?service=HARBOUR")
+    assert "1 role" in browser.page.text
+    assert "2 roles" not in browser.page.text
+    assert "Invite people" not in browser.page.text
+    await go(made, browser, "person/m-marcus")
+    assert "marcus (Marcus Lee) may act at Notices" in browser.page.text
+    assert "Harbour permits" not in browser.page.text
+    assert "End the membership" not in browser.page.text
+    assert await go(made, browser, "invite") == "You cannot open this page"
+    await go(made, browser, "person/m-marcus/end")
+    assert form_of_or_none(browser) is None
+    await go(made, browser, "access/new?person=m-nadia&service=NOTICES&start=today&end=none&check=all")
+    token = form_of(browser, "form_token")
+    for action in ("end", "suspend", "details"):
+        answer = await send(made, browser, f"person/m-marcus/{action}", **token, name="x", seen="0")
+        assert answer.status_code == 422
+    found = await membership(made)
+    assert found is not None
+    assert (found.enabled, found.name) == (True, "")
 
 
-def test_access_that_the_reader_may_not_change_has_no_links_and_says_why() -> None:
+async def test_access_that_the_reader_may_not_change_has_no_links_and_says_why(made: World) -> None:
     """D54: an administrator's access is changed by owners only."""
-
-    async def within(made: World) -> None:
-        await staffed(made, level="sub_administrator", services=("NOTICES",))
-        await made.write(Assignment(user_id="id-marcus", entity_id=ACME, service_id="NOTICES"))
-        browser = await in_portal(made, "person/m-marcus")
-        assert "Take away" in browser.page.text
-        await appoint(made, who="marcus")
-        await go(made, browser, "person/m-marcus")
-        assert "marcus (Marcus Lee) may act at Notices" in browser.page.text
-        assert "Take away" not in browser.page.text
-        assert "Only an owner can change this access." in browser.page.text
-
-    run(within)
+    await staffed(made, level="sub_administrator", services=("NOTICES",))
+    await made.write(Assignment(user_id="id-marcus", entity_id=ACME, service_id="NOTICES"))
+    browser = await in_portal(made, "person/m-marcus")
+    assert "Take away" in browser.page.text
+    await appoint(made, who="marcus")
+    await go(made, browser, "person/m-marcus")
+    assert "marcus (Marcus Lee) may act at Notices" in browser.page.text
+    assert "Take away" not in browser.page.text
+    assert "Only an owner can change this access." in browser.page.text
 
 
 def form_of_or_none(browser: object) -> object:
@@ -437,43 +368,35 @@ def form_of_or_none(browser: object) -> object:
     return browser.page.form_with("form_token", "step")  # type: ignore[attr-defined]
 
 
-def test_an_invitation_is_sent_again_after_a_while_and_revoked() -> None:
+async def test_an_invitation_is_sent_again_after_a_while_and_revoked(made: World) -> None:
     """D60."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        await invited(made)
-        browser = await in_portal(made, "person/m-priya")
-        assert "has not accepted yet" in browser.page.text
-        await follow(browser, "Send the invitation again")
-        token = form_of(browser, "form_token")
-        await confirm(browser)
-        assert "The invitation is sent again." in browser.page.text
-        [priya] = (await made.provider.registry.directory.read(Membership, [("p-priya", ACME)])).values()
-        await made.write(replace(priya, invitation_sent_at=int(made.clock())))
-        await go(made, browser, "person/m-priya/send-again")
-        assert "The e-mail was sent less than 30 minutes ago." in browser.page.text
-        made.clock.pass_(61)
-        assert (await send(made, browser, "person/m-priya/send-again", **token)).status_code == 422
-        await go(made, browser, "person/m-priya")
-        await follow(browser, "Revoke the invitation")
-        await confirm(browser)
-        assert "The invitation has been revoked." in browser.page.text
-        assert (await send(made, browser, "person/m-priya/revoke", **token)).status_code == 404
-
-    run(within)
+    await staffed(made)
+    await invited(made)
+    browser = await in_portal(made, "person/m-priya")
+    assert "has not accepted yet" in browser.page.text
+    await follow(browser, "Send the invitation again")
+    token = form_of(browser, "form_token")
+    await confirm(browser)
+    assert "The invitation is sent again." in browser.page.text
+    [priya] = (await made.provider.registry.directory.read(Membership, [("p-priya", ACME)])).values()
+    await made.write(replace(priya, invitation_sent_at=int(made.clock())))
+    await go(made, browser, "person/m-priya/send-again")
+    assert "The e-mail was sent less than 30 minutes ago." in browser.page.text
+    made.clock.pass_(61)
+    assert (await send(made, browser, "person/m-priya/send-again", **token)).status_code == 422
+    await go(made, browser, "person/m-priya")
+    await follow(browser, "Revoke the invitation")
+    await confirm(browser)
+    assert "The invitation has been revoked." in browser.page.text
+    assert (await send(made, browser, "person/m-priya/revoke", **token)).status_code == 404
 
 
-def test_the_history_of_a_person_names_who_did_what() -> None:
+async def test_the_history_of_a_person_names_who_did_what(made: World) -> None:
     """D57, D61."""
-
-    async def within(made: World) -> None:
-        await staffed(made)
-        browser = await in_portal(made, "person/m-marcus/suspend")
-        await confirm(browser)
-        text = browser.page.text
-        assert "The membership of marcus (Marcus Lee) was changed" in text
-        assert text.count("Alice Tan") == 2  # once as the reader
-        assert "/manage/history?person=m-marcus" in {target for target, _ in browser.page.links}
-
-    run(within)
+    await staffed(made)
+    browser = await in_portal(made, "person/m-marcus/suspend")
+    await confirm(browser)
+    text = browser.page.text
+    assert "The membership of marcus (Marcus Lee) was changed" in text
+    assert text.count("Alice Tan") == 2  # once as the reader
+    assert "/manage/history?person=m-marcus" in {target for target, _ in browser.page.links}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec.structs import replace
 
 from corpid.flows.directory.person_names import names_of
@@ -12,7 +14,9 @@ from corpid.rules.directory.records import Membership, User
 from corpid.web.directory.third_party_objects import page_of
 from tests.manage.scene import ACME, BANYAN, go, in_portal
 from tests.manage.test_third_parties import GRANT, ROW, three
-from tests.sign_in.world import World, run
+
+if TYPE_CHECKING:
+    from tests.sign_in.world import World
 
 WRITTEN = Membership(
     user_id="id-finn", entity_id=BANYAN, membership_id="m-finn",
@@ -31,81 +35,61 @@ async def acting(made: World) -> None:
     await made.write(OWN, WRITTEN, placeholder(INVITED), INVITED, GRANT, ROW, replace(ROW, user_id=INVITED.user_id))
 
 
-def test_the_client_entity_sees_the_own_name_of_a_third_partys_person_and_no_more() -> None:
+async def test_the_client_entity_sees_the_own_name_of_a_third_partys_person_and_no_more(made: World) -> None:
     """D61: neither user name nor address, nor anything that the third party wrote."""
-
-    async def within(made: World) -> None:
-        await acting(made)
-        browser = await in_portal(made, page_of("grant", GRANT))
-        text = browser.page.text
-        assert "Finn Goh" in text
-        assert "Somebody of Banyan Trading" in text
-        for hidden in ("night shift", "finn.goh", "finn@", "Gina", "gina", INVITED.user_id):
-            assert hidden not in text
-
-    run(within)
+    await acting(made)
+    browser = await in_portal(made, page_of("grant", GRANT))
+    text = browser.page.text
+    assert "Finn Goh" in text
+    assert "Somebody of Banyan Trading" in text
+    for hidden in ("night shift", "finn.goh", "finn@", "Gina", "gina", INVITED.user_id):
+        assert hidden not in text
 
 
-def test_the_third_party_sees_its_people_by_their_account_and_as_it_wrote_them() -> None:
+async def test_the_third_party_sees_its_people_by_their_account_and_as_it_wrote_them(made: World) -> None:
     """D61, D68: on every page of theirs."""
-
-    async def within(made: World) -> None:
-        await acting(made)
-        browser = await in_portal(made, page_of("grant", GRANT), who="dora")
-        assert "finn (Finn of the night shift)" in browser.page.text
-        assert "gina@banyan.example (Gina Teo)" in browser.page.text
-        await go(made, browser, page_of("assign", GRANT))
-        assert "Finn of the night shift" in browser.page.text
-        assert "finn " in browser.page.text
-        assert "finn.goh" not in browser.page.text
-        assert "Finn Goh" not in browser.page.text
-
-    run(within)
+    await acting(made)
+    browser = await in_portal(made, page_of("grant", GRANT), who="dora")
+    assert "finn (Finn of the night shift)" in browser.page.text
+    assert "gina@banyan.example (Gina Teo)" in browser.page.text
+    await go(made, browser, page_of("assign", GRANT))
+    assert "Finn of the night shift" in browser.page.text
+    assert "finn " in browser.page.text
+    assert "finn.goh" not in browser.page.text
+    assert "Finn Goh" not in browser.page.text
 
 
-def test_a_change_names_other_entities_people_by_their_own_name_only() -> None:
+async def test_a_change_names_other_entities_people_by_their_own_name_only(made: World) -> None:
     """D55, D61: in the requests of the client entity; of an invited person it knows nothing."""
-
-    async def within(made: World) -> None:
-        await acting(made)
-        changes = [
-            Change(verb="remove", kind="third-party row", key=each.key, was=each)
-            for each in (ROW, replace(ROW, user_id=INVITED.user_id))
-        ]
-        changes.append(Change(verb="remove", kind="membership", key=INVITED.key, was=INVITED))
-        registry = made.provider.registry
-        assert (await named(registry, ACME, changes)).people == {"id-finn": "Finn Goh"}
-        of_banyan = (await named(registry, BANYAN, changes)).people
-        assert of_banyan == {
-            "id-finn": "finn (Finn of the night shift)",
-            INVITED.user_id: "gina@banyan.example (Gina Teo)",
-        }
-
-    run(within)
+    await acting(made)
+    changes = [
+        Change(verb="remove", kind="third-party row", key=each.key, was=each)
+        for each in (ROW, replace(ROW, user_id=INVITED.user_id))
+    ]
+    changes.append(Change(verb="remove", kind="membership", key=INVITED.key, was=INVITED))
+    registry = made.provider.registry
+    assert (await named(registry, ACME, changes)).people == {"id-finn": "Finn Goh"}
+    of_banyan = (await named(registry, BANYAN, changes)).people
+    assert of_banyan == {
+        "id-finn": "finn (Finn of the night shift)",
+        INVITED.user_id: "gina@banyan.example (Gina Teo)",
+    }
 
 
-def test_a_stranger_who_acted_has_no_name() -> None:
+async def test_a_stranger_who_acted_has_no_name(made: World) -> None:
     """D61: also an entity's own former administrator, and an operator."""
-
-    async def within(made: World) -> None:
-        await acting(made)
-        registry = made.provider.registry
-        assert await names_of(registry, ACME, ["id-finn", "id-alice", "nobody"]) == {"id-alice": "alice (Alice Tan)"}
-
-    run(within)
+    await acting(made)
+    registry = made.provider.registry
+    assert await names_of(registry, ACME, ["id-finn", "id-alice", "nobody"]) == {"id-alice": "alice (Alice Tan)"}
 
 
-def test_an_invited_person_is_known_by_the_address_on_every_page() -> None:
+async def test_an_invited_person_is_known_by_the_address_on_every_page(made: World) -> None:
     """D60, D68: never by the identifier of the placeholder."""
-
-    async def within(made: World) -> None:
-        await acting(made)
-        hana = replace(INVITED, entity_id=ACME, user_id="a7c9", membership_id="m-hana", name="", user_name="hana.lim")
-        await made.write(placeholder(hana), hana)
-        browser = await in_portal(made, "people")
-        assert "gina@banyan.example" in browser.page.text
-        assert "a7c9" not in browser.page.text
-        names = await names_of(made.provider.registry, ACME, ["a7c9"])
-        assert names == {"a7c9": "gina@banyan.example"}
-
-    run(within)
+    await acting(made)
+    hana = replace(INVITED, entity_id=ACME, user_id="a7c9", membership_id="m-hana", name="", user_name="hana.lim")
+    await made.write(placeholder(hana), hana)
+    browser = await in_portal(made, "people")
+    assert "gina@banyan.example" in browser.page.text
+    assert "a7c9" not in browser.page.text
+    names = await names_of(made.provider.registry, ACME, ["a7c9"])
+    assert names == {"a7c9": "gina@banyan.example"}

@@ -23,7 +23,7 @@ from tests.administration.test_notices import COMMAND, FILE
 from tests.manage.scene import ACME, BANYAN, go, in_portal, portal
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_who_is_meant import INVITED, member, owner, rename
-from tests.sign_in.world import World, entity, run
+from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
     from corpid.rules.directory.actors import Actor
@@ -58,79 +58,63 @@ async def end(made: World, how: str) -> None:
 
 
 @pytest.mark.parametrize("then", ["redirected", "accepted"])
-def test_a_request_says_afterwards_for_whom_it_was_approved(then: str) -> None:
+async def test_a_request_says_afterwards_for_whom_it_was_approved(made: World, then: str) -> None:
     """D68: "a change request keeps both as they were", in portal, history and for commands and API."""
-
-    async def within(made: World) -> None:
-        found = await approved(made)
-        await end(made, then)
-        browser = await in_portal(made, f"requests/{found.request_id}")
-        assert "Approved" in browser.page.text
-        assert f"{GINA} may act as Maker" in browser.page.text
-        await go(made, browser, "history?kind=requests")
-        assert f"A request was approved: {GINA} may act as Maker" in browser.page.text
-        shown = await approvals.request(made.provider.registry, COMMAND, found.request_id, now=made.clock())
-        assert GINA in shown.differences[0].subject
-
-    run(within)
+    found = await approved(made)
+    await end(made, then)
+    browser = await in_portal(made, f"requests/{found.request_id}")
+    assert "Approved" in browser.page.text
+    assert f"{GINA} may act as Maker" in browser.page.text
+    await go(made, browser, "history?kind=requests")
+    assert f"A request was approved: {GINA} may act as Maker" in browser.page.text
+    shown = await approvals.request(made.provider.registry, COMMAND, found.request_id, now=made.clock())
+    assert GINA in shown.differences[0].subject
 
 
 @pytest.mark.parametrize("then", ["redirected", "accepted"])
 @pytest.mark.parametrize("by", ["administrator", "command", "file"])
-def test_the_history_says_to_which_address_a_role_and_a_level_were_given(then: str, by: str) -> None:
+async def test_the_history_says_to_which_address_a_role_and_a_level_were_given(made: World, then: str, by: str) -> None:
     """D68: "requested, approved, changed, reviewed or recorded", by whomever."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        await made.write(entity(ACME, "Acme Pte. Ltd."), placeholder(INVITED), INVITED)
-        actors: dict[str, Actor] = {"administrator": owner(made, "alice"), "command": COMMAND, "file": FILE}
-        level = Change(verb="add", kind="administrator", key=LEVEL.key, becomes=LEVEL)
-        await write(made.provider.registry, actors[by], [GIVEN, level])
-        await end(made, then)
-        browser = await in_portal(made, "history?kind=access")
-        assert f"{GINA} got access as Maker" in browser.page.text
-        assert (f"{GINA} lost access as Maker" in browser.page.text) is (then == "redirected")
-        assert EVIL not in browser.page.text
-        await go(made, browser, "history?kind=administrators")
-        assert f"{GINA} became an owner" in browser.page.text
-        exported = await browser.http.get(portal(made, "history/export?kind=access"))
-        rows = list(csv.DictReader(exported.text.removeprefix("\ufeff").splitlines()))
-        assert {each["User name"] for each in rows} == {"gina@acme.example"}
-
-    run(within)
+    await acme(made)
+    await made.write(entity(ACME, "Acme Pte. Ltd."), placeholder(INVITED), INVITED)
+    actors: dict[str, Actor] = {"administrator": owner(made, "alice"), "command": COMMAND, "file": FILE}
+    level = Change(verb="add", kind="administrator", key=LEVEL.key, becomes=LEVEL)
+    await write(made.provider.registry, actors[by], [GIVEN, level])
+    await end(made, then)
+    browser = await in_portal(made, "history?kind=access")
+    assert f"{GINA} got access as Maker" in browser.page.text
+    assert (f"{GINA} lost access as Maker" in browser.page.text) is (then == "redirected")
+    assert EVIL not in browser.page.text
+    await go(made, browser, "history?kind=administrators")
+    assert f"{GINA} became an owner" in browser.page.text
+    exported = await browser.http.get(portal(made, "history/export?kind=access"))
+    rows = list(csv.DictReader(exported.text.removeprefix("\ufeff").splitlines()))
+    assert {each["User name"] for each in rows} == {"gina@acme.example"}
 
 
-def test_an_invitation_that_is_taken_back_names_the_address_at_each_entry() -> None:
+async def test_an_invitation_that_is_taken_back_names_the_address_at_each_entry(made: World) -> None:
     """D68: also what ends with it."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        await made.write(entity(ACME, "Acme Pte. Ltd."), placeholder(INVITED), INVITED, GINAS)
-        await end_member(made.provider.registry, INVITED.membership_id, actor=owner(made, "alice"))
-        browser = await in_portal(made, "history")
-        assert f"{GINA} lost access as Maker" in browser.page.text
-        assert f"{GINA} can no longer act for the organisation" in browser.page.text
-
-    run(within)
+    await acme(made)
+    await made.write(entity(ACME, "Acme Pte. Ltd."), placeholder(INVITED), INVITED, GINAS)
+    await end_member(made.provider.registry, INVITED.membership_id, actor=owner(made, "alice"))
+    browser = await in_portal(made, "history")
+    assert f"{GINA} lost access as Maker" in browser.page.text
+    assert f"{GINA} can no longer act for the organisation" in browser.page.text
 
 
-def test_the_address_in_the_history_is_erased_with_the_person() -> None:
+async def test_the_address_in_the_history_is_erased_with_the_person(made: World) -> None:
     """D57: it is a personal detail, also of the invitation that they accepted."""
-
-    async def within(made: World) -> None:
-        await approved(made)
-        await end(made, "accepted")
-        registry, wanted = made.provider.registry, AuditQuery(user_id="f1e2", actions=("assignment.add",))
-        [entry] = await registry.audit.latest(wanted, limit=9)
-        assert entry.detail[INVITED_PERSON] == GINA
-        await audit.erase_details(registry, made.provider.erase_details, "id-new", actor=COMMAND, now=made.clock())
-        [entry] = await registry.audit.latest(wanted, limit=9)
-        assert INVITED_PERSON not in entry.detail
-        assert entry.erased
-        browser = await in_portal(made, "history?kind=access")
-        assert "gina@acme.example" not in browser.page.text
-
-    run(within)
+    await approved(made)
+    await end(made, "accepted")
+    registry, wanted = made.provider.registry, AuditQuery(user_id="f1e2", actions=("assignment.add",))
+    [entry] = await registry.audit.latest(wanted, limit=9)
+    assert entry.detail[INVITED_PERSON] == GINA
+    await audit.erase_details(registry, made.provider.erase_details, "id-new", actor=COMMAND, now=made.clock())
+    [entry] = await registry.audit.latest(wanted, limit=9)
+    assert INVITED_PERSON not in entry.detail
+    assert entry.erased
+    browser = await in_portal(made, "history?kind=access")
+    assert "gina@acme.example" not in browser.page.text
 
 
 async def third_party(made: World) -> ThirdPartyGrant:
@@ -141,100 +125,82 @@ async def third_party(made: World) -> ThirdPartyGrant:
     return grant
 
 
-def test_a_client_does_not_learn_whom_its_third_party_invited() -> None:
+async def test_a_client_does_not_learn_whom_its_third_party_invited(made: World) -> None:
     """D61: another entity wrote that address; Banyan itself reads it, also once the grant has ended."""
-
-    async def within(made: World) -> None:
-        grant = await third_party(made)
-        invited = replace(INVITED, entity_id=BANYAN, membership_id="m-banyan")
-        row = ThirdPartyAssignment(
-            user_id="f1e2", entity_id=BANYAN, client_entity_id=ACME, service_id="PERMITS", role="Maker"
+    grant = await third_party(made)
+    invited = replace(INVITED, entity_id=BANYAN, membership_id="m-banyan")
+    row = ThirdPartyAssignment(
+        user_id="f1e2", entity_id=BANYAN, client_entity_id=ACME, service_id="PERMITS", role="Maker"
+    )
+    await made.write(placeholder(invited), invited)
+    registry = made.provider.registry
+    await write(registry, COMMAND, [Change(verb="add", kind="third-party row", key=row.key, becomes=row)])
+    await write(registry, COMMAND, [Change(verb="remove", kind="grant", key=grant.key, was=grant)])
+    now, found = made.clock(), {}
+    for entity_id in (ACME, BANYAN):
+        actor = Administering(
+            user_id="id-alice", entity_id=entity_id, level="owner", services=(), alone=False, auth_time=now, now=now
         )
-        await made.write(placeholder(invited), invited)
-        registry = made.provider.registry
-        await write(registry, COMMAND, [Change(verb="add", kind="third-party row", key=row.key, becomes=row)])
-        await write(registry, COMMAND, [Change(verb="remove", kind="grant", key=grant.key, was=grant)])
-        now, found = made.clock(), {}
-        for entity_id in (ACME, BANYAN):
-            actor = Administering(
-                user_id="id-alice", entity_id=entity_id, level="owner", services=(), alone=False, auth_time=now, now=now
-            )
-            query = AuditQuery(
-                entity_id=entity_id, actions=("third_party_assignment.add", "third_party_assignment.remove")
-            )
-            entries = await audit.latest(registry, query, limit=9, actor=actor)
-            part = (await audit.part(registry, query, limit=9, actor=actor)).entries
-            found[entity_id] = [each.detail.get(INVITED_PERSON) for each in (*entries, *part)]
-        assert found == {ACME: [None] * 4, BANYAN: [GINA] * 4}
-
-    run(within)
+        query = AuditQuery(entity_id=entity_id, actions=("third_party_assignment.add", "third_party_assignment.remove"))
+        entries = await audit.latest(registry, query, limit=9, actor=actor)
+        part = (await audit.part(registry, query, limit=9, actor=actor)).entries
+        found[entity_id] = [each.detail.get(INVITED_PERSON) for each in (*entries, *part)]
+    assert found == {ACME: [None] * 4, BANYAN: [GINA] * 4}
 
 
-def test_a_third_partys_person_who_changed_something_is_named_with_their_entity() -> None:
+async def test_a_third_partys_person_who_changed_something_is_named_with_their_entity(made: World) -> None:
     """D61, D68: they chose that name themselves, and Acme's Bob Lim is called so, too."""
-
-    async def within(made: World) -> None:
-        await third_party(made)
-        await made.person("mallory", entity(BANYAN, "Banyan Trading"), name="Bob Lim")
-        row = ThirdPartyAssignment(
-            user_id="id-mallory", entity_id=BANYAN, client_entity_id=ACME, service_id="PERMITS", role="Maker"
-        )
-        event = AuditEvent(
-            actor="user:id-mallory", action="third_party_assignment.add", object="/".join(row.key),
-            entity_id=BANYAN, other_entity_id=ACME, detail={"approved_by": "user:id-mallory"},
-        )  # fmt: skip
-        await made.provider.registry.directory.write([Upsert(row, event)])
-        browser = await in_portal(made, "history?kind=third-parties")
-        exported = await browser.http.get(portal(made, "history/export?kind=third-parties"))
-        [line] = csv.DictReader(exported.text.removeprefix("\ufeff").splitlines())
-        assert line["Who"] == "Bob Lim of Banyan Trading"
-        await go(made, browser, f"history/{line['Number']}")
-        assert "Approved by Bob Lim of Banyan Trading." in browser.page.text
-
-    run(within)
+    await third_party(made)
+    await made.person("mallory", entity(BANYAN, "Banyan Trading"), name="Bob Lim")
+    row = ThirdPartyAssignment(
+        user_id="id-mallory", entity_id=BANYAN, client_entity_id=ACME, service_id="PERMITS", role="Maker"
+    )
+    event = AuditEvent(
+        actor="user:id-mallory", action="third_party_assignment.add", object="/".join(row.key),
+        entity_id=BANYAN, other_entity_id=ACME, detail={"approved_by": "user:id-mallory"},
+    )  # fmt: skip
+    await made.provider.registry.directory.write([Upsert(row, event)])
+    browser = await in_portal(made, "history?kind=third-parties")
+    exported = await browser.http.get(portal(made, "history/export?kind=third-parties"))
+    [line] = csv.DictReader(exported.text.removeprefix("\ufeff").splitlines())
+    assert line["Who"] == "Bob Lim of Banyan Trading"
+    await go(made, browser, f"history/{line['Number']}")
+    assert "Approved by Bob Lim of Banyan Trading." in browser.page.text
 
 
 @pytest.mark.parametrize("then", ["accepted", "redirected"])
-def test_the_email_about_a_new_owner_says_who_it_is(then: str) -> None:
+async def test_the_email_about_a_new_owner_says_who_it_is(made: World, then: str) -> None:
     """D68: an accomplice accepts, or is redirected, within the two minutes in which notices are collected."""
-
-    async def within(made: World) -> None:
-        process = await begun(made)
-        registry = made.provider.registry
-        invited = replace(INVITED, entity_id=HARBOUR, email="gina@harbour.example", user_name="gina")
-        await made.write(placeholder(invited), invited)
-        level = replace(LEVEL, entity_id=HARBOUR)
-        await change(made, Change(verb="add", kind="administrator", key=level.key, becomes=level), actor=COMMAND)
-        if then == "accepted":
-            await invitations.accept_with_new_account(
-                registry, invited, "id-new", user_name="x9", name="Gina Teo", language="", now=made.clock()
-            )
-        else:
-            moved = replace(invited, email=EVIL)
-            await change(
-                made, Change(verb="change", kind="membership", key=invited.key, was=invited, becomes=moved),
-                actor=COMMAND,
-            )  # fmt: skip
-        [text] = [each.text for each in await process.sent() if each.to == "adam@harbour.example"]
-        assert "New owner: gina@harbour.example (Gina Teo)" in text
-        assert ("No longer an owner: gina@harbour.example (Gina Teo)" in text) is (then == "redirected")
-        assert EVIL not in text
-
-    run(within)
+    process = await begun(made)
+    registry = made.provider.registry
+    invited = replace(INVITED, entity_id=HARBOUR, email="gina@harbour.example", user_name="gina")
+    await made.write(placeholder(invited), invited)
+    level = replace(LEVEL, entity_id=HARBOUR)
+    await change(made, Change(verb="add", kind="administrator", key=level.key, becomes=level), actor=COMMAND)
+    if then == "accepted":
+        await invitations.accept_with_new_account(
+            registry, invited, "id-new", user_name="x9", name="Gina Teo", language="", now=made.clock()
+        )
+    else:
+        moved = replace(invited, email=EVIL)
+        await change(
+            made, Change(verb="change", kind="membership", key=invited.key, was=invited, becomes=moved),
+            actor=COMMAND,
+        )  # fmt: skip
+    [text] = [each.text for each in await process.sent() if each.to == "adam@harbour.example"]
+    assert "New owner: gina@harbour.example (Gina Teo)" in text
+    assert ("No longer an owner: gina@harbour.example (Gina Teo)" in text) is (then == "redirected")
+    assert EVIL not in text
 
 
-def test_the_email_about_a_new_owner_names_them_as_they_were_when_it_was_made() -> None:
+async def test_the_email_about_a_new_owner_names_them_as_they_were_when_it_was_made(made: World) -> None:
     """D68: another name of the entity while notices are collected changes nothing."""
-
-    async def within(made: World) -> None:
-        process = await begun(made)
-        level = Administrator(user_id="id-mira", entity_id=HARBOUR, level="owner")
-        await change(made, Change(verb="add", kind="administrator", key=level.key, becomes=level))
-        await process.notices.round()
-        [mira] = (await made.provider.registry.directory.read(Membership, [("id-mira", HARBOUR)])).values()
-        await made.write(replace(mira, name="Somebody Else"))
-        [text] = [each.text for each in await process.sent() if each.to == "adam@harbour.example"]
-        assert "New owner: mira" in text
-        assert "Somebody Else" not in text
-
-    run(within)
+    process = await begun(made)
+    level = Administrator(user_id="id-mira", entity_id=HARBOUR, level="owner")
+    await change(made, Change(verb="add", kind="administrator", key=level.key, becomes=level))
+    await process.notices.round()
+    [mira] = (await made.provider.registry.directory.read(Membership, [("id-mira", HARBOUR)])).values()
+    await made.write(replace(mira, name="Somebody Else"))
+    [text] = [each.text for each in await process.sent() if each.to == "adam@harbour.example"]
+    assert "New owner: mira" in text
+    assert "Somebody Else" not in text

@@ -21,40 +21,35 @@ from corpid.web.pages.views import Problem
 from corpid.web.sites import Page, Saved
 from tests.manage.access_scene import demand, requests, staffed
 from tests.manage.scene import appoint, in_portal, portal, send
-from tests.sign_in.world import FORM, World, cookies_of, form_of, run, world
-from tests.world.loop import run_alone
+from tests.sign_in.world import FORM, World, cookies_of, form_of, world
 from tests.world.provider import served
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
 
 
-def test_two_forms_at_the_same_moment_make_one_request() -> None:
+async def test_two_forms_at_the_same_moment_make_one_request() -> None:
     """D15, D55: over sockets; both are led to the same page."""
+    port, sockets = next_free("localhost", 0)
+    async with world(base=f"http://localhost:{port}") as made, served(made.application.asgi, sockets):
+        await staffed(made)
+        await demand(made, "all")
+        browser = await in_portal(made, "access/new?person=m-marcus&service=NOTICES&start=today&end=none&check=all")
+        form = {**form_of(browser, "form_token", "reason"), "reason": "on holiday"}
+        headers = {
+            "Content-Type": FORM,
+            "Sec-Fetch-Site": "same-origin",
+            "Cookie": "; ".join(f"{name}={value}" for name, value in cookies_of(browser).items()),
+        }
 
-    async def within() -> None:
-        port, sockets = next_free("localhost", 0)
-        async with world(base=f"http://localhost:{port}") as made, served(made.application.asgi, sockets):
-            await staffed(made)
-            await demand(made, "all")
-            browser = await in_portal(made, "access/new?person=m-marcus&service=NOTICES&start=today&end=none&check=all")
-            form = {**form_of(browser, "form_token", "reason"), "reason": "on holiday"}
-            headers = {
-                "Content-Type": FORM,
-                "Sec-Fetch-Site": "same-origin",
-                "Cookie": "; ".join(f"{name}={value}" for name, value in cookies_of(browser).items()),
-            }
+        async def post() -> httpx.Response:
+            async with httpx.AsyncClient() as http:
+                return await http.post(portal(made, "access/new"), content=urlencode(form), headers=headers)
 
-            async def post() -> httpx.Response:
-                async with httpx.AsyncClient() as http:
-                    return await http.post(portal(made, "access/new"), content=urlencode(form), headers=headers)
-
-            answers = await asyncio.gather(*(post() for _ in range(4)))
-            assert [each.status_code for each in answers] == [303] * 4
-            assert len({each.headers["Location"] for each in answers}) == 1
-            assert len(await requests(made)) == 1
-
-    run_alone(within())
+        answers = await asyncio.gather(*(post() for _ in range(4)))
+        assert [each.status_code for each in answers] == [303] * 4
+        assert len({each.headers["Location"] for each in answers}) == 1
+        assert len(await requests(made)) == 1
 
 
 @dataclass
@@ -92,72 +87,56 @@ async def _form(made: World) -> tuple[Browser, dict[str, str]]:
     return browser, {"form_token": form_of(browser, "form_token", "name")["form_token"]}
 
 
-def test_a_form_that_is_still_running_is_not_run_again_and_says_so(slow: Slow) -> None:
+async def test_a_form_that_is_still_running_is_not_run_again_and_says_so(made: World, slow: Slow) -> None:
     """D15: a sentence and a link; then the result of the first."""
-
-    async def within(made: World) -> None:
-        browser, form = await _form(made)
-        first = asyncio.create_task(send(made, browser, "slow", **form))
-        await slow.begun.wait()
-        second = await send(made, browser, "slow", **form)
-        assert (second.status_code, slow.runs) == (409, 1)
-        assert "is not finished yet" in second.text
-        assert 'href="/manage"' in second.text
-        slow.gate.set()
-        led_to = (await first).headers["Location"]
-        assert (await send(made, browser, "slow", **form)).headers["Location"] == led_to
-        assert slow.runs == 1
-
-    run(within)
+    browser, form = await _form(made)
+    first = asyncio.create_task(send(made, browser, "slow", **form))
+    await slow.begun.wait()
+    second = await send(made, browser, "slow", **form)
+    assert (second.status_code, slow.runs) == (409, 1)
+    assert "is not finished yet" in second.text
+    assert 'href="/manage"' in second.text
+    slow.gate.set()
+    led_to = (await first).headers["Location"]
+    assert (await send(made, browser, "slow", **form)).headers["Location"] == led_to
+    assert slow.runs == 1
 
 
-def test_the_second_form_waits_for_the_result_of_the_first(slow: Slow) -> None:
+async def test_the_second_form_waits_for_the_result_of_the_first(made: World, slow: Slow) -> None:
     """D15: a browser shows the answer to the second click."""
-
-    async def within(made: World) -> None:
-        browser, form = await _form(made)
-        first = asyncio.create_task(send(made, browser, "slow", **form))
-        await slow.begun.wait()
-        second = asyncio.create_task(send(made, browser, "slow", **form))
-        await asyncio.sleep(0)
-        slow.gate.set()
-        assert (await first).headers["Location"] == (await second).headers["Location"]
-        assert slow.runs == 1
-
-    run(within)
+    browser, form = await _form(made)
+    first = asyncio.create_task(send(made, browser, "slow", **form))
+    await slow.begun.wait()
+    second = asyncio.create_task(send(made, browser, "slow", **form))
+    await asyncio.sleep(0)
+    slow.gate.set()
+    assert (await first).headers["Location"] == (await second).headers["Location"]
+    assert slow.runs == 1
 
 
 @pytest.mark.parametrize(
     ("outcome", "status"), [(Rejected(phrase("Choose a role.")), 422), (StoreUnavailable("busy"), 503)]
 )
-def test_a_form_that_failed_can_be_sent_again(slow: Slow, outcome: Exception, status: int) -> None:
+async def test_a_form_that_failed_can_be_sent_again(made: World, slow: Slow, outcome: Exception, status: int) -> None:
     """D15: with errors on the page, and with an exception."""
-
-    async def within(made: World) -> None:
-        browser, form = await _form(made)
-        slow.gate.set()
-        slow.outcomes = [outcome]
-        assert (await send(made, browser, "slow", **form)).status_code == status
-        assert (await send(made, browser, "slow", **form)).status_code == 303
-        assert slow.runs == 2
-
-    run(within)
+    browser, form = await _form(made)
+    slow.gate.set()
+    slow.outcomes = [outcome]
+    assert (await send(made, browser, "slow", **form)).status_code == status
+    assert (await send(made, browser, "slow", **form)).status_code == 303
+    assert slow.runs == 2
 
 
-def test_a_form_that_was_never_finished_blocks_for_a_minute_at_most(slow: Slow) -> None:
+async def test_a_form_that_was_never_finished_blocks_for_a_minute_at_most(made: World, slow: Slow) -> None:
     """D15: as after the death of a process."""
-
-    async def within(made: World) -> None:
-        browser, form = await _form(made)
-        first = asyncio.create_task(send(made, browser, "slow", **form))
-        await slow.begun.wait()
-        first.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await first
-        slow.gate.set()
-        assert (await send(made, browser, "slow", **form)).status_code == 409
-        made.clock.pass_(61)
-        assert (await send(made, browser, "slow", **form)).status_code == 303
-        assert slow.runs == 2
-
-    run(within)
+    browser, form = await _form(made)
+    first = asyncio.create_task(send(made, browser, "slow", **form))
+    await slow.begun.wait()
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    slow.gate.set()
+    assert (await send(made, browser, "slow", **form)).status_code == 409
+    made.clock.pass_(61)
+    assert (await send(made, browser, "slow", **form)).status_code == 303
+    assert slow.runs == 2

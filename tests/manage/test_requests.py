@@ -12,7 +12,7 @@ from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.walking import follow, token
-from tests.sign_in.world import World, entity, run
+from tests.sign_in.world import World, entity, new_world
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import AdministratorLevel
@@ -63,75 +63,63 @@ async def roles(made: World) -> list[Assignment]:
     return list((await made.provider.registry.directory.read(Assignment, [ROLE.key])).values())
 
 
-def test_another_administrators_request_is_read_and_approved() -> None:
+async def test_another_administrators_request_is_read_and_approved(made: World) -> None:
     """D55: what changes, before and after, requester, reason; at approval the change is made."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        found = await requested(made)
-        browser = await in_portal(made, "requests")
-        assert "cora (Cora Chan) may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027." in browser.page.text
-        await follow(browser, "cora (Cora Chan) may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027.")
-        assert all(each in browser.page.text for each in ("Bob Lim", "Cora joins the team", "Expires"))
-        await follow(browser, "Approve or decline")
-        await browser.fill_and_submit(button="approve", reason="She starts on Monday")
-        assert "The request is approved, and the change is made." in browser.page.text
-        assert await state(made, found) == "approved"
-        assert await roles(made) == [ROLE]
-        (event,) = await made.audit("approval.approve")
-        assert event.actor == "user:id-alice"
-
-    run(within)
+    await acme(made)
+    found = await requested(made)
+    browser = await in_portal(made, "requests")
+    assert "cora (Cora Chan) may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027." in browser.page.text
+    await follow(browser, "cora (Cora Chan) may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027.")
+    assert all(each in browser.page.text for each in ("Bob Lim", "Cora joins the team", "Expires"))
+    await follow(browser, "Approve or decline")
+    await browser.fill_and_submit(button="approve", reason="She starts on Monday")
+    assert "The request is approved, and the change is made." in browser.page.text
+    assert await state(made, found) == "approved"
+    assert await roles(made) == [ROLE]
+    (event,) = await made.audit("approval.approve")
+    assert event.actor == "user:id-alice"
 
 
-def test_a_decision_needs_a_reason_and_a_declined_request_changes_nothing() -> None:
+async def test_a_decision_needs_a_reason_and_a_declined_request_changes_nothing(made: World) -> None:
     """D55."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        found = await requested(made)
-        browser = await in_portal(made, f"requests/decide/{found.request_id}")
-        await browser.fill_and_submit(button="decline")
-        assert "Enter a reason." in browser.page.text
-        await browser.fill_and_submit(button="decline", reason="She leaves")
-        assert await state(made, found) == "declined"
-        assert await roles(made) == []
-        assert await go(made, browser, "requests?state=declined") == "Requests"
-        await follow(browser, "cora (Cora Chan) may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027.")
-        assert "She leaves" in browser.page.text
-        assert "Alice Tan" in browser.page.text
-
-    run(within)
+    await acme(made)
+    found = await requested(made)
+    browser = await in_portal(made, f"requests/decide/{found.request_id}")
+    await browser.fill_and_submit(button="decline")
+    assert "Enter a reason." in browser.page.text
+    await browser.fill_and_submit(button="decline", reason="She leaves")
+    assert await state(made, found) == "declined"
+    assert await roles(made) == []
+    assert await go(made, browser, "requests?state=declined") == "Requests"
+    await follow(browser, "cora (Cora Chan) may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027.")
+    assert "She leaves" in browser.page.text
+    assert "Alice Tan" in browser.page.text
 
 
-def test_nobody_decides_on_their_own_request_and_they_read_why() -> None:
+async def test_nobody_decides_on_their_own_request_and_they_read_why(made: World) -> None:
     """D55."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        found = await requested(made, who="alice")
-        browser = await in_portal(made, f"requests/{found.request_id}")
-        assert "another administrator has to decide" in browser.page.text
-        assert "Approve or decline" not in browser.page.text
-        await go(made, browser, f"requests/withdraw/{found.request_id}")
-        kept = token(browser)
-        answer = await send(
-            made, browser, f"requests/decide/{found.request_id}", **kept, decision="approve", reason="I may"
-        )
-        assert answer.status_code == 422
-        assert await state(made, found) == "pending"
-
-    run(within)
+    await acme(made)
+    found = await requested(made, who="alice")
+    browser = await in_portal(made, f"requests/{found.request_id}")
+    assert "another administrator has to decide" in browser.page.text
+    assert "Approve or decline" not in browser.page.text
+    await go(made, browser, f"requests/withdraw/{found.request_id}")
+    kept = token(browser)
+    answer = await send(
+        made, browser, f"requests/decide/{found.request_id}", **kept, decision="approve", reason="I may"
+    )
+    assert answer.status_code == 422
+    assert await state(made, found) == "pending"
 
 
-def test_where_nobody_can_approve_a_request_the_pages_say_what_to_do() -> None:
+async def test_where_nobody_can_approve_a_request_the_pages_say_what_to_do() -> None:
     """D55: before it is sent, and of one that waits."""
     promise, nobody = (
         "the approval of another administrator",
         "At present your organisation has nobody else who can approve",
     )
 
-    async def within(made: World) -> None:
+    async with new_world() as made:
         await acme(made)
         await made.write(entity(ACME, "Acme Pte. Ltd."), Service(service_id="TAX", name="Tax", approval_required=True))
         found = await requested(
@@ -173,205 +161,153 @@ def test_where_nobody_can_approve_a_request_the_pages_say_what_to_do() -> None:
         await go(made, browser, page)
         assert "Ask the operator of this service" in browser.page.text  # an appointment would wait, too
 
-    run(within)
 
-
-def test_a_request_is_withdrawn_by_the_person_who_made_it_without_a_reason() -> None:
+async def test_a_request_is_withdrawn_by_the_person_who_made_it_without_a_reason(made: World) -> None:
     """D55."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        found = await requested(made, who="alice")
-        browser = await in_portal(made, f"requests/withdraw/{found.request_id}")
-        await browser.fill_and_submit(button="withdraw")
-        assert "Your request is withdrawn." in browser.page.text
-        assert await state(made, found) == "withdrawn"
-
-    run(within)
+    await acme(made)
+    found = await requested(made, who="alice")
+    browser = await in_portal(made, f"requests/withdraw/{found.request_id}")
+    await browser.fill_and_submit(button="withdraw")
+    assert "Your request is withdrawn." in browser.page.text
+    assert await state(made, found) == "withdrawn"
 
 
-def test_another_persons_request_cannot_be_withdrawn() -> None:
+async def test_another_persons_request_cannot_be_withdrawn(made: World) -> None:
     """D55."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        found = await requested(made)
-        browser = await in_portal(made, f"requests/decide/{found.request_id}")
-        kept = token(browser)
-        answer = await send(made, browser, f"requests/withdraw/{found.request_id}", **kept, decision="withdraw")
-        assert answer.status_code == 422
-        assert await state(made, found) == "pending"
-
-    run(within)
+    await acme(made)
+    found = await requested(made)
+    browser = await in_portal(made, f"requests/decide/{found.request_id}")
+    kept = token(browser)
+    answer = await send(made, browser, f"requests/withdraw/{found.request_id}", **kept, decision="withdraw")
+    assert answer.status_code == 422
+    assert await state(made, found) == "pending"
 
 
-def test_a_stale_request_is_refused_with_the_reason_and_stays() -> None:
+async def test_a_stale_request_is_refused_with_the_reason_and_stays(made: World) -> None:
     """D55: at approval the rules are asked again on what is true then."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        found = await requested(made)
-        await made.write(replace(ROLE, end_date="2028-12-31"))
-        browser = await in_portal(made, f"requests/decide/{found.request_id}")
-        await browser.fill_and_submit(button="approve", reason="She starts on Monday")
-        assert "is no longer as it was" in browser.page.text
-        assert await state(made, found) == "pending"
-
-    run(within)
+    await acme(made)
+    found = await requested(made)
+    await made.write(replace(ROLE, end_date="2028-12-31"))
+    browser = await in_portal(made, f"requests/decide/{found.request_id}")
+    await browser.fill_and_submit(button="approve", reason="She starts on Monday")
+    assert "is no longer as it was" in browser.page.text
+    assert await state(made, found) == "pending"
 
 
-def test_a_refusal_of_the_flow_is_in_the_readers_language() -> None:
+async def test_a_refusal_of_the_flow_is_in_the_readers_language(made: World) -> None:
     """DESIGN "Pages": the reason, too."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        found = await requested(made)
-        await made.disable("bob")
-        browser = await in_portal(made, f"requests/decide/{found.request_id}")
-        await browser.open(
-            f"{made.base}/language/ms?page=/manage/requests/decide/{found.request_id}", site="same-origin"
-        )
-        await browser.fill_and_submit(button="approve", reason="Isnin")
-        assert "Ini tidak boleh dilakukan: pemohon tidak lagi" in browser.page.text
-        assert await state(made, found) == "pending"
-
-    run(within)
+    await acme(made)
+    found = await requested(made)
+    await made.disable("bob")
+    browser = await in_portal(made, f"requests/decide/{found.request_id}")
+    await browser.open(f"{made.base}/language/ms?page=/manage/requests/decide/{found.request_id}", site="same-origin")
+    await browser.fill_and_submit(button="approve", reason="Isnin")
+    assert "Ini tidak boleh dilakukan: pemohon tidak lagi" in browser.page.text
+    assert await state(made, found) == "pending"
 
 
-def test_a_second_decision_finds_that_it_was_decided() -> None:
+async def test_a_second_decision_finds_that_it_was_decided(made: World) -> None:
     """D55: a request is decided once."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        found = await requested(made)
-        browser = await in_portal(made, f"requests/decide/{found.request_id}")
-        kept = token(browser)
-        first = {**kept, "decision": "decline", "reason": "No"}
-        assert (await send(made, browser, f"requests/decide/{found.request_id}", **first)).status_code == 303
-        second = {**first, "decision": "approve"}
-        assert (await send(made, browser, f"requests/decide/{found.request_id}", **second)).status_code == 422
-        assert await state(made, found) == "declined"
-        assert await roles(made) == []
-
-    run(within)
+    await acme(made)
+    found = await requested(made)
+    browser = await in_portal(made, f"requests/decide/{found.request_id}")
+    kept = token(browser)
+    first = {**kept, "decision": "decline", "reason": "No"}
+    assert (await send(made, browser, f"requests/decide/{found.request_id}", **first)).status_code == 303
+    second = {**first, "decision": "approve"}
+    assert (await send(made, browser, f"requests/decide/{found.request_id}", **second)).status_code == 422
+    assert await state(made, found) == "declined"
+    assert await roles(made) == []
 
 
-def test_a_request_of_another_organisation_is_not_found() -> None:
+async def test_a_request_of_another_organisation_is_not_found(made: World) -> None:
     """D54, D55: nor can it be decided on with a right token of one's own."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        found = await requested(made)
-        await made.person("dora", entity(BANYAN, "Banyan Trading"), name="Dora Ong")
-        await appoint(made, BANYAN, who="dora")
-        browser = await in_portal(made, "approvals-setting", who="dora")
-        kept = token(browser)
-        for page in (f"requests/{found.request_id}", f"requests/decide/{found.request_id}"):
-            await go(made, browser, page)
-            assert browser.response is not None
-            assert browser.response.status_code == 404
-        answer = await send(
-            made, browser, f"requests/decide/{found.request_id}", **kept, decision="approve", reason="Mine"
-        )
-        assert answer.status_code == 404
-        assert await state(made, found) == "pending"
-
-    run(within)
-
-
-def test_a_sub_administrator_decides_at_the_listed_services_only() -> None:
-    """D53, D55."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        await made.write(Service(service_id="TAX", name="Tax", roles=("Maker",)))
-        here = await requested(made)
-        tax = replace(ROLE, service_id="TAX")
-        made.clock.pass_(1)
-        there = await requested(made, Change(verb="add", kind="assignment", key=tax.key, becomes=tax))
-        await made.person("sub", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Sue Ho")
-        await appoint(made, level="sub_administrator", who="sub", services=("PERMITS",))
-        browser = await in_portal(made, "requests", who="sub")
-        assert "at Permits" in browser.page.text
-        assert "at Tax" not in browser.page.text
-        assert await go(made, browser, f"requests/{there.request_id}") == "You cannot open this page"
-        assert "you do not administer this service" in browser.page.text
-        await go(made, browser, f"requests/decide/{here.request_id}")
-        kept = token(browser)
-        answer = await send(
-            made, browser, f"requests/decide/{there.request_id}", **kept, decision="approve", reason="Mine"
-        )
-        assert answer.status_code == 403
-        assert await state(made, there) == "pending"
-        await browser.fill_and_submit(button="approve", reason="Fits")
-        assert await state(made, here) == "approved"
-
-    run(within)
-
-
-def test_an_administrator_cannot_approve_what_only_an_owner_may_do() -> None:
-    """D55: the approver needs the right to make the change."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        was = entity(ACME, "Acme Pte. Ltd.", approvals="roles")
-        lower = Change(verb="change", kind="entity", key=was.key, was=was, becomes=replace(was, approvals="none"))
-        found = await requested(made, lower)
-        await appoint(made, level="administrator")
-        browser = await in_portal(made, f"requests/decide/{found.request_id}")
-        assert "You can decline it, but not approve it" in browser.page.text
-        kept = token(browser)
-        answer = await send(
-            made, browser, f"requests/decide/{found.request_id}", **kept, decision="approve", reason="Why not"
-        )
-        assert answer.status_code == 422
-        assert await state(made, found) == "pending"
-
-    run(within)
-
-
-def test_an_owner_alone_cannot_turn_approvals_on() -> None:
-    """D55: only with two people who can approve."""
-
-    async def within(made: World) -> None:
-        await appoint(made)
-        browser = await in_portal(made, "approvals-setting")
-        await browser.fill_and_submit(approvals="all")
-        assert "At least two people are needed" in browser.page.text
-        key = (ACME,)
-        assert (await made.provider.registry.directory.read(Entity, [key]))[key].approvals == "none"
-
-    run(within)
-
-
-def test_more_approval_is_chosen_at_once_and_less_is_requested() -> None:
-    """D55: lowering `approvals` needs approval itself."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        browser = await in_portal(made, "approvals-setting")
-        await browser.fill_and_submit(approvals="all")
-        assert "Every change needs approval" in browser.page.text
-        await go(made, browser, "approvals-setting")
-        await browser.fill_and_submit(approvals="none")
-        assert "Say why, for the person who approves it." in browser.page.text
-        await browser.fill_and_submit(approvals="none", reason="We are small")
-        assert browser.page.heading == "Request"
-        assert "Which changes need approval is changed." in browser.page.text
-        key = (ACME,)
-        assert (await made.provider.registry.directory.read(Entity, [key]))[key].approvals == "all"
-
-    run(within)
-
-
-def test_the_setting_is_for_owners() -> None:
-    """D53."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        await appoint(made, level="administrator")
-        browser = await in_portal(made, "approvals-setting")
+    await acme(made)
+    found = await requested(made)
+    await made.person("dora", entity(BANYAN, "Banyan Trading"), name="Dora Ong")
+    await appoint(made, BANYAN, who="dora")
+    browser = await in_portal(made, "approvals-setting", who="dora")
+    kept = token(browser)
+    for page in (f"requests/{found.request_id}", f"requests/decide/{found.request_id}"):
+        await go(made, browser, page)
         assert browser.response is not None
         assert browser.response.status_code == 404
+    answer = await send(made, browser, f"requests/decide/{found.request_id}", **kept, decision="approve", reason="Mine")
+    assert answer.status_code == 404
+    assert await state(made, found) == "pending"
 
-    run(within)
+
+async def test_a_sub_administrator_decides_at_the_listed_services_only(made: World) -> None:
+    """D53, D55."""
+    await acme(made)
+    await made.write(Service(service_id="TAX", name="Tax", roles=("Maker",)))
+    here = await requested(made)
+    tax = replace(ROLE, service_id="TAX")
+    made.clock.pass_(1)
+    there = await requested(made, Change(verb="add", kind="assignment", key=tax.key, becomes=tax))
+    await made.person("sub", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Sue Ho")
+    await appoint(made, level="sub_administrator", who="sub", services=("PERMITS",))
+    browser = await in_portal(made, "requests", who="sub")
+    assert "at Permits" in browser.page.text
+    assert "at Tax" not in browser.page.text
+    assert await go(made, browser, f"requests/{there.request_id}") == "You cannot open this page"
+    assert "you do not administer this service" in browser.page.text
+    await go(made, browser, f"requests/decide/{here.request_id}")
+    kept = token(browser)
+    answer = await send(made, browser, f"requests/decide/{there.request_id}", **kept, decision="approve", reason="Mine")
+    assert answer.status_code == 403
+    assert await state(made, there) == "pending"
+    await browser.fill_and_submit(button="approve", reason="Fits")
+    assert await state(made, here) == "approved"
+
+
+async def test_an_administrator_cannot_approve_what_only_an_owner_may_do(made: World) -> None:
+    """D55: the approver needs the right to make the change."""
+    await acme(made)
+    was = entity(ACME, "Acme Pte. Ltd.", approvals="roles")
+    lower = Change(verb="change", kind="entity", key=was.key, was=was, becomes=replace(was, approvals="none"))
+    found = await requested(made, lower)
+    await appoint(made, level="administrator")
+    browser = await in_portal(made, f"requests/decide/{found.request_id}")
+    assert "You can decline it, but not approve it" in browser.page.text
+    kept = token(browser)
+    answer = await send(
+        made, browser, f"requests/decide/{found.request_id}", **kept, decision="approve", reason="Why not"
+    )
+    assert answer.status_code == 422
+    assert await state(made, found) == "pending"
+
+
+async def test_an_owner_alone_cannot_turn_approvals_on(made: World) -> None:
+    """D55: only with two people who can approve."""
+    await appoint(made)
+    browser = await in_portal(made, "approvals-setting")
+    await browser.fill_and_submit(approvals="all")
+    assert "At least two people are needed" in browser.page.text
+    key = (ACME,)
+    assert (await made.provider.registry.directory.read(Entity, [key]))[key].approvals == "none"
+
+
+async def test_more_approval_is_chosen_at_once_and_less_is_requested(made: World) -> None:
+    """D55: lowering `approvals` needs approval itself."""
+    await acme(made)
+    browser = await in_portal(made, "approvals-setting")
+    await browser.fill_and_submit(approvals="all")
+    assert "Every change needs approval" in browser.page.text
+    await go(made, browser, "approvals-setting")
+    await browser.fill_and_submit(approvals="none")
+    assert "Say why, for the person who approves it." in browser.page.text
+    await browser.fill_and_submit(approvals="none", reason="We are small")
+    assert browser.page.heading == "Request"
+    assert "Which changes need approval is changed." in browser.page.text
+    key = (ACME,)
+    assert (await made.provider.registry.directory.read(Entity, [key]))[key].approvals == "all"
+
+
+async def test_the_setting_is_for_owners(made: World) -> None:
+    """D53."""
+    await acme(made)
+    await appoint(made, level="administrator")
+    browser = await in_portal(made, "approvals-setting")
+    assert browser.response is not None
+    assert browser.response.status_code == 404

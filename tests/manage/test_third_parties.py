@@ -19,7 +19,7 @@ from corpid.rules.directory.records import (
 )
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.walking import follow, token
-from tests.sign_in.world import World, entity, run
+from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -92,418 +92,328 @@ def status(browser: Browser) -> int:
     return browser.response.status_code
 
 
-def test_an_offer_is_made_after_a_summary_and_gives_nothing_yet() -> None:
+async def test_an_offer_is_made_after_a_summary_and_gives_nothing_yet(made: World) -> None:
     """D56."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        browser = await in_portal(made, "third-parties/offer")
-        await browser.fill_and_submit(organisation="banyan trading")
-        await follow(browser, "Banyan Trading")
-        await follow(browser, "Permits")
-        await browser.fill_and_submit(role="Maker", start="2026-01-01", end="2099-12-31")
-        expected = "Banyan Trading may act as Maker at Permits for Acme Pte. Ltd. from 1 Jan 2026 until 31 Dec 2099."
-        assert expected in browser.page.text
-        assert await held(made) is None
-        await browser.fill_and_submit(button="yes")
-        assert "The offer is made." in browser.page.text
-        assert await held(made) == replace(GRANT, state="offered")
-        assert [event.actor for event in await made.audit("grant.offer")] == ["user:id-alice"]
-
-    run(within)
+    await three(made)
+    browser = await in_portal(made, "third-parties/offer")
+    await browser.fill_and_submit(organisation="banyan trading")
+    await follow(browser, "Banyan Trading")
+    await follow(browser, "Permits")
+    await browser.fill_and_submit(role="Maker", start="2026-01-01", end="2099-12-31")
+    expected = "Banyan Trading may act as Maker at Permits for Acme Pte. Ltd. from 1 Jan 2026 until 31 Dec 2099."
+    assert expected in browser.page.text
+    assert await held(made) is None
+    await browser.fill_and_submit(button="yes")
+    assert "The offer is made." in browser.page.text
+    assert await held(made) == replace(GRANT, state="offered")
+    assert [event.actor for event in await made.audit("grant.offer")] == ["user:id-alice"]
 
 
-def test_an_organisation_is_found_by_its_whole_name_or_number_only() -> None:
+async def test_an_organisation_is_found_by_its_whole_name_or_number_only(made: World) -> None:
     """D56, D61: nobody lists organisations."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        browser = await in_portal(made, "third-parties/offer?organisation=Banyan")
-        assert "There is no organisation of exactly this number or name." in browser.page.text
-        await browser.fill_and_submit(organisation="%")
-        assert "Banyan Trading" not in browser.page.text
-        await browser.fill_and_submit(organisation=BANYAN.lower())
-        assert "Banyan Trading" in browser.page.text
-        await browser.fill_and_submit(organisation=ACME)
-        assert "This is your own organisation." in browser.page.text
-
-    run(within)
+    await three(made)
+    browser = await in_portal(made, "third-parties/offer?organisation=Banyan")
+    assert "There is no organisation of exactly this number or name." in browser.page.text
+    await browser.fill_and_submit(organisation="%")
+    assert "Banyan Trading" not in browser.page.text
+    await browser.fill_and_submit(organisation=BANYAN.lower())
+    assert "Banyan Trading" in browser.page.text
+    await browser.fill_and_submit(organisation=ACME)
+    assert "This is your own organisation." in browser.page.text
 
 
-def test_the_terms_of_an_offer_are_checked_field_by_field_and_kept() -> None:
+async def test_the_terms_of_an_offer_are_checked_field_by_field_and_kept(made: World) -> None:
     """R-21."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
-        form = browser.page.form_with("start", "end")
-        assert form is not None
-        year = next(name for name in form.names() if name.startswith("parameter-"))
-        await browser.fill_and_submit(start="2027-02-01", end="2027-01-01", **{year: "soon"})
-        assert status(browser) == 422
-        assert "Choose one role, or any role." in browser.page.text
-        assert "Enter a day that is not before the first one." in browser.page.text
-        assert "Enter a year of four digits, such as 2026." in browser.page.text
-        await browser.fill_and_submit(role="*", start="2027-02-30", **{year: "2027"})
-        assert "Enter a date that exists." in browser.page.text
-        await browser.fill_and_submit(start="2027-02-01", end="")
-        assert "in any role at Permits for Acme Pte. Ltd. from 1 Feb 2027, with no end date." in browser.page.text
-        assert "Year: 2027" in browser.page.text
-        await browser.fill_and_submit(button="no")
-        assert browser.page.heading == "What may Banyan Trading do?"
-
-    run(within)
+    await three(made)
+    browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
+    form = browser.page.form_with("start", "end")
+    assert form is not None
+    year = next(name for name in form.names() if name.startswith("parameter-"))
+    await browser.fill_and_submit(start="2027-02-01", end="2027-01-01", **{year: "soon"})
+    assert status(browser) == 422
+    assert "Choose one role, or any role." in browser.page.text
+    assert "Enter a day that is not before the first one." in browser.page.text
+    assert "Enter a year of four digits, such as 2026." in browser.page.text
+    await browser.fill_and_submit(role="*", start="2027-02-30", **{year: "2027"})
+    assert "Enter a date that exists." in browser.page.text
+    await browser.fill_and_submit(start="2027-02-01", end="")
+    assert "in any role at Permits for Acme Pte. Ltd. from 1 Feb 2027, with no end date." in browser.page.text
+    assert "Year: 2027" in browser.page.text
+    await browser.fill_and_submit(button="no")
+    assert browser.page.heading == "What may Banyan Trading do?"
 
 
-def test_the_same_authorisation_is_not_offered_twice() -> None:
+async def test_the_same_authorisation_is_not_offered_twice(made: World) -> None:
     """D56: offering it again would suspend what was accepted."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(GRANT)
-        browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
-        await browser.fill_and_submit(role="Maker", start="2026-01-01")
-        assert "already has this authorisation" in browser.page.text
-        assert await held(made) == GRANT
-
-    run(within)
+    await three(made)
+    await made.write(GRANT)
+    browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
+    await browser.fill_and_submit(role="Maker", start="2026-01-01")
+    assert "already has this authorisation" in browser.page.text
+    assert await held(made) == GRANT
 
 
-def test_an_offer_waits_for_approval_if_the_organisation_asks_for_it() -> None:
+async def test_an_offer_waits_for_approval_if_the_organisation_asks_for_it(made: World) -> None:
     """D55."""
-
-    async def within(made: World) -> None:
-        await three(made, approvals="roles")
-        browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
-        await browser.fill_and_submit(role="Maker", start="2026-01-01")
-        assert "Say why, for the person who approves it." in browser.page.text
-        await browser.fill_and_submit(role="Maker", start="2026-01-01", reason="Our accountants")
-        assert "Send for approval" in browser.page.text
-        assert "Make the offer" not in browser.page.text
-        await browser.fill_and_submit(button="yes")
-        assert "Your request has been sent." in browser.page.text
-        assert browser.page.heading == "Request"
-        assert "Offer: Banyan Trading may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
-        assert await held(made) is None
-        where = {"entity_id": ACME, "state": "pending"}
-        assert len(await made.provider.registry.directory.page(ChangeRequest, where, after=("",), limit=5)) == 1
-
-    run(within)
+    await three(made, approvals="roles")
+    browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
+    await browser.fill_and_submit(role="Maker", start="2026-01-01")
+    assert "Say why, for the person who approves it." in browser.page.text
+    await browser.fill_and_submit(role="Maker", start="2026-01-01", reason="Our accountants")
+    assert "Send for approval" in browser.page.text
+    assert "Make the offer" not in browser.page.text
+    await browser.fill_and_submit(button="yes")
+    assert "Your request has been sent." in browser.page.text
+    assert browser.page.heading == "Request"
+    assert "Offer: Banyan Trading may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
+    assert await held(made) is None
+    where = {"entity_id": ACME, "state": "pending"}
+    assert len(await made.provider.registry.directory.page(ChangeRequest, where, after=("",), limit=5)) == 1
 
 
-def test_the_third_party_accepts_an_offer() -> None:
+async def test_the_third_party_accepts_an_offer(made: World) -> None:
     """D56: effective from then."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(replace(GRANT, state="offered"))
-        browser = await in_portal(made, "third-parties", who="dora")
-        assert "Offers that wait for your answer" in browser.page.text
-        await follow(browser, "Acme Pte. Ltd.")
-        await follow(browser, "Accept")
-        assert browser.page.heading == "Accept this offer?"
-        await browser.fill_and_submit(button="yes")
-        assert "You have accepted the offer." in browser.page.text
-        assert await held(made) == GRANT
-
-    run(within)
+    await three(made)
+    await made.write(replace(GRANT, state="offered"))
+    browser = await in_portal(made, "third-parties", who="dora")
+    assert "Offers that wait for your answer" in browser.page.text
+    await follow(browser, "Acme Pte. Ltd.")
+    await follow(browser, "Accept")
+    assert browser.page.heading == "Accept this offer?"
+    await browser.fill_and_submit(button="yes")
+    assert "You have accepted the offer." in browser.page.text
+    assert await held(made) == GRANT
 
 
-def test_the_third_party_declines_an_offer() -> None:
+async def test_the_third_party_declines_an_offer(made: World) -> None:
     """D56."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(replace(GRANT, state="offered"))
-        browser = await in_portal(made, page("decline"), who="dora")
-        await browser.fill_and_submit(button="yes")
-        assert "You have declined the offer." in browser.page.text
-        assert await held(made) is None
-        assert len(await made.audit("grant.decline")) == 1
-
-    run(within)
+    await three(made)
+    await made.write(replace(GRANT, state="offered"))
+    browser = await in_portal(made, page("decline"), who="dora")
+    await browser.fill_and_submit(button="yes")
+    assert "You have declined the offer." in browser.page.text
+    assert await held(made) is None
+    assert len(await made.audit("grant.decline")) == 1
 
 
-def test_an_offer_that_changed_meanwhile_is_not_accepted_unseen() -> None:
+async def test_an_offer_that_changed_meanwhile_is_not_accepted_unseen(made: World) -> None:
     """D56: the third party accepts the terms that it has read."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(replace(GRANT, state="offered"))
-        browser = await in_portal(made, page("accept"), who="dora")
-        await made.write(replace(GRANT, state="offered", end_date="2030-01-01"))
-        await browser.fill_and_submit(button="yes")
-        assert "Something changed while you were on this page." in browser.page.text
-        assert "until 1 Jan 2030" in browser.page.text
-        now = await held(made)
-        assert now is not None
-        assert now.state == "offered"
-
-    run(within)
+    await three(made)
+    await made.write(replace(GRANT, state="offered"))
+    browser = await in_portal(made, page("accept"), who="dora")
+    await made.write(replace(GRANT, state="offered", end_date="2030-01-01"))
+    await browser.fill_and_submit(button="yes")
+    assert "Something changed while you were on this page." in browser.page.text
+    assert "until 1 Jan 2030" in browser.page.text
+    now = await held(made)
+    assert now is not None
+    assert now.state == "offered"
 
 
-def test_the_offering_side_cannot_accept_its_own_offer() -> None:
+async def test_the_offering_side_cannot_accept_its_own_offer(made: World) -> None:
     """D56: nor by a form of another page."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(replace(GRANT, state="offered"))
-        browser = await in_portal(made, page("end"))
-        kept = token(browser)
-        form = browser.page.form_with("version")
-        assert form is not None
-        version = next(each.value for each in form.controls if each.name == "version")
-        answer = await send(made, browser, page("accept"), **kept, version=version, confirmed="yes")
-        assert answer.status_code == 404
-        now = await held(made)
-        assert now is not None
-        assert now.state == "offered"
-
-    run(within)
+    await three(made)
+    await made.write(replace(GRANT, state="offered"))
+    browser = await in_portal(made, page("end"))
+    kept = token(browser)
+    form = browser.page.form_with("version")
+    assert form is not None
+    version = next(each.value for each in form.controls if each.name == "version")
+    answer = await send(made, browser, page("accept"), **kept, version=version, confirmed="yes")
+    assert answer.status_code == 404
+    now = await held(made)
+    assert now is not None
+    assert now.state == "offered"
 
 
-def test_either_side_ends_an_authorisation_with_the_roles_under_it() -> None:
+async def test_either_side_ends_an_authorisation_with_the_roles_under_it(made: World) -> None:
     """D56: at once, and the page says what it takes away."""
-
-    async def within(made: World) -> None:
-        for who in ("alice", "dora"):
-            if who == "alice":
-                await three(made)
-            await made.write(GRANT, ROW)
-            browser = await in_portal(made, page("end"), who=who)
-            assert "1 role of a person of Banyan Trading ends with it." in browser.page.text
-            await browser.fill_and_submit(button="yes")
-            assert "The authorisation has ended." in browser.page.text
-            assert await held(made) is None
-            assert await row(made) is None
-
-    run(within)
-
-
-def test_less_than_was_accepted_is_effective_at_once_and_more_is_an_offer_again() -> None:
-    """D56."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(GRANT)
-        browser = await in_portal(made, page("change"))
-        await browser.fill_and_submit(end="2027-12-31")
-        assert "It takes effect at once" in browser.page.text
+    for who in ("alice", "dora"):
+        if who == "alice":
+            await three(made)
+        await made.write(GRANT, ROW)
+        browser = await in_portal(made, page("end"), who=who)
+        assert "1 role of a person of Banyan Trading ends with it." in browser.page.text
         await browser.fill_and_submit(button="yes")
-        assert await held(made) == replace(GRANT, end_date="2027-12-31")
-        await go(made, browser, page("change"))
-        await browser.fill_and_submit(end="")
-        assert "This is more than Banyan Trading has accepted." in browser.page.text
-        await browser.fill_and_submit(button="yes")
-        assert await held(made) == replace(GRANT, end_date="9999-12-31", state="offered")
-
-    run(within)
-
-
-def test_the_third_party_gives_its_people_access_within_what_was_granted() -> None:
-    """D56, R-21."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(replace(GRANT, parameters=(Parameter(name="Year", value="2026"),)))
-        browser = await in_portal(made, page("grant"), who="dora")
-        await follow(browser, "Give a person access")
-        await browser.fill_and_submit(find="fin")
-        await follow(browser, "Finn Goh")
-        form = browser.page.form_with("start", "end")
-        assert form is not None
-        year = next(name for name in form.names() if name.startswith("parameter-"))
-        await browser.fill_and_submit(start="2020-01-01", end="2099-12-31", **{year: "2027"})
-        assert "Choose days within the authorisation" in browser.page.text
-        assert "Only these values are authorised: 2026." in browser.page.text
-        await browser.fill_and_submit(start="2026-01-01", end="2099-12-31", **{year: "2026"})
-        assert "finn (Finn Goh) may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
+        assert "The authorisation has ended." in browser.page.text
+        assert await held(made) is None
         assert await row(made) is None
-        await browser.fill_and_submit(button="yes")
-        assert "Access is given." in browser.page.text
-        assert await row(made) == replace(ROW, parameters=(Parameter(name="Year", value="2026"),))
 
-    run(within)
+
+async def test_less_than_was_accepted_is_effective_at_once_and_more_is_an_offer_again(made: World) -> None:
+    """D56."""
+    await three(made)
+    await made.write(GRANT)
+    browser = await in_portal(made, page("change"))
+    await browser.fill_and_submit(end="2027-12-31")
+    assert "It takes effect at once" in browser.page.text
+    await browser.fill_and_submit(button="yes")
+    assert await held(made) == replace(GRANT, end_date="2027-12-31")
+    await go(made, browser, page("change"))
+    await browser.fill_and_submit(end="")
+    assert "This is more than Banyan Trading has accepted." in browser.page.text
+    await browser.fill_and_submit(button="yes")
+    assert await held(made) == replace(GRANT, end_date="9999-12-31", state="offered")
+
+
+async def test_the_third_party_gives_its_people_access_within_what_was_granted(made: World) -> None:
+    """D56, R-21."""
+    await three(made)
+    await made.write(replace(GRANT, parameters=(Parameter(name="Year", value="2026"),)))
+    browser = await in_portal(made, page("grant"), who="dora")
+    await follow(browser, "Give a person access")
+    await browser.fill_and_submit(find="fin")
+    await follow(browser, "Finn Goh")
+    form = browser.page.form_with("start", "end")
+    assert form is not None
+    year = next(name for name in form.names() if name.startswith("parameter-"))
+    await browser.fill_and_submit(start="2020-01-01", end="2099-12-31", **{year: "2027"})
+    assert "Choose days within the authorisation" in browser.page.text
+    assert "Only these values are authorised: 2026." in browser.page.text
+    await browser.fill_and_submit(start="2026-01-01", end="2099-12-31", **{year: "2026"})
+    assert "finn (Finn Goh) may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
+    assert await row(made) is None
+    await browser.fill_and_submit(button="yes")
+    assert "Access is given." in browser.page.text
+    assert await row(made) == replace(ROW, parameters=(Parameter(name="Year", value="2026"),))
 
 
 @pytest.mark.parametrize("search", ["finn", "goh", "finn@firm.example", "FIN"])
-def test_the_third_partys_people_are_found_by_name_user_name_and_address(search: str) -> None:
+async def test_the_third_partys_people_are_found_by_name_user_name_and_address(made: World, search: str) -> None:
     """D61: as their organisation knows them."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        finn = await made.provider.registry.directory.user("id-finn")
-        assert finn is not None
-        await made.write(replace(finn, email="finn@firm.example"), GRANT)
-        browser = await in_portal(made, page("assign"), who="dora")
-        await browser.fill_and_submit(find=search)
-        assert "Finn Goh" in browser.page.text
-        await browser.fill_and_submit(find="nobody")
-        assert "Nobody found. Check the spelling" in browser.page.text
-
-    run(within)
+    await three(made)
+    finn = await made.provider.registry.directory.user("id-finn")
+    assert finn is not None
+    await made.write(replace(finn, email="finn@firm.example"), GRANT)
+    browser = await in_portal(made, page("assign"), who="dora")
+    await browser.fill_and_submit(find=search)
+    assert "Finn Goh" in browser.page.text
+    await browser.fill_and_submit(find="nobody")
+    assert "Nobody found. Check the spelling" in browser.page.text
 
 
-def test_the_third_party_changes_access_and_takes_it_away() -> None:
+async def test_the_third_party_changes_access_and_takes_it_away(made: World) -> None:
     """D56."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(GRANT, ROW)
-        browser = await in_portal(made, page("grant"), who="dora")
-        await follow(browser, "Change finn (Finn Goh)")
-        await browser.fill_and_submit(end="2027-12-31")
-        await browser.fill_and_submit(button="yes")
-        assert await row(made) == replace(ROW, end_date="2027-12-31")
-        await follow(browser, "Take away finn (Finn Goh)")
-        assert "finn (Finn Goh) may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
-        await browser.fill_and_submit(button="yes")
-        assert "Access is taken away." in browser.page.text
-        assert await row(made) is None
-
-    run(within)
+    await three(made)
+    await made.write(GRANT, ROW)
+    browser = await in_portal(made, page("grant"), who="dora")
+    await follow(browser, "Change finn (Finn Goh)")
+    await browser.fill_and_submit(end="2027-12-31")
+    await browser.fill_and_submit(button="yes")
+    assert await row(made) == replace(ROW, end_date="2027-12-31")
+    await follow(browser, "Take away finn (Finn Goh)")
+    assert "finn (Finn Goh) may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
+    await browser.fill_and_submit(button="yes")
+    assert "Access is taken away." in browser.page.text
+    assert await row(made) is None
 
 
-def test_the_client_sees_who_of_their_people_may_act_and_nothing_more() -> None:
+async def test_the_client_sees_who_of_their_people_may_act_and_nothing_more(made: World) -> None:
     """D61: name, service, role, dates, last sign-in for it."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(GRANT, ROW, entity("200000004A", "Durian Tax"))
-        browser = await in_portal(made, page("grant"))
-        assert all(each in browser.page.text for each in ("Finn Goh", "Permits", "Maker", "until 31 Dec 2099"))
-        assert "finn" not in browser.page.text
-        assert "Give a person access" not in browser.page.text
-        assert "Take away" not in browser.page.text
-        await go(made, browser, page("end"))
-        for verb in ("take-away", "change-role"):
-            answer = await send(made, browser, page(verb, ROW), **token(browser), confirmed="yes", end="2027-01-01")
-            assert answer.status_code == 404
-        assert await row(made) == ROW
-
-    run(within)
+    await three(made)
+    await made.write(GRANT, ROW, entity("200000004A", "Durian Tax"))
+    browser = await in_portal(made, page("grant"))
+    assert all(each in browser.page.text for each in ("Finn Goh", "Permits", "Maker", "until 31 Dec 2099"))
+    assert "finn" not in browser.page.text
+    assert "Give a person access" not in browser.page.text
+    assert "Take away" not in browser.page.text
+    await go(made, browser, page("end"))
+    for verb in ("take-away", "change-role"):
+        answer = await send(made, browser, page(verb, ROW), **token(browser), confirmed="yes", end="2027-01-01")
+        assert answer.status_code == 404
+    assert await row(made) == ROW
 
 
-def test_the_last_sign_in_to_the_service_is_shown() -> None:
+async def test_the_last_sign_in_to_the_service_is_shown(made: World) -> None:
     """D61."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(GRANT, ROW)
-        finn = await made.browser()
-        rp = await made.relying_party()
-        await finn.open(await rp.begin())
-        await made.factors(finn, made.people["finn"])
-        browser = await in_portal(made, page("grant"))
-        assert "none known" not in browser.page.text
-
-    run(within)
+    await three(made)
+    await made.write(GRANT, ROW)
+    finn = await made.browser()
+    rp = await made.relying_party()
+    await finn.open(await rp.begin())
+    await made.factors(finn, made.people["finn"])
+    browser = await in_portal(made, page("grant"))
+    assert "none known" not in browser.page.text
 
 
-def test_strangers_find_neither_an_authorisation_nor_a_role_under_it() -> None:
+async def test_strangers_find_neither_an_authorisation_nor_a_role_under_it(made: World) -> None:
     """D54, D61: the administrator of another entity, with a right token of their own."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(GRANT, ROW)
-        browser = await in_portal(made, "third-parties/offer?to=200000001A&service=PERMITS", who="eve")
-        kept = token(browser)
-        of_grant = [page(verb) for verb in ("accept", "decline", "end", "change", "assign")]
-        sent = {**kept, "confirmed": "yes", "version": "x", "person": "id-eve", "start": "2026-01-01"}
-        for path in (*of_grant, page("change-role", ROW), page("take-away", ROW)):
-            answer = await send(made, browser, path, **sent)
-            assert answer.status_code == 404, path
-        await go(made, browser, page("grant"))
-        assert status(browser) == 404
-        assert await held(made) == GRANT
-        assert await row(made) == ROW
-
-    run(within)
+    await three(made)
+    await made.write(GRANT, ROW)
+    browser = await in_portal(made, "third-parties/offer?to=200000001A&service=PERMITS", who="eve")
+    kept = token(browser)
+    of_grant = [page(verb) for verb in ("accept", "decline", "end", "change", "assign")]
+    sent = {**kept, "confirmed": "yes", "version": "x", "person": "id-eve", "start": "2026-01-01"}
+    for path in (*of_grant, page("change-role", ROW), page("take-away", ROW)):
+        answer = await send(made, browser, path, **sent)
+        assert answer.status_code == 404, path
+    await go(made, browser, page("grant"))
+    assert status(browser) == 404
+    assert await held(made) == GRANT
+    assert await row(made) == ROW
 
 
-def test_an_offer_that_is_not_accepted_and_one_that_has_ended_give_no_access() -> None:
+async def test_an_offer_that_is_not_accepted_and_one_that_has_ended_give_no_access(made: World) -> None:
     """D56, R-21."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(replace(GRANT, state="offered"))
-        browser = await in_portal(made, "third-parties/offer", who="dora")
-        await go(made, browser, page("assign"))
-        assert status(browser) == 404
-        await made.write(replace(GRANT, start_date="2020-01-01", end_date="2020-12-31"))
-        await go(made, browser, f"{page('assign')}?person={await membership(made, 'finn', BANYAN)}")
-        await browser.fill_and_submit(start="2026-01-01", end="2027-01-01")
-        assert "Choose days within the authorisation" in browser.page.text
-        assert await row(made) is None
-
-    run(within)
+    await three(made)
+    await made.write(replace(GRANT, state="offered"))
+    browser = await in_portal(made, "third-parties/offer", who="dora")
+    await go(made, browser, page("assign"))
+    assert status(browser) == 404
+    await made.write(replace(GRANT, start_date="2020-01-01", end_date="2020-12-31"))
+    await go(made, browser, f"{page('assign')}?person={await membership(made, 'finn', BANYAN)}")
+    await browser.fill_and_submit(start="2026-01-01", end="2027-01-01")
+    assert "Choose days within the authorisation" in browser.page.text
+    assert await row(made) is None
 
 
-def test_another_grants_third_party_gives_no_access_under_this_one() -> None:
+async def test_another_grants_third_party_gives_no_access_under_this_one(made: World) -> None:
     """D56: nor to people of others."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        own = replace(GRANT, entity_id=CASSIA)
-        await made.write(GRANT, own)
-        eve, finn = await membership(made, "eve", CASSIA), await membership(made, "finn", BANYAN)
-        browser = await in_portal(made, f"{page('assign', own)}?person={eve}", who="eve")
-        kept = token(browser)
-        fields = {"start": "2026-01-01", "end": "2027-01-01", "confirmed": "yes"}
-        other = await send(made, browser, page("assign"), **kept, **fields, person=eve)
-        stranger = await send(made, browser, page("assign", own), **kept, **fields, person=finn)
-        assert (other.status_code, stranger.status_code) == (404, 404)
-        assert await made.provider.registry.directory.page(ThirdPartyAssignment, {}, after=("",) * 7, limit=5) == []
-
-    run(within)
+    await three(made)
+    own = replace(GRANT, entity_id=CASSIA)
+    await made.write(GRANT, own)
+    eve, finn = await membership(made, "eve", CASSIA), await membership(made, "finn", BANYAN)
+    browser = await in_portal(made, f"{page('assign', own)}?person={eve}", who="eve")
+    kept = token(browser)
+    fields = {"start": "2026-01-01", "end": "2027-01-01", "confirmed": "yes"}
+    other = await send(made, browser, page("assign"), **kept, **fields, person=eve)
+    stranger = await send(made, browser, page("assign", own), **kept, **fields, person=finn)
+    assert (other.status_code, stranger.status_code) == (404, 404)
+    assert await made.provider.registry.directory.page(ThirdPartyAssignment, {}, after=("",) * 7, limit=5) == []
 
 
-def test_nobody_gives_themselves_access() -> None:
+async def test_nobody_gives_themselves_access(made: World) -> None:
     """D54: with another administrator there."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(GRANT)
-        await appoint(made, BANYAN, who="finn")
-        browser = await in_portal(made, f"{page('assign')}?person={await membership(made, 'dora', BANYAN)}", who="dora")
-        await browser.fill_and_submit(start="2026-12-01", end="2027-01-01")
-        await browser.fill_and_submit(button="yes")
-        assert "You cannot do this" in browser.page.text
-        assert await made.provider.registry.directory.page(ThirdPartyAssignment, {}, after=("",) * 7, limit=5) == []
-
-    run(within)
+    await three(made)
+    await made.write(GRANT)
+    await appoint(made, BANYAN, who="finn")
+    browser = await in_portal(made, f"{page('assign')}?person={await membership(made, 'dora', BANYAN)}", who="dora")
+    await browser.fill_and_submit(start="2026-12-01", end="2027-01-01")
+    await browser.fill_and_submit(button="yes")
+    assert "You cannot do this" in browser.page.text
+    assert await made.provider.registry.directory.page(ThirdPartyAssignment, {}, after=("",) * 7, limit=5) == []
 
 
-def test_a_sub_administrator_sees_no_third_parties() -> None:
+async def test_a_sub_administrator_sees_no_third_parties(made: World) -> None:
     """D53."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        await made.write(GRANT)
-        await appoint(made, level="sub_administrator", services=("PERMITS",))
-        browser = await in_portal(made, "third-parties")
-        assert browser.page.heading == "You cannot open this page"
-        await go(made, browser, page("grant"))
-        assert status(browser) in {403, 404}
-
-    run(within)
+    await three(made)
+    await made.write(GRANT)
+    await appoint(made, level="sub_administrator", services=("PERMITS",))
+    browser = await in_portal(made, "third-parties")
+    assert browser.page.heading == "You cannot open this page"
+    await go(made, browser, page("grant"))
+    assert status(browser) in {403, 404}
 
 
-def test_an_offer_that_is_sent_too_late_is_there_again_after_the_sign_in() -> None:
+async def test_an_offer_that_is_sent_too_late_is_there_again_after_the_sign_in(made: World) -> None:
     """D54: a change needs a sign-in at most 15 minutes old."""
-
-    async def within(made: World) -> None:
-        await three(made)
-        browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
-        made.clock.pass_(1000)
-        await browser.fill_and_submit(role="Checker", start="2026-05-01", end="2027-01-01")
-        assert browser.page.heading == "Confirm it is you, Alice Tan"
-        await made.factors(browser, made.people["alice"])
-        assert browser.page.heading == "What may Banyan Trading do?"
-        form = browser.page.form_with("start", "end")
-        assert form is not None
-        assert (
-            dict(form.fields(None)).items() >= {"role": "Checker", "start": "2026-05-01", "end": "2027-01-01"}.items()
-        )
-
-    run(within)
+    await three(made)
+    browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
+    made.clock.pass_(1000)
+    await browser.fill_and_submit(role="Checker", start="2026-05-01", end="2027-01-01")
+    assert browser.page.heading == "Confirm it is you, Alice Tan"
+    await made.factors(browser, made.people["alice"])
+    assert browser.page.heading == "What may Banyan Trading do?"
+    form = browser.page.form_with("start", "end")
+    assert form is not None
+    assert dict(form.fields(None)).items() >= {"role": "Checker", "start": "2026-05-01", "end": "2027-01-01"}.items()

@@ -9,7 +9,7 @@ from corpid.flows.directory import provisioning_tokens
 from corpid.rules.directory.provisioning_tokens import token_hash
 from corpid.rules.directory.records import Entity
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
-from tests.sign_in.world import World, form_of, run
+from tests.sign_in.world import World, form_of
 
 if TYPE_CHECKING:
     from corpid.ports import Registry
@@ -30,104 +30,85 @@ def shown(browser: Browser) -> str:
     return found[1]
 
 
-def test_a_token_is_shown_once_with_how_to_use_it_and_works() -> None:
+async def test_a_token_is_shown_once_with_how_to_use_it_and_works(made: World) -> None:
     """D60."""
-
-    async def within(made: World) -> None:
-        await appoint(made)
-        browser = await in_portal(made, "tokens/new")
-        await browser.fill_and_submit("name", name="Staff directory", days="90")
-        secret = shown(browser)
-        assert f"{made.base}/scim/v2" in browser.page.text
-        [stored] = await tokens(made)
-        assert stored.token_hash == token_hash(secret)
-        assert stored.expires_at - stored.created_at == 90 * 86_400
-        registry: Registry = made.provider.registry
-        assert await provisioning_tokens.authenticated(registry, secret, now=made.clock()) is not None
-        await go(made, browser, "tokens")
-        assert secret not in browser.page.text
-        assert "Staff directory" in browser.page.text
-        assert "Alice Tan" in browser.page.text
-
-    run(within)
+    await appoint(made)
+    browser = await in_portal(made, "tokens/new")
+    await browser.fill_and_submit("name", name="Staff directory", days="90")
+    secret = shown(browser)
+    assert f"{made.base}/scim/v2" in browser.page.text
+    [stored] = await tokens(made)
+    assert stored.token_hash == token_hash(secret)
+    assert stored.expires_at - stored.created_at == 90 * 86_400
+    registry: Registry = made.provider.registry
+    assert await provisioning_tokens.authenticated(registry, secret, now=made.clock()) is not None
+    await go(made, browser, "tokens")
+    assert secret not in browser.page.text
+    assert "Staff directory" in browser.page.text
+    assert "Alice Tan" in browser.page.text
 
 
-def test_a_form_sent_twice_makes_one_token() -> None:
+async def test_a_form_sent_twice_makes_one_token(made: World) -> None:
     """D60: a reload of the page that shows it."""
-
-    async def within(made: World) -> None:
-        await appoint(made)
-        browser = await in_portal(made, "tokens/new")
-        token = form_of(browser, "name")
-        first = await send(made, browser, "tokens/new", **{**token, "name": "HR", "days": "365"})
-        second = await send(made, browser, "tokens/new", **{**token, "name": "HR", "days": "365"})
-        assert (first.status_code, second.status_code) == (200, 422)
-        assert "This form was sent before" in second.text
-        assert len(await tokens(made)) == 1
-
-    run(within)
+    await appoint(made)
+    browser = await in_portal(made, "tokens/new")
+    token = form_of(browser, "name")
+    first = await send(made, browser, "tokens/new", **{**token, "name": "HR", "days": "365"})
+    second = await send(made, browser, "tokens/new", **{**token, "name": "HR", "days": "365"})
+    assert (first.status_code, second.status_code) == (200, 422)
+    assert "This form was sent before" in second.text
+    assert len(await tokens(made)) == 1
 
 
-def test_a_token_needs_a_purpose_and_one_of_the_lifetimes() -> None:
-    async def within(made: World) -> None:
-        await appoint(made)
-        browser = await in_portal(made, "tokens/new")
-        token = form_of(browser, "name")
-        for fields in ({"name": "  ", "days": "90"}, {"name": "HR", "days": "4000"}, {"name": "x" * 101, "days": "90"}):
-            assert (await send(made, browser, "tokens/new", **{**token, **fields})).status_code == 422
-        assert await tokens(made) == []
-
-    run(within)
+async def test_a_token_needs_a_purpose_and_one_of_the_lifetimes(made: World) -> None:
+    await appoint(made)
+    browser = await in_portal(made, "tokens/new")
+    token = form_of(browser, "name")
+    for fields in ({"name": "  ", "days": "90"}, {"name": "HR", "days": "4000"}, {"name": "x" * 101, "days": "90"}):
+        assert (await send(made, browser, "tokens/new", **{**token, **fields})).status_code == 422
+    assert await tokens(made) == []
 
 
-def test_a_revoked_token_no_longer_works_and_the_page_says_what_ends() -> None:
+async def test_a_revoked_token_no_longer_works_and_the_page_says_what_ends(made: World) -> None:
     """D60."""
-
-    async def within(made: World) -> None:
-        await appoint(made)
-        browser = await in_portal(made, "tokens/new")
-        await browser.fill_and_submit("name", name="HR", days="90")
-        secret = shown(browser)
-        [stored] = await tokens(made)
-        await go(made, browser, f"tokens/{stored.token_id}/revoke")
-        assert "can then no longer add, change or remove people here" in browser.page.text
-        await browser.fill_and_submit("form_token")
-        assert "The token is revoked" in browser.page.text
-        registry: Registry = made.provider.registry
-        assert await provisioning_tokens.authenticated(registry, secret, now=made.clock()) is None
-
-    run(within)
+    await appoint(made)
+    browser = await in_portal(made, "tokens/new")
+    await browser.fill_and_submit("name", name="HR", days="90")
+    secret = shown(browser)
+    [stored] = await tokens(made)
+    await go(made, browser, f"tokens/{stored.token_id}/revoke")
+    assert "can then no longer add, change or remove people here" in browser.page.text
+    await browser.fill_and_submit("form_token")
+    assert "The token is revoked" in browser.page.text
+    registry: Registry = made.provider.registry
+    assert await provisioning_tokens.authenticated(registry, secret, now=made.clock()) is None
 
 
-def test_only_owners_see_and_make_tokens_and_only_of_their_organisation() -> None:
+async def test_only_owners_see_and_make_tokens_and_only_of_their_organisation(made: World) -> None:
     """D53, D60, D61: an administrator with a form token of their own is refused."""
-
-    async def within(made: World) -> None:
-        await appoint(made, BANYAN, who="alice")
-        registry: Registry = made.provider.registry
-        browser = await in_portal(made, "tokens/new")
-        await browser.fill_and_submit("name", name="HR of Banyan", days="90")
-        [foreign] = await tokens(made, BANYAN)
-        await made.person("bob", *(await own(made)), name="Bob Lim")
-        await appoint(made, level="administrator", who="bob")
-        other = await in_portal(made, "administrators/appoint", who="bob")
-        for page in ("tokens", "tokens/new", f"tokens/{foreign.token_id}/revoke"):
-            assert await go(made, other, page) == "You cannot open this page"
-        await go(made, other, "organisation")
-        token = form_of(other, "form_token") if other.page.form_with("form_token") else {}
-        for page in ("tokens/new", f"tokens/{foreign.token_id}/revoke"):
-            sent = await send(made, other, page, **{**token, "name": "x", "days": "90"})
-            assert sent.status_code in {303, 403}
-        assert [each.token_id for each in await registry.provisioning.tokens(BANYAN)] == [foreign.token_id]
-        assert await tokens(made) == []
-        await appoint(made, level="owner", who="bob")
-        owner = await in_portal(made, "tokens", who="bob")
-        assert "HR of Banyan" not in owner.page.text
-        await owner.open(f"{made.base}/manage/tokens/{foreign.token_id}/revoke", site="none")
-        assert owner.response is not None
-        assert owner.response.status_code == 404
-
-    run(within)
+    await appoint(made, BANYAN, who="alice")
+    registry: Registry = made.provider.registry
+    browser = await in_portal(made, "tokens/new")
+    await browser.fill_and_submit("name", name="HR of Banyan", days="90")
+    [foreign] = await tokens(made, BANYAN)
+    await made.person("bob", *(await own(made)), name="Bob Lim")
+    await appoint(made, level="administrator", who="bob")
+    other = await in_portal(made, "administrators/appoint", who="bob")
+    for page in ("tokens", "tokens/new", f"tokens/{foreign.token_id}/revoke"):
+        assert await go(made, other, page) == "You cannot open this page"
+    await go(made, other, "organisation")
+    token = form_of(other, "form_token") if other.page.form_with("form_token") else {}
+    for page in ("tokens/new", f"tokens/{foreign.token_id}/revoke"):
+        sent = await send(made, other, page, **{**token, "name": "x", "days": "90"})
+        assert sent.status_code in {303, 403}
+    assert [each.token_id for each in await registry.provisioning.tokens(BANYAN)] == [foreign.token_id]
+    assert await tokens(made) == []
+    await appoint(made, level="owner", who="bob")
+    owner = await in_portal(made, "tokens", who="bob")
+    assert "HR of Banyan" not in owner.page.text
+    await owner.open(f"{made.base}/manage/tokens/{foreign.token_id}/revoke", site="none")
+    assert owner.response is not None
+    assert owner.response.status_code == 404
 
 
 async def own(made: World) -> list[Entity]:

@@ -28,7 +28,7 @@ from corpid.rules.directory.records import (
 )
 from tests.manage.scene import ACME, go, in_portal, send
 from tests.manage.test_requests import ROLE, acme, requested, roles, state
-from tests.sign_in.world import World, entity, form_of, run
+from tests.sign_in.world import World, entity, form_of
 
 if TYPE_CHECKING:
     from corpid.flows.directory.provisioning import Member
@@ -77,236 +77,188 @@ async def rename(made: World, membership: Membership, name: str, *, email: str |
 
 
 @pytest.mark.parametrize("door", ["page", "provisioning"])
-def test_a_name_that_changes_while_a_request_waits_is_shown_and_asks_for_a_fresh_look(door: str) -> None:
+async def test_a_name_that_changes_while_a_request_waits_is_shown_and_asks_for_a_fresh_look(
+    made: World, door: str
+) -> None:
     """D68: the account's user name stays, whatever the entity calls them."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        await made.person("siti", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Siti Contoh")
-        role = replace(ROLE, user_id="id-siti")
-        found = await requested(made, Change(verb="add", kind="assignment", key=role.key, becomes=role))
-        browser = await in_portal(made, f"requests/decide/{found.request_id}")
-        before = form_of(browser, "reason")
-        if door == "page":
-            await rename(made, await member(made, "id-siti"), "Cora Chan")
-        else:
-            await provisioned(made, await member(made, "id-siti"), name="Cora Chan", user_name="siti")
-        sent = {**before, "reason": "She starts", "decision": "approve"}
-        answer = await send(made, browser, f"requests/decide/{found.request_id}", **sent)
-        assert "Names have changed since you looked." in answer.text
-        assert await state(made, found) == "pending"
-        for shown in ("requests", f"requests/{found.request_id}", f"requests/decide/{found.request_id}"):
-            await go(made, browser, shown)
-            assert "siti (Cora Chan) may act as Maker" in browser.page.text
-        assert "siti (Siti Contoh)" in browser.page.text  # as it was
-        await browser.fill_and_submit(button="approve", reason="Siti starts on Monday")
-        assert await state(made, found) == "approved"
-        [given] = (await made.provider.registry.directory.read(Assignment, [role.key])).values()
-        assert given.user_id == "id-siti"
-
-    run(within)
+    await acme(made)
+    await made.person("siti", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Siti Contoh")
+    role = replace(ROLE, user_id="id-siti")
+    found = await requested(made, Change(verb="add", kind="assignment", key=role.key, becomes=role))
+    browser = await in_portal(made, f"requests/decide/{found.request_id}")
+    before = form_of(browser, "reason")
+    if door == "page":
+        await rename(made, await member(made, "id-siti"), "Cora Chan")
+    else:
+        await provisioned(made, await member(made, "id-siti"), name="Cora Chan", user_name="siti")
+    sent = {**before, "reason": "She starts", "decision": "approve"}
+    answer = await send(made, browser, f"requests/decide/{found.request_id}", **sent)
+    assert "Names have changed since you looked." in answer.text
+    assert await state(made, found) == "pending"
+    for shown in ("requests", f"requests/{found.request_id}", f"requests/decide/{found.request_id}"):
+        await go(made, browser, shown)
+        assert "siti (Cora Chan) may act as Maker" in browser.page.text
+    assert "siti (Siti Contoh)" in browser.page.text  # as it was
+    await browser.fill_and_submit(button="approve", reason="Siti starts on Monday")
+    assert await state(made, found) == "approved"
+    [given] = (await made.provider.registry.directory.read(Assignment, [role.key])).values()
+    assert given.user_id == "id-siti"
 
 
-def test_a_name_in_brackets_takes_the_place_of_nobody() -> None:
+async def test_a_name_in_brackets_takes_the_place_of_nobody(made: World) -> None:
     """D68: what identifies a person stands first, and the entity cannot write it."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        await rename(made, await member(made, "id-cora"), "Alice Tan (alice)")
-        await requested(made)
-        browser = await in_portal(made, "requests")
-        assert "cora (Alice Tan [alice]) may act as Maker" in browser.page.text
-
-    run(within)
+    await acme(made)
+    await rename(made, await member(made, "id-cora"), "Alice Tan (alice)")
+    await requested(made)
+    browser = await in_portal(made, "requests")
+    assert "cora (Alice Tan [alice]) may act as Maker" in browser.page.text
 
 
-def test_the_approver_of_an_invitation_sees_the_address_that_it_goes_to() -> None:
+async def test_the_approver_of_an_invitation_sees_the_address_that_it_goes_to(made: World) -> None:
     """D68: not only the name that was typed."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="all"))
-        invited = replace(INVITED, name="Cora Chan", email="mallory@elsewhere.example")
-        await requested(made, Change(verb="add", kind="membership", key=invited.key, becomes=invited))
-        browser = await in_portal(made, "requests")
-        assert "mallory@elsewhere.example (Cora Chan) is invited to the organisation." in browser.page.text
-
-    run(within)
+    await acme(made)
+    await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="all"))
+    invited = replace(INVITED, name="Cora Chan", email="mallory@elsewhere.example")
+    await requested(made, Change(verb="add", kind="membership", key=invited.key, becomes=invited))
+    browser = await in_portal(made, "requests")
+    assert "mallory@elsewhere.example (Cora Chan) is invited to the organisation." in browser.page.text
 
 
-def test_whoever_made_a_request_or_a_change_is_named_by_their_account() -> None:
+async def test_whoever_made_a_request_or_a_change_is_named_by_their_account(made: World) -> None:
     """D68: not by the name that a token wrote."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        found = await requested(made)
-        await made.write(replace(await member(made, "id-bob"), name="Alice Tan"))  # as a token wrote it
-        browser = await in_portal(made, f"requests/{found.request_id}")
-        assert "bob (Alice Tan)" in browser.page.text
-        await go(made, browser, "history?kind=requests")
-        assert "bob (Alice Tan)" in browser.page.text
-
-    run(within)
+    await acme(made)
+    found = await requested(made)
+    await made.write(replace(await member(made, "id-bob"), name="Alice Tan"))  # as a token wrote it
+    browser = await in_portal(made, f"requests/{found.request_id}")
+    assert "bob (Alice Tan)" in browser.page.text
+    await go(made, browser, "history?kind=requests")
+    assert "bob (Alice Tan)" in browser.page.text
 
 
-def test_another_address_of_an_invitation_ends_what_was_given_and_asked_for_under_the_first() -> None:
+async def test_another_address_of_an_invitation_ends_what_was_given_and_asked_for_under_the_first(made: World) -> None:
     """D68: roles, roles for others and the level; who accepts at the new address has nothing."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        registry = made.provider.registry
-        role, level = (
-            replace(ROLE, user_id="f1e2"),
-            Administrator(user_id="f1e2", entity_id=ACME, level="administrator"),
-        )
-        other = ThirdPartyAssignment(
-            user_id="f1e2", entity_id=ACME, client_entity_id="200000002A", service_id="PERMITS"
-        )
-        await made.write(placeholder(INVITED), INVITED, role, level, other)
-        wanted = replace(role, role="Other")
-        found = await requested(made, Change(verb="add", kind="assignment", key=wanted.key, becomes=wanted))
-        moved = await rename(made, await member(made, "f1e2"), "Gina Teo", email="mallory@elsewhere.example")
-        assert moved is not None  # it takes a level, so that it needs approval
-        await approvals.approve(registry, moved.request_id, actor=owner(made, "alice"), reason="r", now=made.clock())
-        assert await state(made, found) == "declined"
-        for record, kind in ((role, Assignment), (level, Administrator), (other, ThirdPartyAssignment)):
-            assert await registry.directory.read(kind, [record.key]) == {}
-        assert [entry.object for entry in await made.audit("assignment.remove")] == ["/".join(role.key)]
-        assert len(await made.audit("administrator.remove")) == 1
-        assert len(await made.audit("third_party_assignment.remove")) == 1
-        await made.write(User(user_id="id-mallory", user_name="mallory", name="Mallory"))
-        [mallory] = (await registry.directory.read(User, [("id-mallory",)])).values()
-        await invitations.accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
-        assert (await member(made, "id-mallory")).invited is False
-        where = {"user_id": "id-mallory", "entity_id": ACME}
-        assert await registry.directory.page(Assignment, where, after=("",) * 6, limit=9) == []
-
-    run(within)
+    await acme(made)
+    registry = made.provider.registry
+    role, level = (
+        replace(ROLE, user_id="f1e2"),
+        Administrator(user_id="f1e2", entity_id=ACME, level="administrator"),
+    )
+    other = ThirdPartyAssignment(user_id="f1e2", entity_id=ACME, client_entity_id="200000002A", service_id="PERMITS")
+    await made.write(placeholder(INVITED), INVITED, role, level, other)
+    wanted = replace(role, role="Other")
+    found = await requested(made, Change(verb="add", kind="assignment", key=wanted.key, becomes=wanted))
+    moved = await rename(made, await member(made, "f1e2"), "Gina Teo", email="mallory@elsewhere.example")
+    assert moved is not None  # it takes a level, so that it needs approval
+    await approvals.approve(registry, moved.request_id, actor=owner(made, "alice"), reason="r", now=made.clock())
+    assert await state(made, found) == "declined"
+    for record, kind in ((role, Assignment), (level, Administrator), (other, ThirdPartyAssignment)):
+        assert await registry.directory.read(kind, [record.key]) == {}
+    assert [entry.object for entry in await made.audit("assignment.remove")] == ["/".join(role.key)]
+    assert len(await made.audit("administrator.remove")) == 1
+    assert len(await made.audit("third_party_assignment.remove")) == 1
+    await made.write(User(user_id="id-mallory", user_name="mallory", name="Mallory"))
+    [mallory] = (await registry.directory.read(User, [("id-mallory",)])).values()
+    await invitations.accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
+    assert (await member(made, "id-mallory")).invited is False
+    where = {"user_id": "id-mallory", "entity_id": ACME}
+    assert await registry.directory.page(Assignment, where, after=("",) * 6, limit=9) == []
 
 
-def test_a_role_that_a_service_wants_approved_is_not_handed_on_with_the_address() -> None:
+async def test_a_role_that_a_service_wants_approved_is_not_handed_on_with_the_address(made: World) -> None:
     """D68: without approval the address changes, and the role ends."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        await made.write(entity(ACME, "Acme Pte. Ltd."), placeholder(INVITED), INVITED)
-        role = replace(ROLE, user_id="f1e2")
-        await made.write(role)
-        assert await rename(made, await member(made, "f1e2"), "Gina Teo", email="b@acme.example") is None
-        assert await made.provider.registry.directory.read(Assignment, [role.key]) == {}
-
-    run(within)
+    await acme(made)
+    await made.write(entity(ACME, "Acme Pte. Ltd."), placeholder(INVITED), INVITED)
+    role = replace(ROLE, user_id="f1e2")
+    await made.write(role)
+    assert await rename(made, await member(made, "f1e2"), "Gina Teo", email="b@acme.example") is None
+    assert await made.provider.registry.directory.read(Assignment, [role.key]) == {}
 
 
-def test_a_role_that_is_given_at_the_moment_of_another_address_is_not_given() -> None:
+async def test_a_role_that_is_given_at_the_moment_of_another_address_is_not_given(made: World) -> None:
     """D68: the write rests on the invitation as it was read."""
+    await acme(made)
+    await made.write(entity(ACME, "Acme Pte. Ltd."), placeholder(INVITED), INVITED)
+    registry = made.provider.registry
+    role = replace(ROLE, user_id="f1e2")
 
-    async def within(made: World) -> None:
-        await acme(made)
-        await made.write(entity(ACME, "Acme Pte. Ltd."), placeholder(INVITED), INVITED)
-        registry = made.provider.registry
-        role = replace(ROLE, user_id="f1e2")
+    async def give() -> None:
+        change = Change(verb="add", kind="assignment", key=role.key, becomes=role)
+        await write(registry, owner(made, "alice"), [change])
 
-        async def give() -> None:
-            change = Change(verb="add", kind="assignment", key=role.key, becomes=role)
-            await write(registry, owner(made, "alice"), [change])
-
-        done = await asyncio.gather(
-            give(), rename(made, await member(made, "f1e2"), "Gina Teo", email="b@acme.example"), return_exceptions=True
-        )
-        assert all(each is None or isinstance(each, ChangedMeanwhile) for each in done)
-        if (await member(made, "f1e2")).email == "b@acme.example":
-            assert await registry.directory.read(Assignment, [role.key]) == {}
-
-    run(within)
+    done = await asyncio.gather(
+        give(), rename(made, await member(made, "f1e2"), "Gina Teo", email="b@acme.example"), return_exceptions=True
+    )
+    assert all(each is None or isinstance(each, ChangedMeanwhile) for each in done)
+    if (await member(made, "f1e2")).email == "b@acme.example":
+        assert await registry.directory.read(Assignment, [role.key]) == {}
 
 
-def test_a_token_cannot_swap_the_names_of_two_members() -> None:
+async def test_a_token_cannot_swap_the_names_of_two_members(made: World) -> None:
     """D68: an entity's user name differs from the account user names of its other members."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        await made.person("finn", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Finn Goh")
-        await provisioned(made, await member(made, "id-cora"), user_name="c.chan", name="Cora")
-        for taken in ("Cora", "C.Chan", "bob"):
-            with pytest.raises(Taken):
-                await provisioned(made, await member(made, "id-finn"), user_name=taken, name="Cora Chan")
-
-    run(within)
+    await acme(made)
+    await made.person("finn", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Finn Goh")
+    await provisioned(made, await member(made, "id-cora"), user_name="c.chan", name="Cora")
+    for taken in ("Cora", "C.Chan", "bob"):
+        with pytest.raises(Taken):
+            await provisioned(made, await member(made, "id-finn"), user_name=taken, name="Cora Chan")
 
 
-def test_whoever_joins_onto_a_name_that_an_entity_wrote_gets_in_and_the_name_is_cleared() -> None:
+async def test_whoever_joins_onto_a_name_that_an_entity_wrote_gets_in_and_the_name_is_cleared(made: World) -> None:
     """D68: joining is never refused, and the history says what was cleared."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        await provisioned(made, await member(made, "id-cora"), user_name="finn", name="Cora Chan")
-        await made.write(placeholder(INVITED), INVITED, User(user_id="id-finn", user_name="finn", name="Finn Goh"))
-        registry = made.provider.registry
-        [finn] = (await registry.directory.read(User, [("id-finn",)])).values()
-        await invitations.accept_with_account(registry, await member(made, "f1e2"), finn, now=made.clock())
-        assert (await member(made, "id-cora")).user_name == ""
-        [cleared] = [each for each in await made.audit("membership.update") if each.detail.get("cleared")]
-        assert (cleared.object, cleared.before) == (f"id-cora/{ACME}", {"user_name": "finn"})
-        found = await find_member(registry, ACME, "finn")
-        assert found is not None
-        assert found.user.user_id == "id-finn"
-        browser = await in_portal(made, f"history/{cleared.number}")
-        assert "The user name that your organisation had entered was cleared" in browser.page.text
-
-    run(within)
+    await acme(made)
+    await provisioned(made, await member(made, "id-cora"), user_name="finn", name="Cora Chan")
+    await made.write(placeholder(INVITED), INVITED, User(user_id="id-finn", user_name="finn", name="Finn Goh"))
+    registry = made.provider.registry
+    [finn] = (await registry.directory.read(User, [("id-finn",)])).values()
+    await invitations.accept_with_account(registry, await member(made, "f1e2"), finn, now=made.clock())
+    assert (await member(made, "id-cora")).user_name == ""
+    [cleared] = [each for each in await made.audit("membership.update") if each.detail.get("cleared")]
+    assert (cleared.object, cleared.before) == (f"id-cora/{ACME}", {"user_name": "finn"})
+    found = await find_member(registry, ACME, "finn")
+    assert found is not None
+    assert found.user.user_id == "id-finn"
+    browser = await in_portal(made, f"history/{cleared.number}")
+    assert "The user name that your organisation had entered was cleared" in browser.page.text
 
 
-def test_whoever_is_renamed_onto_a_name_that_an_entity_wrote_keeps_it_alone() -> None:
+async def test_whoever_is_renamed_onto_a_name_that_an_entity_wrote_keeps_it_alone(made: World) -> None:
     """D68: the account's user name wins."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        await provisioned(made, await member(made, "id-cora"), user_name="robert", name="Cora Chan")
-        registry = made.provider.registry
-        [bob] = (await registry.directory.read(User, [("id-bob",)])).values()
-        change = Change(verb="change", kind="user", key=bob.key, was=bob, becomes=replace(bob, user_name="robert"))
-        await write(registry, CommandLine(by="root@host"), [change])
-        assert (await member(made, "id-cora")).user_name == ""
-        found = await find_member(registry, ACME, "Robert")
-        assert found is not None
-        assert found.user.user_id == "id-bob"
-
-    run(within)
+    await acme(made)
+    await provisioned(made, await member(made, "id-cora"), user_name="robert", name="Cora Chan")
+    registry = made.provider.registry
+    [bob] = (await registry.directory.read(User, [("id-bob",)])).values()
+    change = Change(verb="change", kind="user", key=bob.key, was=bob, becomes=replace(bob, user_name="robert"))
+    await write(registry, CommandLine(by="root@host"), [change])
+    assert (await member(made, "id-cora")).user_name == ""
+    found = await find_member(registry, ACME, "Robert")
+    assert found is not None
+    assert found.user.user_id == "id-bob"
 
 
-def test_a_name_that_means_two_people_is_refused_with_both() -> None:
+async def test_a_name_that_means_two_people_is_refused_with_both(made: World) -> None:
     """D68: account user name and the entity's are asked together; never the address."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        cora = await member(made, "id-cora")
-        await made.write(replace(cora, user_name="bob", email="alice@acme.example"))  # as an earlier version let them
-        registry = made.provider.registry
-        with pytest.raises(AmbiguousName, match=r"bob \(Bob Lim\).*cora \(Cora Chan\)|cora.*bob \(Bob Lim\)"):
-            await find_member(registry, ACME, "bob")
-        assert await find_member(registry, ACME, "alice@acme.example") is None
-        browser = await in_portal(made, "access/import")
-        await browser.fill_and_submit("table", table="user_name,service,role\nbob,PERMITS,Maker")
-        assert "bob can mean several people here" in browser.page.text
-        assert await roles(made) == []
-        await go(made, browser, "history?person=bob")
-        assert "bob can mean several people here" in browser.page.text
-
-    run(within)
+    await acme(made)
+    cora = await member(made, "id-cora")
+    await made.write(replace(cora, user_name="bob", email="alice@acme.example"))  # as an earlier version let them
+    registry = made.provider.registry
+    with pytest.raises(AmbiguousName, match=r"bob \(Bob Lim\).*cora \(Cora Chan\)|cora.*bob \(Bob Lim\)"):
+        await find_member(registry, ACME, "bob")
+    assert await find_member(registry, ACME, "alice@acme.example") is None
+    browser = await in_portal(made, "access/import")
+    await browser.fill_and_submit("table", table="user_name,service,role\nbob,PERMITS,Maker")
+    assert "bob can mean several people here" in browser.page.text
+    assert await roles(made) == []
+    await go(made, browser, "history?person=bob")
+    assert "bob can mean several people here" in browser.page.text
 
 
-def test_people_are_found_by_their_account_whatever_the_entity_calls_them() -> None:
+async def test_people_are_found_by_their_account_whatever_the_entity_calls_them(made: World) -> None:
     """D68: the list shows the account's user name, and the search knows it."""
-
-    async def within(made: World) -> None:
-        await acme(made)
-        await provisioned(made, await member(made, "id-cora"), user_name="c.chan", name="Somebody Else")
-        wanted = members.WantedMembers(search="cora")
-        page = await members.listed(made.provider.registry, wanted, actor=owner(made), after="", limit=9)
-        assert [each.member.name for each in page.found] == ["cora (Somebody Else)"]
-        browser = await in_portal(made, "people")
-        assert "cora" in browser.page.text
-        assert "c.chan" not in browser.page.text
-
-    run(within)
+    await acme(made)
+    await provisioned(made, await member(made, "id-cora"), user_name="c.chan", name="Somebody Else")
+    wanted = members.WantedMembers(search="cora")
+    page = await members.listed(made.provider.registry, wanted, actor=owner(made), after="", limit=9)
+    assert [each.member.name for each in page.found] == ["cora (Somebody Else)"]
+    browser = await in_portal(made, "people")
+    assert "cora" in browser.page.text
+    assert "c.chan" not in browser.page.text

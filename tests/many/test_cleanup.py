@@ -99,24 +99,26 @@ def test_it_goes_away_though_nobody_asks(kept: dict[str, Any]) -> None:
         world.run(gone(world))
 
 
+async def renamed(world: World, name: str, to: str) -> None:
+    await database(world).row(database(world).prepare(sa.text(f"ALTER TABLE {name} RENAME TO {to}")), {})
+
+
+async def a_sweep_that_fails_is_told_to_the_log_and_the_next_one_comes(lines: Any, world: World) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not failures(lines):  # noqa: ASYNC110 - another task writes them
+            await asyncio.sleep(0.1)
+
+
 def test_a_sweep_that_fails_is_told_to_the_log_and_the_next_one_comes(
     kept: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the engine says what nobody foresaw: here a table is away for a moment."""
     monkeypatch.setattr(periodic_tasks, "_SWEEP_SECONDS", 0.1)
 
-    async def renamed(world: World, name: str, to: str) -> None:
-        await database(world).row(database(world).prepare(sa.text(f"ALTER TABLE {name} RENAME TO {to}")), {})
-
-    async def told(world: World) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while not failures(lines):  # noqa: ASYNC110 - another task writes them
-                await asyncio.sleep(0.1)
-
     with World(**kept) as world, capture_logs() as lines:
         filled(world)
         world.run(renamed(world, "transient", "elsewhere"))
-        world.run(told(world))
+        world.run(a_sweep_that_fails_is_told_to_the_log_and_the_next_one_comes(lines, world))
         world.provider.usage.note("rp-1", "legacy", ["a habit"], world.clock.now)
         world.run(counted(world))
         world.run(renamed(world, "elsewhere", "transient"))
@@ -129,18 +131,19 @@ def failures(lines: list[Any]) -> list[str]:
     return [line["detail"] for line in lines if line["event"] == "sweep_failed"]
 
 
+async def sealed(world: World) -> Seal:
+    async with asyncio.timeout(PATIENCE):
+        while (seal := await world.provider.registry.seals.last()) is None:
+            world.clock.now += 1
+            await asyncio.sleep(0.05)
+    return seal
+
+
 def test_the_audit_is_sealed_and_each_digest_is_in_the_log(
     kept: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """D58."""
     monkeypatch.setattr(periodic_tasks, "_SWEEP_SECONDS", 0.1)
-
-    async def sealed(world: World) -> Seal:
-        async with asyncio.timeout(PATIENCE):
-            while (seal := await world.provider.registry.seals.last()) is None:
-                world.clock.now += 1
-                await asyncio.sleep(0.05)
-        return seal
 
     with World(**kept) as world, capture_logs() as lines:
         filled(world)

@@ -80,29 +80,24 @@ async def pushed(person: Person, times: int) -> list[httpx.Response]:
     return list(await asyncio.gather(*(party.push() for party in parties)))
 
 
-def test_more_requests_than_connections_wait_their_turn(nodes: Nodes) -> None:
-    async def story(person: Person) -> None:
+async def test_more_requests_than_connections_wait_their_turn(nodes: Nodes) -> None:
+    async with signed_in_till_ready(nodes) as person:
         answers = await pushed(person, AT_ONCE)
         for answer in answers:
             if answer.status_code != 201:
                 told_to_retry(answer)
         assert Counter(answer.status_code for answer in answers)[201] >= CONNECTIONS
 
-    told(nodes, story)
 
-
-def test_while_every_connection_is_held_up_everybody_is_told_to_retry(nodes: Nodes) -> None:
+async def test_while_every_connection_is_held_up_everybody_is_told_to_retry(nodes: Nodes) -> None:
     """Neither for ever nor one after the other: who gets no connection within seconds is refused."""
-
-    async def story(person: Person) -> None:
+    async with signed_in_till_ready(nodes) as person:
         other = await asyncpg.connect(nodes.settings["database_url"])
         async with other.transaction():
             await other.execute("LOCK TABLE transient IN ACCESS EXCLUSIVE MODE")
             for answer in await pushed(person, AT_ONCE):
                 told_to_retry(answer)
         await other.close()
-
-    told(nodes, story)
 
 
 @asynccontextmanager
@@ -123,24 +118,20 @@ async def every_connection(url: str) -> AsyncIterator[None]:
         yield
 
 
-def test_while_others_have_every_connection_everybody_is_told_to_retry(nodes: Nodes) -> None:
+async def test_while_others_have_every_connection_everybody_is_told_to_retry(nodes: Nodes) -> None:
     """max_connections is reached."""
+    async with signed_in_till_ready(nodes) as person, every_connection(nodes.settings["database_url"]):
+        for answer in await pushed(person, AT_ONCE):
+            told_to_retry(answer)
 
-    async def story(person: Person) -> None:
-        async with every_connection(nodes.settings["database_url"]):
-            for answer in await pushed(person, AT_ONCE):
-                told_to_retry(answer)
+        async def is_told() -> bool:
+            answer = await person.https[0].get(nodes.at(0) + "/readyz")
+            return (answer.status_code, answer.json().get("part")) == (503, "database")
 
-            async def is_told() -> bool:
-                answer = await person.https[0].get(nodes.at(0) + "/readyz")
-                return (answer.status_code, answer.json().get("part")) == (503, "database")
-
-            await within(LONG, is_told)  # probes of one second share an answer
-
-    told(nodes, story)
+        await within(LONG, is_told)  # probes of one second share an answer
 
 
-def test_connections_that_are_ended_again_and_again_make_nothing_happen_twice(nodes: Nodes) -> None:
+async def test_connections_that_are_ended_again_and_again_make_nothing_happen_twice(nodes: Nodes) -> None:
     """What a request had begun when its connection went either happened or did not."""
     attempts: list[Attempt] = []
     failures: list[httpx.Response] = []
@@ -152,7 +143,7 @@ def test_connections_that_are_ended_again_and_again_make_nothing_happen_twice(no
             except Failed as failure:
                 failures.append(failure.answer)
 
-    async def story(person: Person) -> None:
+    async with signed_in_till_ready(nodes) as person:
         done = asyncio.Event()
         load = [asyncio.create_task(flows(person, done)) for _ in range(4)]
         other = await asyncpg.connect(nodes.settings["database_url"])
@@ -166,6 +157,4 @@ def test_connections_that_are_ended_again_and_again_make_nothing_happen_twice(no
             told_to_retry(answer)
         ends = Counter([await nothing_twice(person.https[0], person.browsers[0], one, whole=False) for one in attempts])
         assert ends["refused"] > 0
-
-    told(nodes, story)
     assert failures

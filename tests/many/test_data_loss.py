@@ -12,7 +12,7 @@ import pytest
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.sandbox import people
 from tests.engines import RedisServer, postgresql
-from tests.many.nodes import run_story, running, within
+from tests.many.nodes import running, signed_in, within
 from tests.web.processes import RINA
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ OVER_SECONDS = 60
 
 
 @pytest.mark.parametrize(("program", "how"), [("redis", "restart"), ("valkey", "empty")])
-def test_a_proof_with_a_nonce_goes_through_before_the_wait_is_over_and_only_once(
+async def test_a_proof_with_a_nonce_goes_through_before_the_wait_is_over_and_only_once(
     tmp_path: Path, program: str, how: str
 ) -> None:
     """RFC 9449 §8: the nonce of one node is good at the other; the proof is spent at both; a token issued meanwhile is good."""
@@ -61,7 +61,8 @@ def test_a_proof_with_a_nonce_goes_through_before_the_wait_is_over_and_only_once
     with RedisServer(program=program) as server, postgresql() as database:
         time.sleep(2)  # an engine that is no older than the deployment might have forgotten something of it
         with running(tmp_path, database, server.url, count=2) as nodes:
-            run_story(nodes, story)
+            async with signed_in(nodes) as person:
+                await story(person)
     for number in (0, 1):
         events = [line["event"] for line in nodes.log(number)]
         assert [events.count(event) for event in ("data_lost", "data_lost_over")] == [1, 1]

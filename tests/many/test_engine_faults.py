@@ -11,7 +11,7 @@ import pytest
 
 from tests.engines import PostgresServer, RedisServer
 from tests.faults.attempts import Failed, attempt, nothing_twice, refused, told_to_retry
-from tests.many.nodes import run_story, running, sign_in, within, within_five_seconds
+from tests.many.nodes import running, sign_in, signed_in, within, within_five_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ def engines(engine: str) -> Iterator[dict[str, Any]]:
         ("postgresql", "crash"),
     ],
 )
-def test_while_an_engine_is_away_everybody_is_told_to_retry_and_then_it_goes_on(
+async def test_while_an_engine_is_away_everybody_is_told_to_retry_and_then_it_goes_on(
     tmp_path: Path, engines: dict[str, Any], engine: str, how: str
 ) -> None:
     """503 temporarily_unavailable with Retry-After; /readyz says which part; no restart, and no code twice."""
@@ -90,7 +90,8 @@ def test_while_an_engine_is_away_everybody_is_told_to_retry_and_then_it_goes_on(
 
     database = engines[DATABASE].dsn()
     with running(tmp_path, database, engines[SHORT_LIVED].url, count=NODES) as nodes:
-        run_story(nodes, story)
+        async with signed_in(nodes) as person:
+            await story(person)
     assert failures
 
 

@@ -53,13 +53,13 @@ async def until(lines: list[Any], event: str) -> None:
             await asyncio.sleep(0.05)
 
 
-def test_an_engine_that_fails_and_works_again_is_logged_once_though_nobody_probes(
+async def test_an_engine_that_fails_and_works_again_is_logged_once_though_nobody_probes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """D49: one warning for each change, whatever is asked meanwhile."""
     monkeypatch.setattr(readiness, "WATCHED_EVERY_SECONDS", 0.2)
 
-    async def story() -> None:
+    with RedisServer() as server, capture_logs() as lines:
         async with process(tmp_path, transient_url=server.url) as (_, http):
             server.command("CONFIG", "SET", "maxmemory", "1")
             await until(lines, "unavailable")
@@ -67,16 +67,13 @@ def test_an_engine_that_fails_and_works_again_is_logged_once_though_nobody_probe
                 assert (await http.get("/readyz")).status_code == 503
             server.command("CONFIG", "SET", "maxmemory", "0")
             await until(lines, "available_again")
-
-    with RedisServer() as server, capture_logs() as lines:
-        asyncio.run(story())
     gone, back = said(lines, "unavailable", "available_again")
     assert gone[1].startswith("short-lived state: ")
     assert back == ("available_again", "short-lived state")
     assert {line["log_level"] for line in lines if line["event"] in {"unavailable", "available_again"}} == {"warning"}
 
 
-def test_each_part_is_reported_separately(tmp_path: Path) -> None:
+async def test_each_part_is_reported_separately(tmp_path: Path) -> None:
     """D49: also the clock, whose node can still use everything."""
 
     async def parts(ahead: float) -> dict[str, str]:
@@ -84,20 +81,20 @@ def test_each_part_is_reported_separately(tmp_path: Path) -> None:
             return dict(await Readiness(made.provider).parts())
 
     with RedisServer() as server:
-        assert asyncio.run(parts(0)) == dict.fromkeys(PARTS, "")
-        apart = asyncio.run(parts(45))
+        assert await parts(0) == dict.fromkeys(PARTS, "")
+        apart = await parts(45)
         assert apart.pop(CLOCK).startswith("45 s ahead of the engine's")
         assert apart == {part: "" for part in PARTS if part != CLOCK}
         server.command("CONFIG", "SET", "maxmemory", "1")
-        full = asyncio.run(parts(0))
+        full = await parts(0)
     assert [part for part, reason in full.items() if reason] == [TRANSIENT]
 
 
-def test_a_suspicion_makes_the_process_look_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_suspicion_makes_the_process_look_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """D49: a failure between two looks is logged as well."""
     monkeypatch.setattr(readiness, "WATCHED_EVERY_SECONDS", 3600)
 
-    async def story() -> None:
+    with RedisServer() as server:
         async with process(tmp_path, transient_url=server.url) as (made, _):
             noticed: list[str] = []
             watched = Readiness(made.provider, lambda part, _: noticed.append(part))
@@ -111,11 +108,8 @@ def test_a_suspicion_makes_the_process_look_at_once(tmp_path: Path, monkeypatch:
             watching.cancel()
             assert noticed == [TRANSIENT]
 
-    with RedisServer() as server:
-        asyncio.run(story())
 
-
-def test_rotation_revocation_and_maintenance_are_logged_by_a_process_that_did_not_do_them(tmp_path: Path) -> None:
+async def test_rotation_revocation_and_maintenance_are_logged_by_a_process_that_did_not_do_them(tmp_path: Path) -> None:
     """D42, D50: noticed through the database, once each."""
     operator = CommandLine(by="lee@node1")
 
@@ -135,7 +129,7 @@ def test_rotation_revocation_and_maintenance_are_logged_by_a_process_that_did_no
 
     keys: list[SealedKey] = []
     with capture_logs() as lines:
-        asyncio.run(story())
+        await story()
     [(_, revoked)] = said(lines, "signing_key_revoked")
     assert keys[0].kid in revoked
     [(_, used)] = said(lines, "signing_key_used")
@@ -143,30 +137,26 @@ def test_rotation_revocation_and_maintenance_are_logged_by_a_process_that_did_no
     assert len(said(lines, "signing_key_published", "maintenance_on", "maintenance_off")) == 3
 
 
-def test_settings_that_processes_do_not_share_are_logged_when_that_begins_and_ends(tmp_path: Path) -> None:
+async def test_settings_that_processes_do_not_share_are_logged_when_that_begins_and_ends(tmp_path: Path) -> None:
     """D43, D49: noticed through the database; another version is on purpose."""
-
-    async def story() -> None:
-        async with process(tmp_path) as (made, _):
-            registry, own = made.provider.registry, made.provider.node.process
-            while not await registry.server_processes.all():  # noqa: ASYNC110 - another task registers it
-                await asyncio.sleep(0.05)
-            told: list[tuple[str, str]] = []
-            reporter = SettingsReporter(made.provider, lambda event, detail: told.append((event, detail)))
-            shared = {**own.settings, "key_encryption_key": "0123456789ab"}
-            other = replace(own, process_id="other", host="node2", number=7, version="0.0.9", settings=shared)
-            await registry.server_processes.note(replace(other, settings=own.settings))
-            await reporter.look(now=time.time())
-            assert not told
-            await registry.server_processes.note(other)
-            for minutes in (1, 2):
-                await reporter.look(now=time.time() + 61 * minutes)
-            ((event, detail),) = told
-            assert event == "settings_differ"
-            assert detail.startswith("key_encryption_key: ")
-            assert "'0123456789ab' at node2 (7)" in detail
-            await registry.server_processes.remove("other")
-            await reporter.look(now=time.time() + 200)
-            assert told[1:] == [("settings_agree", "key_encryption_key")]
-
-    asyncio.run(story())
+    async with process(tmp_path) as (made, _):
+        registry, own = made.provider.registry, made.provider.node.process
+        while not await registry.server_processes.all():  # noqa: ASYNC110 - another task registers it
+            await asyncio.sleep(0.05)
+        told: list[tuple[str, str]] = []
+        reporter = SettingsReporter(made.provider, lambda event, detail: told.append((event, detail)))
+        shared = {**own.settings, "key_encryption_key": "0123456789ab"}
+        other = replace(own, process_id="other", host="node2", number=7, version="0.0.9", settings=shared)
+        await registry.server_processes.note(replace(other, settings=own.settings))
+        await reporter.look(now=time.time())
+        assert not told
+        await registry.server_processes.note(other)
+        for minutes in (1, 2):
+            await reporter.look(now=time.time() + 61 * minutes)
+        ((event, detail),) = told
+        assert event == "settings_differ"
+        assert detail.startswith("key_encryption_key: ")
+        assert "'0123456789ab' at node2 (7)" in detail
+        await registry.server_processes.remove("other")
+        await reporter.look(now=time.time() + 200)
+        assert told[1:] == [("settings_agree", "key_encryption_key")]

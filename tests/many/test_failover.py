@@ -74,7 +74,7 @@ def transient_url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield redis.url
 
 
-def test_what_a_standby_lacks_is_refused_when_it_takes_over(
+async def test_what_a_standby_lacks_is_refused_when_it_takes_over(
     tmp_path: Path, servers: tuple[PostgresServer, Standby], transient_url: str
 ) -> None:
     """Codes, proofs, assertions and tokens; and who had signed out is not signed in again."""
@@ -102,12 +102,9 @@ def test_what_a_standby_lacks_is_refused_when_it_takes_over(
         assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
         assert (lived, standby.sql("SELECT count(*) FROM sessions")) == (1, "0")
 
-    async def run() -> None:
+    with running(tmp_path, url, transient_url, count=NODES) as nodes:
         async with signed_in(nodes) as person, asyncio.timeout(FORGOTTEN_SECONDS):
             await story(person)
-
-    with running(tmp_path, url, transient_url, count=NODES) as nodes:
-        asyncio.run(run())
 
 
 async def _told(asked: Any) -> bool:

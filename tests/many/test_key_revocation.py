@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engines import RedisServer, postgresql
-from tests.many.nodes import Person, run_story, running
+from tests.many.nodes import Person, running, signed_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,15 +93,15 @@ async def story(person: Person) -> None:
         assert not set(revoked).intersection(kids)
 
 
-def test_no_sign_in_fails_while_keys_are_revoked_twice_in_a_row(tmp_path: Path) -> None:
+async def test_no_sign_in_fails_while_keys_are_revoked_twice_in_a_row(tmp_path: Path) -> None:
     """D42: the published key signs next, at both nodes, and what one signs the other accepts."""
-
     with (
         RedisServer() as server,
         postgresql() as database,
         running(tmp_path, database, server.url, count=2) as nodes,
     ):
-        run_story(nodes, story)
+        async with signed_in(nodes) as person:
+            await story(person)
     for lines in map(nodes.log, (0, 1)):
         refused = [line for line in lines if line["event"] == "request" and line["status"] >= 400]
         assert not refused, refused

@@ -16,14 +16,14 @@ import pytest
 from corpid.sandbox.relying_party import RelyingParty
 from tests.engines import postgresql_server, redis
 from tests.faults.attempts import attempt, nothing_twice
-from tests.many.nodes import run_story, running, within
+from tests.many.nodes import running, signed_in, within
 from tests.web.processes import KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.faults.attempts import Attempt
-    from tests.many.nodes import Nodes, Person
+    from tests.many.nodes import Nodes
 
 pytestmark = pytest.mark.full
 
@@ -132,7 +132,7 @@ def nodes(tmp_path: Path, program: str) -> Iterator[Nodes]:
         yield made
 
 
-def test_the_others_go_on_it_is_replaced_and_nobody_fails_but_who_was_connected_to_it(nodes: Nodes) -> None:
+async def test_the_others_go_on_it_is_replaced_and_nobody_fails_but_who_was_connected_to_it(nodes: Nodes) -> None:
     """And whatever it was doing either happened or did not: nothing happens twice."""
     attempts: list[Attempt] = []
 
@@ -162,7 +162,7 @@ def test_the_others_go_on_it_is_replaced_and_nobody_fails_but_who_was_connected_
         await within(LONG, replaced)
         return connected
 
-    async def story(person: Person) -> None:
+    async with signed_in(nodes) as person:
         done = asyncio.Event()
         async with AsyncExitStack() as stack:
             callers = await callers_of_all(nodes, stack)
@@ -180,5 +180,3 @@ def test_the_others_go_on_it_is_replaced_and_nobody_fails_but_who_was_connected_
         http, browsing = person.https[0], person.browsers[0]
         ends = [await nothing_twice(http, browsing, one, whole=False) for one in attempts]
         assert ends.count("refused") >= 2 * FLOWS
-
-    run_story(nodes, story)

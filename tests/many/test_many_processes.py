@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engines import postgresql_server, redis
-from tests.many.nodes import run_story, running, within_five_seconds
+from tests.many.nodes import running, signed_in, within_five_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid.sandbox.relying_party import RelyingParty
-    from tests.many.nodes import Nodes, Person
+    from tests.many.nodes import Nodes
 
 pytestmark = pytest.mark.full
 
@@ -39,8 +39,8 @@ def test_of_many_that_start_at_once_one_makes_the_schema_and_the_keys(nodes: Nod
     assert postgresql_server().log().count("CREATE TABLE deployment (") == 1
 
 
-def test_each_step_of_a_sign_in_may_be_answered_by_another_process(nodes: Nodes) -> None:
-    async def story(person: Person) -> None:
+async def test_each_step_of_a_sign_in_may_be_answered_by_another_process(nodes: Nodes) -> None:
+    async with signed_in(nodes) as person:
         rp = person.party(0)
         code = await person.code(rp, 1)
         rp.http = person.https[2]
@@ -53,13 +53,10 @@ def test_each_step_of_a_sign_in_may_be_answered_by_another_process(nodes: Nodes)
         rp.http = person.https[1]
         assert (await rp.resource(access_token=tokens.access_token)).status_code == 401
 
-    run_story(nodes, story)
 
-
-def test_one_code_redeemed_at_every_process_at_once_yields_one_token(nodes: Nodes) -> None:
+async def test_one_code_redeemed_at_every_process_at_once_yields_one_token(nodes: Nodes) -> None:
     """D18: one atomic take."""
-
-    async def story(person: Person) -> None:
+    async with signed_in(nodes) as person:
         rp = person.party(0)
         code = await person.code(rp, 0)
         parties = [person.party(number % 3) for number in range(24)]
@@ -69,13 +66,10 @@ def test_one_code_redeemed_at_every_process_at_once_yields_one_token(nodes: Node
         answers = await asyncio.gather(*(each.token(code) for each in parties))
         assert sorted(answer.status_code for answer in answers) == [200] + [400] * 23
 
-    run_story(nodes, story)
 
-
-def test_a_rotated_key_is_published_everywhere_within_five_seconds(nodes: Nodes) -> None:
+async def test_a_rotated_key_is_published_everywhere_within_five_seconds(nodes: Nodes) -> None:
     """D42, D50: without restart."""
-
-    async def story(person: Person) -> None:
+    async with signed_in(nodes) as person:
         said = await asyncio.to_thread(nodes.command, "key", "rotate")
         kid = re.split(r"\s+", said)[1]
         for http in person.https:
@@ -86,13 +80,10 @@ def test_a_rotated_key_is_published_everywhere_within_five_seconds(nodes: Nodes)
 
             await within_five_seconds(published)
 
-    run_story(nodes, story)
 
-
-def test_a_disabled_client_is_refused_everywhere_within_five_seconds(nodes: Nodes) -> None:
+async def test_a_disabled_client_is_refused_everywhere_within_five_seconds(nodes: Nodes) -> None:
     """D50."""
-
-    async def story(person: Person) -> None:
+    async with signed_in(nodes) as person:
         await asyncio.to_thread(nodes.command, "client", "disable", "rp-1")
         for number in range(3):
 
@@ -108,13 +99,10 @@ def test_a_disabled_client_is_refused_everywhere_within_five_seconds(nodes: Node
 
             await within_five_seconds(served)
 
-    run_story(nodes, story)
 
-
-def test_a_disabled_person_loses_every_token_everywhere_within_five_seconds(nodes: Nodes) -> None:
+async def test_a_disabled_person_loses_every_token_everywhere_within_five_seconds(nodes: Nodes) -> None:
     """D50: at every resource."""
-
-    async def story(person: Person) -> None:
+    async with signed_in(nodes) as person:
         parties = [person.party(number) for number in range(3)]
         for number, rp in enumerate(parties):
             await rp.believe(await rp.token(await person.code(rp, number)))
@@ -127,5 +115,3 @@ def test_a_disabled_person_loses_every_token_everywhere_within_five_seconds(node
 
             await within_five_seconds(dead)
         await asyncio.to_thread(nodes.command, "user", "enable", "rina")
-
-    run_story(nodes, story)

@@ -10,7 +10,7 @@ import pytest
 
 from corpid.rules.authentication.totp import STEP_SECONDS
 from tests.engines import RedisServer, postgresql
-from tests.many.nodes import run_story, running
+from tests.many.nodes import running, signed_in
 from tests.many.test_data_loss import again
 
 if TYPE_CHECKING:
@@ -64,42 +64,40 @@ class Load:
 @pytest.mark.parametrize(
     ("program", "options"), [("redis", APPENDED), ("valkey", SNAPSHOTS)], ids=["redis, appended", "valkey, snapshot"]
 )
-def test_after_a_prepared_restart_sign_ins_go_on_at_once_and_nothing_is_spent_twice(
+async def test_after_a_prepared_restart_sign_ins_go_on_at_once_and_nothing_is_spent_twice(
     tmp_path: Path, program: str, options: tuple[str, ...]
 ) -> None:
     """RFC 9449 §11.1, RFC 7523 §3, RFC 6749 §4.1.2: proofs, assertions and codes of before are used, or usable once."""
     load = Load()
 
-    async def story(person: Person) -> None:
-        await asyncio.sleep(STEP_SECONDS - time.time() % STEP_SECONDS)
-        spent_by = person.party(0)
-        spent = await person.code(spent_by, 0)
-        assert (await spent_by.token(spent)).status_code == 200
-        unspent_by = person.party(0)
-        unspent = await person.code(unspent_by, 0)
-        load.begin(person)
-        await asyncio.sleep(2)
-        await asyncio.to_thread(person.nodes.command, "maintenance", "close-store")
-        await asyncio.to_thread(server.stop)
-        await asyncio.to_thread(server.start)
-        back_at = time.monotonic()
-        before = list(load.pushed)
-        while len(load.pushed) < len(before) + 20:
-            assert time.monotonic() < back_at + WAIT_SECONDS, "it waits as after a loss"
-            await asyncio.sleep(0.02)
-        await load.end(back_at)
-        for number in (1, 0):
-            for request in before[-10:]:
-                assert (await again(person, number, request)).isdisjoint({200, 201, 503})
-            spent_by.http = unspent_by.http = person.https[number]
-            assert (await spent_by.token(spent)).json()["error"] == "invalid_grant"
-        assert (await unspent_by.token(unspent)).status_code == 200, "it was issued before the restart"
-        assert (await unspent_by.token(unspent)).json()["error"] == "invalid_grant"
-
     with RedisServer(*options, program=program) as server, postgresql() as database:
         time.sleep(2)
         with running(tmp_path, database, server.url, count=2) as nodes:
-            run_story(nodes, story)
+            async with signed_in(nodes) as person:
+                await asyncio.sleep(STEP_SECONDS - time.time() % STEP_SECONDS)
+                spent_by = person.party(0)
+                spent = await person.code(spent_by, 0)
+                assert (await spent_by.token(spent)).status_code == 200
+                unspent_by = person.party(0)
+                unspent = await person.code(unspent_by, 0)
+                load.begin(person)
+                await asyncio.sleep(2)
+                await asyncio.to_thread(person.nodes.command, "maintenance", "close-store")
+                await asyncio.to_thread(server.stop)
+                await asyncio.to_thread(server.start)
+                back_at = time.monotonic()
+                before = list(load.pushed)
+                while len(load.pushed) < len(before) + 20:
+                    assert time.monotonic() < back_at + WAIT_SECONDS, "it waits as after a loss"
+                    await asyncio.sleep(0.02)
+                await load.end(back_at)
+                for number in (1, 0):
+                    for request in before[-10:]:
+                        assert (await again(person, number, request)).isdisjoint({200, 201, 503})
+                    spent_by.http = unspent_by.http = person.https[number]
+                    assert (await spent_by.token(spent)).json()["error"] == "invalid_grant"
+                assert (await unspent_by.token(unspent)).status_code == 200, "it was issued before the restart"
+                assert (await unspent_by.token(unspent)).json()["error"] == "invalid_grant"
     reported = [_reported(nodes.log(number)) for number in (0, 1)]
     # A process that does not look meanwhile finds the engine as it was.
     assert [1, 1, 0] in reported

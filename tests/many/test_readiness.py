@@ -84,22 +84,19 @@ def without(part: str) -> tuple[int, Any]:
     return 503, {"status": "not ready", "part": part}
 
 
-def test_a_full_redis_makes_a_node_say_short_lived_state_until_there_is_room(tmp_path: Path) -> None:
+async def test_a_full_redis_makes_a_node_say_short_lived_state_until_there_is_room(tmp_path: Path) -> None:
     """D34: at its maxmemory with noeviction it answers every read."""
     with RedisServer() as server:
-
-        async def story(probe: Probe) -> None:
+        async with process(tmp_path, transient_url=server.url) as probe:
             assert await probe.says() == READY
             server.command("CONFIG", "SET", "maxmemory", "1")
             assert await probe.says_later() == without("short-lived state")
             server.command("CONFIG", "SET", "maxmemory", "0")
             assert await probe.says_later() == READY
 
-        probed(tmp_path, story, transient_url=server.url)
-
 
 @pytest.mark.full
-def test_a_postgresql_that_is_read_only_makes_a_node_say_database(tmp_path: Path) -> None:
+async def test_a_postgresql_that_is_read_only_makes_a_node_say_database(tmp_path: Path) -> None:
     """D34: such as a copy, or a server whose disk is full."""
     with PostgresServer() as server:
 
@@ -108,21 +105,18 @@ def test_a_postgresql_that_is_read_only_makes_a_node_say_database(tmp_path: Path
             server.sql("SELECT pg_reload_conf()")
             time.sleep(0.2)  # the server tells its other processes
 
-        async def story(probe: Probe) -> None:
+        async with process(tmp_path, database_url=server.dsn(), key_encryption_key=KEY, migrate_on_start=True) as probe:
             assert await probe.says() == READY
             read_only("on")
             assert await probe.says_later() == without("database")
             read_only("off")
             assert await probe.says_later() == READY
 
-        probed(tmp_path, story, database_url=server.dsn(), key_encryption_key=KEY, migrate_on_start=True)
-
 
 @pytest.mark.full
-def test_an_sqlite_that_cannot_be_written_makes_a_node_say_database(tmp_path: Path) -> None:
+async def test_an_sqlite_that_cannot_be_written_makes_a_node_say_database(tmp_path: Path) -> None:
     """D34: another program holds the lock; reading goes on."""
-
-    async def story(probe: Probe) -> None:
+    async with process(tmp_path) as probe:
         assert await probe.says() == READY
         with closing(sqlite3.connect(tmp_path / "corpid.sqlite", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -130,17 +124,15 @@ def test_an_sqlite_that_cannot_be_written_makes_a_node_say_database(tmp_path: Pa
             other.execute("ROLLBACK")
         assert await probe.says_later() == READY
 
-    probed(tmp_path, story)
 
-
-def test_probes_write_at_most_once_a_second_and_share_the_answer(tmp_path: Path) -> None:
+async def test_probes_write_at_most_once_a_second_and_share_the_answer(tmp_path: Path) -> None:
     """D34: whoever asks a thousand times a second burdens no engine; a failure is shared as well."""
     with RedisServer() as server, closing(redis.Redis(port=server.port)) as engine:
 
         def writes() -> int:
             return int(engine.info("commandstats").get("cmdstat_set", {}).get("calls", 0))
 
-        async def story(probe: Probe) -> None:
+        async with process(tmp_path, stopped=True, transient_url=server.url) as probe:
             await probe.says()
             before = writes()
             for second in range(1, 4):
@@ -154,14 +146,11 @@ def test_probes_write_at_most_once_a_second_and_share_the_answer(tmp_path: Path)
             assert refused == [without("short-lived state")] * 21
             assert writes() <= before + 4
 
-        probed(tmp_path, story, stopped=True, transient_url=server.url)
 
-
-def test_probes_at_the_same_moment_share_one_write(tmp_path: Path) -> None:
+async def test_probes_at_the_same_moment_share_one_write(tmp_path: Path) -> None:
     """D34: also the first ones, and one whose prober has gone away."""
     with RedisServer() as server, closing(redis.Redis(port=server.port)) as engine:
-
-        async def story(probe: Probe) -> None:
+        async with process(tmp_path, transient_url=server.url) as probe:
             engine.config_resetstat()
             gone = asyncio.create_task(probe.says())
             await asyncio.sleep(0)
@@ -169,5 +158,3 @@ def test_probes_at_the_same_moment_share_one_write(tmp_path: Path) -> None:
             answers = await asyncio.gather(*(probe.says() for _ in range(50)))
             assert answers == [READY] * 50
             assert engine.info("commandstats")["cmdstat_set"]["calls"] == 1
-
-        probed(tmp_path, story, transient_url=server.url)

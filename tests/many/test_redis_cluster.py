@@ -53,20 +53,17 @@ async def sign_in(person: Person) -> None:
 
 
 @pytest.mark.full
-def test_a_sign_in_from_the_pushed_request_to_the_token(tmp_path: Path, cluster: RedisCluster) -> None:
+async def test_a_sign_in_from_the_pushed_request_to_the_token(tmp_path: Path, cluster: RedisCluster) -> None:
     """D18: its entries lie on several nodes, and a code yields one token."""
-
-    async def story(person: Person) -> None:
+    async with signed_in_at(tmp_path, cluster) as person:
         for _ in range(3):
             await sign_in(person)
-
-    told(tmp_path, cluster, story)
     keys = [node.ask("DBSIZE") for node in cluster.primaries]
     assert all(keys)
 
 
 @pytest.mark.full
-def test_while_a_node_is_away_nobody_is_ready_and_then_it_goes_on(tmp_path: Path, cluster: RedisCluster) -> None:
+async def test_while_a_node_is_away_nobody_is_ready_and_then_it_goes_on(tmp_path: Path, cluster: RedisCluster) -> None:
     """/readyz says which part; no restart of CorpID; what was issued before is refused for a while."""
 
     async def says(person: Person, number: int, status: int) -> bool:
@@ -87,7 +84,7 @@ def test_while_a_node_is_away_nobody_is_ready_and_then_it_goes_on(tmp_path: Path
     async def accepted(person: Person, number: int) -> bool:
         return (await person.party(number).push()).status_code == 201
 
-    async def story(person: Person) -> None:
+    async with signed_in_at(tmp_path, cluster) as person:
         await sign_in(person)
         away = cluster.primaries[1]
         await asyncio.to_thread(away.crash)
@@ -99,5 +96,3 @@ def test_while_a_node_is_away_nobody_is_ready_and_then_it_goes_on(tmp_path: Path
             await within(20, lambda number=number: says(person, number, 200))
         for number in range(2):
             await within(FORGOTTEN_SECONDS, lambda number=number: accepted(person, number))
-
-    told(tmp_path, cluster, story)

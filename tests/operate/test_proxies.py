@@ -71,10 +71,12 @@ async def _pushed(nodes: Nodes, done: asyncio.Event) -> int:
     return count
 
 
-def test_nodes_behind_haproxy_are_restarted_in_turn_and_no_request_fails(tmp_path: Path) -> None:
+async def test_nodes_behind_haproxy_are_restarted_in_turn_and_no_request_fails(tmp_path: Path) -> None:
     """docs/operate.md, "Restarts"."""
-
-    async def story(nodes: Nodes) -> list[int]:
+    with (
+        two_nodes(tmp_path, drain_delay_seconds="5") as nodes,
+        proxy("haproxy", tmp_path / "proxy", nodes.certified, ports=nodes.ports, nodes=nodes.node_ports),
+    ):
         done = asyncio.Event()
         load = [asyncio.create_task(_pushed(nodes, done)) for _ in range(3)]
         for number in range(2):
@@ -84,11 +86,5 @@ def test_nodes_behind_haproxy_are_restarted_in_turn_and_no_request_fails(tmp_pat
             while nodes.requests(number) == handled:  # noqa: ASYNC110 - the proxy notices by itself that it is back
                 await asyncio.sleep(0.2)
         done.set()
-        return await asyncio.gather(*load)
-
-    with (
-        two_nodes(tmp_path, drain_delay_seconds="5") as nodes,
-        proxy("haproxy", tmp_path / "proxy", nodes.certified, ports=nodes.ports, nodes=nodes.node_ports),
-    ):
-        counts = asyncio.run(story(nodes))
+        counts = await asyncio.gather(*load)
     assert min(counts) > 0

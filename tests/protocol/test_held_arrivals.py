@@ -86,29 +86,30 @@ def person(name: str = "alice") -> Person:
 # Nothing is stored for a browser that has shown no cookie
 
 
+async def strangers(world: World, url: Any) -> None:
+    async with world.running.connect() as http:
+        for number in range(250):
+            headers = {"X-Forwarded-For": f"192.0.2.{number}"}
+            requests = (
+                ("GET", url, headers),
+                ("HEAD", url, headers),
+                ("GET", url, {**headers, "Sec-Purpose": "prefetch"}),
+                ("GET", f"{ISSUER}/account", headers),
+            )
+            for method, where, sent in requests:
+                http.cookies.clear()
+                answer = await http.request(method, where, headers=sent)
+                assert answer.status_code == 303
+            http.cookies.clear()
+            assert (await http.get(f"{ISSUER}{answer.headers['location']}")).status_code == 403
+
+
 @pytest.mark.full
 def test_a_thousand_anonymous_arrivals_leave_nothing_in_the_store(world: World) -> None:
     """D34: GET, HEAD and prefetch, at the client's request, the account and a forgotten password."""
     url, before = begin(world), world.stored()
 
-    async def strangers() -> None:
-        async with world.running.connect() as http:
-            for number in range(250):
-                headers = {"X-Forwarded-For": f"192.0.2.{number}"}
-                requests = (
-                    ("GET", url, headers),
-                    ("HEAD", url, headers),
-                    ("GET", url, {**headers, "Sec-Purpose": "prefetch"}),
-                    ("GET", f"{ISSUER}/account", headers),
-                )
-                for method, where, sent in requests:
-                    http.cookies.clear()
-                    answer = await http.request(method, where, headers=sent)
-                    assert answer.status_code == 303
-                http.cookies.clear()
-                assert (await http.get(f"{ISSUER}{answer.headers['location']}")).status_code == 403
-
-    world.run(strangers())
+    world.run(strangers(world, url))
     assert world.stored() == before
 
 
@@ -164,14 +165,15 @@ def test_with_its_cookie_the_sign_in_is_stored_once_and_the_cookie_is_taken_back
         assert page(world, where) == 200
 
 
+async def both(where: Any, world: World) -> list[httpx.Response]:
+    return await asyncio.gather(*(world.browser.http.get(where) for _ in range(5)))
+
+
 def test_two_landings_at_the_same_moment_are_one_sign_in(world: World) -> None:
     """D34: a double click on the link, a reload before the answer."""
     where = arrive(world)
 
-    async def both() -> list[httpx.Response]:
-        return await asyncio.gather(*(world.browser.http.get(where) for _ in range(5)))
-
-    assert {answer.status_code for answer in world.run(both())} == {200}
+    assert {answer.status_code for answer in world.run(both(where, world))} == {200}
     assert world.kinds() == ["arrival", "interaction", "unfinished"]
 
 
@@ -404,15 +406,16 @@ def test_the_account_counts_among_the_ten(world: World) -> None:
     assert world.kinds().count("interaction") == ARRIVALS_PER_BROWSER
 
 
+async def all_at_once(urls: Any, world: World) -> list[httpx.Response]:
+    return await asyncio.gather(*(world.browser.http.get(url) for url in urls))
+
+
 def test_a_browser_that_begins_many_at_the_same_moment_still_has_ten(world: World) -> None:
     """Issue 10.15, DESIGN "One-time": places are taken, not counted and then written."""
     shown(world)
     urls = [begin(world) for _ in range(40)]
 
-    async def all_at_once() -> list[httpx.Response]:
-        return await asyncio.gather(*(world.browser.http.get(url) for url in urls))
-
-    assert {answer.status_code for answer in world.run(all_at_once())} == {303}
+    assert {answer.status_code for answer in world.run(all_at_once(urls, world))} == {303}
     assert world.kinds().count("interaction") == ARRIVALS_PER_BROWSER
     assert world.kinds().count("unfinished") == ARRIVALS_PER_BROWSER
 

@@ -5,9 +5,8 @@ That nothing of one works at another is in test_across_issuers.py.
 
 from __future__ import annotations
 
-import asyncio
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -164,6 +163,13 @@ def test_fapi2_and_legacy_run_in_one_deployment(worlds: Worlds) -> None:
     assert made.tokens(made.further).id_token["iss"] == BESIDE
 
 
+async def opened(world: Any) -> None:
+
+    chosen = settings.load(data_dir=world.directory, base_url=ISSUER, trusted_proxies=("127.0.0.1",))
+    async with app.create(chosen, clock=world.clock):
+        pass
+
+
 def test_a_client_that_names_an_issuer_that_is_gone_is_told_at_the_start(worlds: Worlds) -> None:
     """D62: a sentence at start; the client is known nowhere else meanwhile."""
     world = worlds.fresh()
@@ -171,13 +177,7 @@ def test_a_client_that_names_an_issuer_that_is_gone_is_told_at_the_start(worlds:
     json_refusal(world.push(rp, state="s"), 401, "invalid_client", state="s")
     start = LOG.tell()
 
-    async def opened() -> None:
-
-        chosen = settings.load(data_dir=world.directory, base_url=ISSUER, trusted_proxies=("127.0.0.1",))
-        async with app.create(chosen, clock=world.clock):
-            pass
-
-    world.run(opened())
+    world.run(opened(world))
     lines = [json.loads(line) for line in LOG.getvalue()[start:].splitlines()]
     [line] = [line for line in lines if line["event"] == "unknown_issuer"]
     assert line["detail"].startswith("rp-2 names the issuer gone, which this deployment does not have")
@@ -195,14 +195,11 @@ def test_a_client_that_names_an_issuer_that_is_gone_is_told_at_the_start(worlds:
         ),
     ],
 )
-def test_an_issuer_cannot_lie_on_a_path_of_another(tmp_path: Path, path: str) -> None:
+async def test_an_issuer_cannot_lie_on_a_path_of_another(tmp_path: Path, path: str) -> None:
     """D32, D62: it would hide a page or an endpoint; a sentence at the start says what to write."""
     table = {"id": "legacy", "base_url": f"http://localhost:8080/op{path}", "generations": ["legacy"]}
 
-    async def opened() -> None:
+    with pytest.raises(StartError, match=r"lies on a path of first: write another path, such as .*/op/legacy$"):
         chosen = settings.load(data_dir=tmp_path, base_url="http://localhost:8080/op", issuers=(table,))
         async with app.create(chosen):
             pass
-
-    with pytest.raises(StartError, match=r"lies on a path of first: write another path, such as .*/op/legacy$"):
-        asyncio.run(opened())

@@ -157,6 +157,25 @@ def test_under_maintenance_metadata_and_health_are_answered(world: World) -> Non
         assert world.run(world.http.get(f"{ISSUER}{path}")).status_code == 200
 
 
+async def everything(
+    world: Any, fields: Any, token: Any, browser: Any, at: Any, key: Any, code: Any, url: Any
+) -> list[Any]:
+    rp, http = world.rp, world.http
+    proof = {"DPoP": rp.proof("GET", f"{ISSUER}/userinfo", token, key=key)} if world.interface.bound else {}
+    page_post = browser.http.post(f"{at}/password", data=fields, headers={"Sec-Fetch-Site": "same-origin"})
+    return list(
+        await asyncio.gather(
+            *([rp.push()] if world.interface.pushed else []),
+            rp.token(code),
+            rp.resource("GET", proof, access_token=token),
+            http.get(url, follow_redirects=False),
+            world.browser.http.get(url, follow_redirects=False),
+            page_post,
+            http.get(f"{ISSUER}/.well-known/keys"),
+        )
+    )
+
+
 def test_while_another_process_keeps_the_database_locked_everybody_is_told_to_try_again(
     worlds: Worlds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,25 +192,11 @@ def test_while_another_process_keeps_the_database_locked_everybody_is_told_to_tr
     assert form is not None
     fields = {control.name: control.value for control in form.controls} | {"user_name": "alice", "password": "wrong"}
 
-    async def everything() -> list[Any]:
-        rp, http = world.rp, world.http
-        proof = {"DPoP": rp.proof("GET", f"{ISSUER}/userinfo", token, key=key)} if world.interface.bound else {}
-        page_post = browser.http.post(f"{at}/password", data=fields, headers={"Sec-Fetch-Site": "same-origin"})
-        return list(
-            await asyncio.gather(
-                *([rp.push()] if world.interface.pushed else []),
-                rp.token(code),
-                rp.resource("GET", proof, access_token=token),
-                http.get(url, follow_redirects=False),
-                world.browser.http.get(url, follow_redirects=False),
-                page_post,
-                http.get(f"{ISSUER}/.well-known/keys"),
-            )
-        )
-
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.2)
     with locked(world), world.nothing_spent():
-        *pushes, exchange, resource, fresh, known, posted, keys = world.run(everything())
+        *pushes, exchange, resource, fresh, known, posted, keys = world.run(
+            everything(world, fields, token, browser, at, key, code, url)
+        )
     for push in pushes:
         json_refusal(push, 503, "temporarily_unavailable", state="st4te")
     json_refusal(exchange, 503, "temporarily_unavailable")

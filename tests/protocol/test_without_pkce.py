@@ -117,14 +117,15 @@ def test_another_client_finds_nothing_and_spends_nothing(world: World) -> None:
     token_of(redeem_bare(world, code))
 
 
+async def together(code: Any, world: World) -> list[httpx.Response]:
+    return await asyncio.gather(*(world.rp.token(code, {"code_verifier": None}) for _ in range(16)))
+
+
 def test_of_sixteen_simultaneous_redemptions_one_succeeds_and_its_token_is_dead_afterwards(world: World) -> None:
     """D18: one atomic take, and a replay kills the first token, without PKCE too."""
     code = bare_code(world)
 
-    async def together() -> list[httpx.Response]:
-        return await asyncio.gather(*(world.rp.token(code, {"code_verifier": None}) for _ in range(16)))
-
-    answers = world.run(together())
+    answers = world.run(together(code, world))
     won = [answer for answer in answers if answer.status_code == 200]
     assert len(won) == 1
     for answer in answers:

@@ -113,7 +113,7 @@ def test_every_endpoint_and_parameter_is_in_the_collection(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GENERATIONS)
-def test_a_sign_in_with_the_collection_reaches_every_endpoint(name: str, tmp_path: Path) -> None:
+async def test_a_sign_in_with_the_collection_reaches_every_endpoint(name: str, tmp_path: Path) -> None:
     """Spec 3: from the request to the resources, with keys that the collection makes."""
 
     async def sign_in(recorder: Recorder) -> None:
@@ -142,8 +142,5 @@ def test_a_sign_in_with_the_collection_reaches_every_endpoint(name: str, tmp_pat
         assert claims is not None and claims["aud"] == "bruno-rp"
         assert urlsplit(claims["iss"]).netloc == urlsplit(issuer).netloc
 
-    async def within() -> None:
-        async with recording.recorder(INTERFACES[name]) as recorder:
-            await sign_in(recorder)
-
-    asyncio.run(within())
+    async with recording.recorder(INTERFACES[name]) as recorder:
+        await sign_in(recorder)

@@ -79,11 +79,13 @@ def test_the_declared_endpoints_are_those_that_are_served(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PUSHED)
-def test_par_refuses_what_the_reference_says_and_takes_the_rest(name: str) -> None:
+async def test_par_refuses_what_the_reference_says_and_takes_the_rest(name: str) -> None:
     """Spec 4.1, 7.1."""
     endpoint = of(name, "par")
 
-    async def push(recorder: Recorder) -> None:
+    async with recording.recorder(
+        INTERFACES[name],
+    ) as recorder:
         party = recorder.party()
         for parameter in endpoint.parameters:
             answer = await party.push(wrong(parameter))
@@ -101,17 +103,17 @@ def test_par_refuses_what_the_reference_says_and_takes_the_rest(name: str) -> No
         assert endpoint.success.headers.items() <= dict(answer.headers).items()
         assert answer.headers["content-type"] == endpoint.success.content_type
 
-    run(name, push)
-
 
 @pytest.mark.parametrize("name", PUSHED)
-def test_par_has_the_limits_of_the_reference(name: str) -> None:
+async def test_par_has_the_limits_of_the_reference(name: str) -> None:
     """Spec 8, D12, D13."""
     endpoint = of(name, "par")
     fits = {"state": "s" * 2048, "nonce": "n" * 512, "ui_locales": "e" * 256, "authentication_context_message": "m" * 100,
             "max_age": "9" * 9}  # fmt: skip
 
-    async def push(recorder: Recorder) -> None:
+    async with recording.recorder(
+        INTERFACES[name],
+    ) as recorder:
         party = recorder.party()
         for parameter, value in fits.items():
             length = str(len(value))
@@ -119,15 +121,15 @@ def test_par_has_the_limits_of_the_reference(name: str) -> None:
             assert (await party.push({parameter: value})).status_code == 201, parameter
             assert declared(endpoint, await party.push({parameter: value + value[0]}), recorder)
 
-    run(name, push)
-
 
 @pytest.mark.parametrize("name", GENERATIONS)
-def test_token_and_resources_refuse_what_the_reference_says_and_take_the_rest(name: str) -> None:
+async def test_token_and_resources_refuse_what_the_reference_says_and_take_the_rest(name: str) -> None:
     """Spec 4.3, 4.4, 4.5, 7.3, 7.4."""
     endpoint = of(name, "token")
 
-    async def exchange(recorder: Recorder) -> None:
+    async with recording.recorder(
+        INTERFACES[name],
+    ) as recorder:
         party = await recorder.arrived()
         for parameter in endpoint.parameters:
             if parameter.required or parameter.refused or parameter.condition:
@@ -142,8 +144,6 @@ def test_token_and_resources_refuse_what_the_reference_says_and_take_the_rest(na
         assert endpoint.success.headers.items() <= dict(answer.headers).items()
         await party.believe(answer)
         await resources(recorder, party, name)
-
-    run(name, exchange)
 
 
 async def resources(recorder: Recorder, party: RelyingParty, name: str) -> None:
@@ -163,11 +163,13 @@ async def resources(recorder: Recorder, party: RelyingParty, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PUSHED)
-def test_authorize_shows_a_page_without_its_parameters(name: str) -> None:
+async def test_authorize_shows_a_page_without_its_parameters(name: str) -> None:
     """Spec 4.2, D16."""
     endpoint = of(name, "authorize")
 
-    async def visit(recorder: Recorder) -> None:
+    async with recording.recorder(
+        INTERFACES[name],
+    ) as recorder:
         party = recorder.party()
         url = await party.begin()
         for parameter in endpoint.parameters:
@@ -178,8 +180,6 @@ def test_authorize_shows_a_page_without_its_parameters(name: str) -> None:
         assert answer.status_code == 303
         assert endpoint.success.headers.items() <= dict(answer.headers).items()
 
-    run(name, visit)
-
 
 def without(url: str, name: str) -> str:
     parts = urlsplit(url)
@@ -187,11 +187,13 @@ def without(url: str, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", QUERY)
-def test_a_request_in_the_query_is_refused_as_the_reference_says(name: str) -> None:
+async def test_a_request_in_the_query_is_refused_as_the_reference_says(name: str) -> None:
     """R-10.2, D14, D16."""
     endpoint = of(name, "authorize")
 
-    async def visit(recorder: Recorder) -> None:
+    async with recording.recorder(
+        INTERFACES[name],
+    ) as recorder:
         party = recorder.party()
         await party.begin()
         for parameter in endpoint.parameters:
@@ -206,14 +208,13 @@ def test_a_request_in_the_query_is_refused_as_the_reference_says(name: str) -> N
             else:
                 assert parameter.name in {"client_id", "redirect_uri"} and answer.status_code == 400
 
-    run(name, visit)
-
 
 @pytest.mark.parametrize("name", GENERATIONS)
-def test_public_documents_have_the_declared_headers(name: str) -> None:
+async def test_public_documents_have_the_declared_headers(name: str) -> None:
     """Spec 4.6, 4.7, D31, D39."""
-
-    async def fetch(recorder: Recorder) -> None:
+    async with recording.recorder(
+        INTERFACES[name],
+    ) as recorder:
         party = recorder.party()
         for endpoint in endpoints(GENERATIONS[name]):
             if endpoint.authentication == "none":
@@ -221,5 +222,3 @@ def test_public_documents_have_the_declared_headers(name: str) -> None:
                 assert answer.status_code == endpoint.success.status
                 assert endpoint.success.headers.items() <= dict(answer.headers).items()
                 assert answer.headers["content-type"] == endpoint.success.content_type
-
-    run(name, fetch)

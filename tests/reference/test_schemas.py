@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -57,38 +56,31 @@ def test_the_types_are_typescript(name: str, tmp_path: Path) -> None:
     assert not rest
 
 
-def test_they_are_served_in_developer_mode() -> None:
-    async def fetch() -> None:
-        async with recording.recorder(CURRENT) as recorder:
-            party = recorder.party()
-            listed = (await party.http.get(party.issuer + PATH)).json()["files"]
-            assert listed == sorted(FILES)
-            for name in listed:
-                answer = await party.http.get(f"{party.issuer}{PATH}{name}")
-                assert (answer.status_code, answer.content) == (200, FILES[name][0])
-                assert answer.headers["cache-control"] == "no-store"
-            assert (await party.http.get(f"{party.issuer}{PATH}other.json")).status_code == 404
-
-    asyncio.run(fetch())
+async def test_they_are_served_in_developer_mode() -> None:
+    async with recording.recorder(CURRENT) as recorder:
+        party = recorder.party()
+        listed = (await party.http.get(party.issuer + PATH)).json()["files"]
+        assert listed == sorted(FILES)
+        for name in listed:
+            answer = await party.http.get(f"{party.issuer}{PATH}{name}")
+            assert (answer.status_code, answer.content) == (200, FILES[name][0])
+            assert answer.headers["cache-control"] == "no-store"
+        assert (await party.http.get(f"{party.issuer}{PATH}other.json")).status_code == 404
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}current.json", "/developer/schemas", "/developer/"])
-def test_outside_developer_mode_there_is_nothing(path: str) -> None:
+async def test_outside_developer_mode_there_is_nothing(path: str) -> None:
     """D66: no header opens it either."""
-
-    async def fetch() -> None:
-        chosen = settings.load(
-            data_dir=copied(template(), temporary_directory()),
-            base_url="https://op.example",
-            trusted_proxies=("10.0.0.1",),
-        )
-        async with started(RunningProvider, chosen, clock=Clock()) as running:
-            http = running.connect()
-            headers: dict[str, Any] = {"X-Forwarded-For": "127.0.0.1", "X-Developer-Mode": "true"}
-            answers: list[httpx.Response] = [await http.get(path), await http.get(path, headers=headers)]
-            assert [answer.status_code for answer in answers] == [404, 404]
-
-    asyncio.run(fetch())
+    chosen = settings.load(
+        data_dir=copied(template(), temporary_directory()),
+        base_url="https://op.example",
+        trusted_proxies=("10.0.0.1",),
+    )
+    async with started(RunningProvider, chosen, clock=Clock()) as running:
+        http = running.connect()
+        headers: dict[str, Any] = {"X-Forwarded-For": "127.0.0.1", "X-Developer-Mode": "true"}
+        answers: list[httpx.Response] = [await http.get(path), await http.get(path, headers=headers)]
+        assert [answer.status_code for answer in answers] == [404, 404]
 
 
 def test_nothing_of_it_is_imported_before_it_is_asked_for() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsons
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
@@ -136,26 +136,27 @@ def test_members_of_third_parties_are_none_of_the_entitys(world: World) -> None:
     assert "carol" not in {each["userName"] for each in listed}
 
 
+async def body(world: Any, ends: str) -> AsyncIterator[bytes]:
+    sent = jsons.dumps({"schemas": [USER], "userName": "mei"}).encode()
+    yield sent[:10]
+    provider = world.provider
+    [token] = await provider.registry.provisioning.tokens(HARBOUR)
+    if ends == "removed":
+        await world.running.delete(token)
+    elif ends == "disabled":
+        await world.running.write(replace(directory.HARBOUR, enabled=False))
+    else:
+        world.clock.now = token.expires_at
+    yield sent[10:]
+
+
 @pytest.mark.parametrize("ends", ["removed", "expired", "disabled"])
 def test_a_token_that_ends_while_the_body_arrives_changes_nothing(scim: Scim, ends: str) -> None:
     """D50, D60: a slow body does not outlive the right to send it."""
     world = scim.world
 
-    async def body() -> AsyncIterator[bytes]:
-        sent = jsons.dumps({"schemas": [USER], "userName": "mei"}).encode()
-        yield sent[:10]
-        provider = world.provider
-        [token] = await provider.registry.provisioning.tokens(HARBOUR)
-        if ends == "removed":
-            await world.running.delete(token)
-        elif ends == "disabled":
-            await world.running.write(replace(directory.HARBOUR, enabled=False))
-        else:
-            world.clock.now = token.expires_at
-        yield sent[10:]
-
     headers = {"content-type": "application/scim+json", "authorization": f"Bearer {scim.token}"}
-    answer = world.run(world.http.post(f"{world.issuer}/scim/v2/Users", content=body(), headers=headers))
+    answer = world.run(world.http.post(f"{world.issuer}/scim/v2/Users", content=body(world, ends), headers=headers))
     assert answer.status_code == 401, answer.text
     invited = world.run(world.provider.registry.invitations.of_entity(HARBOUR, after="", limit=1))
     assert invited == []

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from corpid.rules.limits import TOTP_MISSES
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, at_sign_in
-from tests.sign_in.world import PASSWORD, form_of, post, run
+from tests.sign_in.world import PASSWORD, form_of, new_world, post
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -41,26 +41,22 @@ async def miss(made: World, times: int) -> None:
         assert answer.status_code in {200, 422}
 
 
-def test_the_audit_knows_of_a_right_password() -> None:
+async def test_the_audit_knows_of_a_right_password(made: World) -> None:
     """DESIGN, Security: also where nothing comes after it; it is no sign-in."""
-
-    async def story(made: World) -> None:
-        browser = await past_password(made)
-        (entry,) = await made.audit("sign_in.password")
-        assert (entry.actor, entry.outcome, entry.client_id) == (f"user:{ALICE}", "ok", "rp1")
-        assert entry.detail["address"] == "127.0.0.1"
-        assert await made.provider.registry.audit.sign_ins_of(ALICE, limit=9) == []
-        await made.code(browser, made.people["alice"])
-        assert len(await made.audit("sign_in.password")) == 1
-
-    run(story)
+    browser = await past_password(made)
+    (entry,) = await made.audit("sign_in.password")
+    assert (entry.actor, entry.outcome, entry.client_id) == (f"user:{ALICE}", "ok", "rp1")
+    assert entry.detail["address"] == "127.0.0.1"
+    assert await made.provider.registry.audit.sign_ins_of(ALICE, limit=9) == []
+    await made.code(browser, made.people["alice"])
+    assert len(await made.audit("sign_in.password")) == 1
 
 
-def test_whose_password_was_typed_before_wrong_codes_is_told() -> None:
+async def test_whose_password_was_typed_before_wrong_codes_is_told() -> None:
     """D45: when a sign-in is stopped by them."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         await miss(made, TOTP_MISSES - 1)
         assert postbox.emails == []
@@ -72,14 +68,12 @@ def test_whose_password_was_typed_before_wrong_codes_is_told() -> None:
         )
         assert "somebody knows your password: choose a new one" in email.text
 
-    run(story, postbox=postbox)
 
-
-def test_it_is_told_once_a_day_however_often_it_happens() -> None:
+async def test_it_is_told_once_a_day_however_often_it_happens() -> None:
     """D47: who has the password cannot flood a mailbox."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         for _ in range(3):
             await miss(made, TOTP_MISSES)
@@ -87,5 +81,3 @@ def test_it_is_told_once_a_day_however_often_it_happens() -> None:
         made.clock.pass_(DAY)
         await miss(made, TOTP_MISSES)
         assert len(postbox.emails) == 2
-
-    run(story, postbox=postbox)

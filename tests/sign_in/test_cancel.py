@@ -19,7 +19,7 @@ from corpid.sandbox.people import cancel
 from tests import engines
 from tests.contexts import context
 from tests.sign_in.factors import change
-from tests.sign_in.world import BASE, SECRET, cookies_of, form_of, post, query_of, run, walk_to
+from tests.sign_in.world import BASE, SECRET, cookies_of, form_of, new_world, post, query_of, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,10 +61,9 @@ def cancelling(browser: Browser) -> dict[str, str]:
 
 @pytest.mark.parametrize("iss", [True, False], ids=["iss", "no iss"])
 @pytest.mark.generations(*ALL)
-def test_a_stranger_who_cancels_leaves_and_the_person_still_signs_in(speaking: str, iss: bool) -> None:
+async def test_a_stranger_who_cancels_leaves_and_the_person_still_signs_in(speaking: str, iss: bool) -> None:
     """D17: the callback has access_denied, state, and iss where it is on; the person's callback still comes."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), return_iss=iss) as made:
         rp = await made.relying_party()
         person, stranger = await two_at(made, await rp.begin())
         answer = query_of(await cancel(stranger))
@@ -74,14 +73,11 @@ def test_a_stranger_who_cancels_leaves_and_the_person_still_signs_in(speaking: s
         await finish(made, person, rp)
         assert len(await made.audit("sign_in.complete")) == 1
 
-    run(story, generations=(speaking,), return_iss=iss)
-
 
 @pytest.mark.generations(*ALL)
-def test_a_stranger_may_come_and_cancel_before_the_person_arrives(speaking: str) -> None:
+async def test_a_stranger_may_come_and_cancel_before_the_person_arrives(speaking: str) -> None:
     """D15, D17: within the sixty seconds the request is as it was; for each of those who opened it."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,)) as made:
         rp = await made.relying_party()
         url = await rp.begin()
         for _ in range(INTERACTIONS_PER_REQUEST - 1):
@@ -92,14 +88,11 @@ def test_a_stranger_may_come_and_cancel_before_the_person_arrives(speaking: str)
         await person.open(url)
         await finish(made, person, rp)
 
-    run(story, generations=(speaking,))
-
 
 @pytest.mark.generations("legacy", "current")
-def test_cancelling_again_and_again_repeats_the_strangers_own_answer_and_nothing_else(speaking: str) -> None:
+async def test_cancelling_again_and_again_repeats_the_strangers_own_answer_and_nothing_else(speaking: str) -> None:
     """D15, D16, D17: ten clicks at once, the page, its way back, and the request's own address again."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,)) as made:
         rp = await made.relying_party()
         url = await rp.begin()
         person, stranger = await two_at(made, url)
@@ -124,14 +117,11 @@ def test_cancelling_again_and_again_repeats_the_strangers_own_answer_and_nothing
         await finish(made, person, rp)
         assert len(await made.audit("sign_in.refuse")) == 1
 
-    run(story, generations=(speaking,))
-
 
 @pytest.mark.generations("legacy", "current")
-def test_a_stranger_who_cancels_at_any_moment_of_the_persons_sign_in_stops_nothing(speaking: str) -> None:
+async def test_a_stranger_who_cancels_at_any_moment_of_the_persons_sign_in_stops_nothing(speaking: str) -> None:
     """D15, D17: several clicks at the same moment as each of the person's steps."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,)) as made:
         for step in ("password", "code", "entity"):
             made.clock.pass_(60)
             rp = await made.relying_party()
@@ -151,8 +141,6 @@ def test_a_stranger_who_cancels_at_any_moment_of_the_persons_sign_in_stops_nothi
                 await person.open(f"{made.base}{location}", site="same-origin")
             await rp.redeem(person.left or "")
 
-    run(story, generations=(speaking,))
-
 
 async def visit(made: World, browser: Browser) -> Visit:
     """What a request of this browser starts from."""
@@ -162,42 +150,39 @@ async def visit(made: World, browser: Browser) -> Visit:
 
 @STORES
 @pytest.mark.parametrize("quicker", ["cancel", "completion"])
-def test_of_a_strangers_cancel_and_the_persons_completion_both_come_true(
+async def test_of_a_strangers_cancel_and_the_persons_completion_both_come_true(
     quicker: str, memory: Callable[[], AbstractContextManager[str]] | None
 ) -> None:
     """D15, D17: both have looked at the request before either writes."""
-
-    async def story(made: World) -> None:
-        made.clock.pass_(60)
-        rp = await made.relying_party()
-        url = await rp.begin()
-        person, stranger = await two_at(made, url)
-        leaving = await visit(made, stranger)
-        await made.factors(person, made.people["alice"])
-        chosen = await visit(made, person)
-        entity = {"entity_id": "200000001A"}
-
-        async def give_up() -> None:
-            with pytest.raises(completion.OtherBrowser if quicker == "cancel" else StaleStep):
-                await completion.refuse(
-                    await context(made.provider), leaving.interaction, AccessDenied(Reason.CANCELLED, "cancelled")
-                )
-
-        async def complete() -> None:
-            await sign_in.submit_entity(await context(made.provider), chosen, **entity)
-
-        for each in (give_up, complete) if quicker == "cancel" else (complete, give_up):
-            await each()
-        await person.open(f"{person.url}/leave")
-        await rp.redeem(person.left or "")
-
     with nullcontext() if memory is None else memory() as at:
-        run(story, **({"transient_url": at} if at else {}))
+        async with new_world(**{"transient_url": at} if at else {}) as made:
+            made.clock.pass_(60)
+            rp = await made.relying_party()
+            url = await rp.begin()
+            person, stranger = await two_at(made, url)
+            leaving = await visit(made, stranger)
+            await made.factors(person, made.people["alice"])
+            chosen = await visit(made, person)
+            entity = {"entity_id": "200000001A"}
+
+            async def give_up() -> None:
+                with pytest.raises(completion.OtherBrowser if quicker == "cancel" else StaleStep):
+                    await completion.refuse(
+                        await context(made.provider), leaving.interaction, AccessDenied(Reason.CANCELLED, "cancelled")
+                    )
+
+            async def complete() -> None:
+                await sign_in.submit_entity(await context(made.provider), chosen, **entity)
+
+            for each in (give_up, complete) if quicker == "cancel" else (complete, give_up):
+                await each()
+            await person.open(f"{person.url}/leave")
+            await rp.redeem(person.left or "")
 
 
 @STORES
 @pytest.mark.parametrize("quicker", ["cancel", "password"])
-def test_of_cancel_and_password_at_once_in_one_browser_one_is_taken(
+async def test_of_cancel_and_password_at_once_in_one_browser_one_is_taken(
     quicker: str, memory: Callable[[], AbstractContextManager[str]] | None
 ) -> None:
     """D15, D17: they claim the same step; the request is open only if Cancel was quicker."""
@@ -234,17 +219,17 @@ def test_of_cancel_and_password_at_once_in_one_browser_one_is_taken(
         await rp.redeem(browser.left or "")
 
     with nullcontext() if memory is None else memory() as url:
-        run(story, **({"transient_url": url} if url else {}))
+        async with new_world(**{"transient_url": url} if url else {}) as made:
+            await story(made)
 
 
 @pytest.mark.generations(*PUSHED)
 @pytest.mark.parametrize("steps", [("password",), ("password", "code")], ids=["password", "code"])
-def test_cancel_after_the_first_factor_completes_the_request_for_everybody(
+async def test_cancel_after_the_first_factor_completes_the_request_for_everybody(
     speaking: str, steps: tuple[str, ...]
 ) -> None:
     """D15, D16, D17."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,)) as made:
         rp = await made.relying_party()
         url = await rp.begin()
         person, stranger = await two_at(made, url)
@@ -256,33 +241,26 @@ def test_cancel_after_the_first_factor_completes_the_request_for_everybody(
         await stranger.open(url)
         assert query_of(stranger.left)["error"] == "invalid_request_uri"
 
-    run(story, generations=(speaking,))
 
-
-def test_cancel_of_somebody_whose_factors_changed_after_the_password_completes_the_request() -> None:
+async def test_cancel_of_somebody_whose_factors_changed_after_the_password_completes_the_request(made: World) -> None:
     """D17, D50: they read Sign in again, and the request has long been theirs."""
-
-    async def story(made: World) -> None:
-        rp = await made.relying_party()
-        url = await rp.begin()
-        person, stranger = await two_at(made, url)
-        await made.password(person, made.people["alice"])
-        stored = await made.provider.registry.factors.credentials("id-alice")
-        assert stored.totp_secret == SECRET
-        await change(made, after=replace(stored, totp_secret=SECRET[::-1]))
-        await person.reload()
-        assert person.page.heading == "Sign in"
-        assert query_of(await cancel(person))["error"] == "access_denied"
-        await stranger.reload()
-        assert stranger.page.heading == FINISHED
-
-    run(story)
+    rp = await made.relying_party()
+    url = await rp.begin()
+    person, stranger = await two_at(made, url)
+    await made.password(person, made.people["alice"])
+    stored = await made.provider.registry.factors.credentials("id-alice")
+    assert stored.totp_secret == SECRET
+    await change(made, after=replace(stored, totp_secret=SECRET[::-1]))
+    await person.reload()
+    assert person.page.heading == "Sign in"
+    assert query_of(await cancel(person))["error"] == "access_denied"
+    await stranger.reload()
+    assert stranger.page.heading == FINISHED
 
 
-def test_cancel_of_somebody_who_is_signed_in_already_completes_the_request() -> None:
+async def test_cancel_of_somebody_who_is_signed_in_already_completes_the_request() -> None:
     """D17, D30: their factors were shown before; going back does not undo what they refused."""
-
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=3600) as made:
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password", "code", "entity"))
         made.clock.pass_(60)
@@ -293,14 +271,11 @@ def test_cancel_of_somebody_who_is_signed_in_already_completes_the_request() -> 
         await browser.open(url)
         assert query_of(browser.left)["error"] == "invalid_request_uri"
 
-    run(story, session_seconds=3600)
-
 
 @pytest.mark.generations("legacy", "current")
-def test_a_stranger_at_a_request_without_pages_is_answered_and_changes_nothing(speaking: str) -> None:
+async def test_a_stranger_at_a_request_without_pages_is_answered_and_changes_nothing(speaking: str) -> None:
     """D17, D40: prompt=none has no Cancel; its login_required neither claims nor completes."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), entities=1, session_seconds=3600) as made:
         browser, stranger = await made.browser(), await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password", "code"))
         made.clock.pass_(60)
@@ -312,14 +287,11 @@ def test_a_stranger_at_a_request_without_pages_is_answered_and_changes_nothing(s
         await browser.open(url)
         await rp.redeem(browser.left or "")
 
-    run(story, generations=(speaking,), entities=1, session_seconds=3600)
-
 
 @pytest.mark.generations("legacy", "current")
-def test_a_strangers_sign_in_that_expires_leaves_the_request_open(speaking: str) -> None:
+async def test_a_strangers_sign_in_that_expires_leaves_the_request_open(speaking: str) -> None:
     """D15, D16, D17: the same holds for who does nothing; the person asked for more time meanwhile."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,)) as made:
         rp = await made.relying_party()
         person, stranger = await two_at(made, await rp.begin())
         made.clock.pass_(599)
@@ -331,17 +303,11 @@ def test_a_strangers_sign_in_that_expires_leaves_the_request_open(speaking: str)
         await person.reload()
         await finish(made, person, rp)
 
-    run(story, generations=(speaking,))
 
-
-def test_cancelled_sign_ins_are_no_refusals_that_are_kept_of_the_client() -> None:
+async def test_cancelled_sign_ins_are_no_refusals_that_are_kept_of_the_client(made: World) -> None:
     """D28: anybody can cancel at a public relying party, and open the way back again, as often as they like."""
-
-    async def story(made: World) -> None:
-        browser = await made.browser()
-        await walk_to(made, browser, await made.relying_party())
-        await cancel(browser)
-        await made.provider.refusals.flush(made.provider.registry)
-        assert await made.provider.registry.client_refusals.of("rp1") == []
-
-    run(story)
+    browser = await made.browser()
+    await walk_to(made, browser, await made.relying_party())
+    await cancel(browser)
+    await made.provider.refusals.flush(made.provider.registry)
+    assert await made.provider.registry.client_refusals.of("rp1") == []

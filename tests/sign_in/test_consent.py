@@ -8,7 +8,7 @@ import pytest
 
 from corpid.rules.oauth.scopes import IDENTITY_SCOPES
 from corpid.sandbox.people import cancel, sign_in
-from tests.sign_in.world import EVERY_SCOPE, IDENTITY, form_of, post, query_of, run, walk_to
+from tests.sign_in.world import EVERY_SCOPE, IDENTITY, form_of, new_world, post, query_of, walk_to
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
@@ -32,22 +32,18 @@ async def asked(made: World, sector: str, scope: str, **parameters: str) -> list
 
 
 @pytest.mark.parametrize("scope", IDENTITY_SCOPES)
-def test_a_private_client_that_asks_for_one_fact_has_the_person_agree_to_that_fact(scope: str) -> None:
+async def test_a_private_client_that_asks_for_one_fact_has_the_person_agree_to_that_fact(scope: str) -> None:
     """D29: for each entity.* and user.* scope, in plain words."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         first, told, last = await asked(made, "private", f"openid authinfo {scope}")
         assert first.startswith("That you signed in")
         assert told.startswith("The organisation" if scope.startswith("entity") else "Your ")
         assert last == ROLES
 
-    run(story, entities=1)
 
-
-def test_everything_that_is_asked_for_stands_on_the_page() -> None:
+async def test_everything_that_is_asked_for_stands_on_the_page() -> None:
     """D29, Spec 4.9: also the roles and the third parties, which are read at userinfo."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         lines = await asked(made, "private", EVERY_SCOPE)
         assert len(lines) == len(EVERY_SCOPE.split())
         assert lines[-2:] == [
@@ -55,43 +51,31 @@ def test_everything_that_is_asked_for_stands_on_the_page() -> None:
             "Other organisations that the organisation may act for, and your roles for each of them",
         ]
 
-    run(story, entities=1)
-
 
 @pytest.mark.parametrize("scope", WITHOUT_IDENTITY)
-def test_a_private_client_that_asks_for_roles_alone_needs_no_consent(scope: str) -> None:
+async def test_a_private_client_that_asks_for_roles_alone_needs_no_consent(scope: str) -> None:
     """D29: never for openid, authinfo, tpauthinfo alone."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         assert await asked(made, "private", scope) == []
 
-    run(story, entities=1)
 
-
-def test_a_client_of_the_government_needs_no_consent() -> None:
+async def test_a_client_of_the_government_needs_no_consent() -> None:
     """D29."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         assert await asked(made, "government", EVERY_SCOPE) == []
 
-    run(story, entities=1)
 
-
-def test_a_client_of_the_government_may_have_consent_asked() -> None:
+async def test_a_client_of_the_government_may_have_consent_asked() -> None:
     """D40: prompt=consent."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         assert len(await asked(made, "government", EVERY_SCOPE, prompt="consent")) == len(EVERY_SCOPE.split())
-
-    run(story, entities=1)
 
 
 @pytest.mark.generations("legacy", "current")
-def test_consent_that_is_asked_for_roles_alone_says_what_is_told(speaking: str) -> None:
+async def test_consent_that_is_asked_for_roles_alone_says_what_is_told(speaking: str) -> None:
     """D40: never a page without a single line; a packed subject tells everything there is (R-12.2), and both blocks
     are read without their scopes (decisions "LEGACY's authorization-info")."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), entities=1) as made:
         lines = await asked(made, "government", "openid authinfo", prompt="consent")
         unasked = ["tpauthinfo", *IDENTITY.split()] if speaking == "legacy" else []
         assert len(lines) == len(["openid", "authinfo", *unasked])
@@ -99,13 +83,10 @@ def test_consent_that_is_asked_for_roles_alone_says_what_is_told(speaking: str) 
         assert any(line.startswith("Other organisations") for line in lines) is (speaking == "legacy")
         assert ("Your name" in lines) is (speaking == "legacy")
 
-    run(story, generations=(speaking,), entities=1)
 
-
-def test_consent_is_asked_every_time_if_it_is_not_remembered() -> None:
+async def test_consent_is_asked_every_time_if_it_is_not_remembered() -> None:
     """D29: also of the same person by the same client, minutes later; the audit says that it was given."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, consent_days=0) as made:
         await made.client(sector="private")
         for _ in range(2):
             browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
@@ -118,14 +99,11 @@ def test_consent_is_asked_every_time_if_it_is_not_remembered() -> None:
         given = await made.audit("consent.give")
         assert [each.detail.get("expires_at") for each in given] == [None, None]
 
-    run(story, entities=1, consent_days=0)
-
 
 @pytest.mark.generations("legacy", "current")
-def test_who_refuses_consent_shares_nothing(speaking: str) -> None:
+async def test_who_refuses_consent_shares_nothing(speaking: str) -> None:
     """D17, D29."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), entities=1) as made:
         await made.client(sector="private")
         browser, rp = await made.browser(), await made.relying_party(**made.decided)
         callback = await sign_in(browser, await rp.begin(), made.people["alice"], agree=False, now=made.clock)
@@ -133,13 +111,10 @@ def test_who_refuses_consent_shares_nothing(speaking: str) -> None:
         assert (answer["error"], answer["state"]) == ("access_denied", rp.sign_in.state)
         assert await made.audit("sign_in.complete") == []
 
-    run(story, generations=(speaking,), entities=1)
 
-
-def test_consent_cannot_be_skipped_with_another_form() -> None:
+async def test_consent_cannot_be_skipped_with_another_form() -> None:
     """D29: confirm, entity and consent without a decision complete nothing."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await made.client(sector="private")
         browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
         await walk_to(made, browser, rp, ("password", "code"))
@@ -156,5 +131,3 @@ def test_consent_cannot_be_skipped_with_another_form() -> None:
             assert await made.audit("sign_in.complete") == []
         await browser.reload()
         assert "error" in query_of(await cancel(browser))
-
-    run(story, entities=1)

@@ -14,7 +14,7 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import User
 from corpid.rules.limits import TOTP_MISSES
 from tests.sign_in.test_entity_selection import statements
-from tests.sign_in.world import PASSWORD, SECRET, entity, form_of, post, query_of, run, walk_to, way_back
+from tests.sign_in.world import PASSWORD, SECRET, entity, form_of, new_world, post, query_of, walk_to, way_back
 
 if TYPE_CHECKING:
     import httpx
@@ -62,32 +62,28 @@ def without_moment_and_sign_in(body: str) -> str:
     return re.sub(r"<time[^>]*>[^<]*</time>|(?<=recover\?sign_in=)[\w-]{43}", "", body)
 
 
-def test_an_unknown_user_gets_the_same_answer_as_a_wrong_password() -> None:
+async def test_an_unknown_user_gets_the_same_answer_as_a_wrong_password(made: World) -> None:
     """D44, D28: status, headers and body, but for identifiers; also a disabled one and an impossible name."""
-
-    async def story(made: World) -> None:
-        await made.person("gone", enabled=False)
-        answers = []
-        for user_name, password in (
-            ("alice", "wrong horse battery"), ("nobody", PASSWORD), ("gone", PASSWORD), ("not a name", PASSWORD),
-            ("nobody", " "), ("alice", " "), ("alice", PASSWORD + "x"), ("alice", PASSWORD.upper()), ("x" * 5000, PASSWORD),
-        ):  # fmt: skip
-            browser = await at_password(made)
-            fields = {**form_of(browser, "password"), "user_name": user_name, "password": password}
-            answers.append(without_ids(await post(browser, "password", fields), user_name))
-            made.clock.now += 3600
-            made.provider.registry_cache.drop()
-        first = without_moment_and_sign_in(answers[0][1])
-        assert answers[0][0] == 422
-        assert "The user name or password is not right." in first
-        for status, body, headers in answers[1:]:
-            assert (status, headers) == (answers[0][0], answers[0][2])
-            assert without_moment_and_sign_in(body) == first
-
-    run(story)
+    await made.person("gone", enabled=False)
+    answers = []
+    for user_name, password in (
+        ("alice", "wrong horse battery"), ("nobody", PASSWORD), ("gone", PASSWORD), ("not a name", PASSWORD),
+        ("nobody", " "), ("alice", " "), ("alice", PASSWORD + "x"), ("alice", PASSWORD.upper()), ("x" * 5000, PASSWORD),
+    ):  # fmt: skip
+        browser = await at_password(made)
+        fields = {**form_of(browser, "password"), "user_name": user_name, "password": password}
+        answers.append(without_ids(await post(browser, "password", fields), user_name))
+        made.clock.now += 3600
+        made.provider.registry_cache.drop()
+    first = without_moment_and_sign_in(answers[0][1])
+    assert answers[0][0] == 422
+    assert "The user name or password is not right." in first
+    for status, body, headers in answers[1:]:
+        assert (status, headers) == (answers[0][0], answers[0][2])
+        assert without_moment_and_sign_in(body) == first
 
 
-def test_whoever_is_named_the_same_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_whoever_is_named_the_same_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """D44: as many statements, and one password check; so nobody learns from the time it takes who exists."""
     checks: list[str] = []
 
@@ -97,7 +93,7 @@ def test_whoever_is_named_the_same_is_done(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(PasswordHasher, "verify", counted)
 
-    async def story(made: World) -> None:
+    async with new_world() as made:
         await made.person("gone", enabled=False)
         await made.person("keyed")
         await made.write(Credentials(user_id="id-keyed"))
@@ -115,196 +111,142 @@ def test_whoever_is_named_the_same_is_done(monkeypatch: pytest.MonkeyPatch) -> N
         for each in told.values():
             assert each == told["alice"]
 
-    run(story)
 
-
-def test_a_disabled_person_cannot_go_on_in_the_middle_of_a_sign_in() -> None:
+async def test_a_disabled_person_cannot_go_on_in_the_middle_of_a_sign_in(made: World) -> None:
     """D50."""
-
-    async def story(made: World) -> None:
-        browser = await at_code(made)
-        await made.disable("alice")
-        assert await type_code(browser, code_at(made.clock())) == "Enter your 6-digit code"
-        assert "can no longer sign in" in browser.page.text
-
-    run(story)
+    browser = await at_code(made)
+    await made.disable("alice")
+    assert await type_code(browser, code_at(made.clock())) == "Enter your 6-digit code"
+    assert "can no longer sign in" in browser.page.text
 
 
-def test_an_account_without_a_second_factor_cannot_sign_in_with_one() -> None:
+async def test_an_account_without_a_second_factor_cannot_sign_in_with_one(made: World) -> None:
     """D45: two factors, always."""
-
-    async def story(made: World) -> None:
-        password_hash = await made.passwords.hash(PASSWORD)
-        await made.write(Credentials(user_id="id-alice", password_hash=password_hash))
-        browser = await at_password(made)
-        await made.password(browser, made.people["alice"])
-        assert browser.page.heading == "Sign in"
-        assert "none that works here" in browser.page.text
-
-    run(story)
+    password_hash = await made.passwords.hash(PASSWORD)
+    await made.write(Credentials(user_id="id-alice", password_hash=password_hash))
+    browser = await at_password(made)
+    await made.password(browser, made.people["alice"])
+    assert browser.page.heading == "Sign in"
+    assert "none that works here" in browser.page.text
 
 
 @pytest.mark.parametrize(
     "typed", ["ALICE", "Alice", "\uff41\uff4c\uff49\uff43\uff45", "\uff21\uff2c\uff29\uff23\uff25", " alice "]
 )
-def test_the_user_name_works_in_another_case_or_width(typed: str) -> None:
+async def test_the_user_name_works_in_another_case_or_width(made: World, typed: str) -> None:
     """D51, RFC 8265 §3.3: blanks around it, as a paste brings them, do no harm."""
-
-    async def story(made: World) -> None:
-        browser = await at_password(made)
-        await browser.fill_and_submit(user_name=typed, password=PASSWORD)
-        assert browser.page.heading == "Enter your 6-digit code"
-
-    run(story)
+    browser = await at_password(made)
+    await browser.fill_and_submit(user_name=typed, password=PASSWORD)
+    assert browser.page.heading == "Enter your 6-digit code"
 
 
 @pytest.mark.parametrize("aside", [-1, 0, 1])
-def test_a_code_of_this_step_or_one_aside_is_accepted(aside: int) -> None:
+async def test_a_code_of_this_step_or_one_aside_is_accepted(made: World, aside: int) -> None:
     """D45."""
-
-    async def story(made: World) -> None:
-        browser = await at_code(made)
-        assert await type_code(browser, code_at(made.clock() + aside * STEP)) == "Choose who you act for"
-
-    run(story)
+    browser = await at_code(made)
+    assert await type_code(browser, code_at(made.clock() + aside * STEP)) == "Choose who you act for"
 
 
 @pytest.mark.parametrize("aside", [-2, 2])
-def test_a_code_two_steps_aside_is_not_accepted(aside: int) -> None:
+async def test_a_code_two_steps_aside_is_not_accepted(made: World, aside: int) -> None:
     """D45."""
-
-    async def story(made: World) -> None:
-        browser = await at_code(made)
-        assert await type_code(browser, code_at(made.clock() + aside * STEP)) == "Enter your 6-digit code"
-        assert "This code is not right." in browser.page.text
-
-    run(story)
+    browser = await at_code(made)
+    assert await type_code(browser, code_at(made.clock() + aside * STEP)) == "Enter your 6-digit code"
+    assert "This code is not right." in browser.page.text
 
 
 @pytest.mark.parametrize("separator", [" ", "\u00a0", "\u2009", "  "])
-def test_a_code_with_a_gap_as_apps_show_it_is_accepted(separator: str) -> None:
+async def test_a_code_with_a_gap_as_apps_show_it_is_accepted(made: World, separator: str) -> None:
     """D45: and with blanks around it."""
-
-    async def story(made: World) -> None:
-        browser, code = await at_code(made), code_at(made.clock())
-        assert await type_code(browser, f" {code[:3]}{separator}{code[3:]} ") == "Choose who you act for"
-
-    run(story)
+    browser, code = await at_code(made), code_at(made.clock())
+    assert await type_code(browser, f" {code[:3]}{separator}{code[3:]} ") == "Choose who you act for"
 
 
 @pytest.mark.parametrize(
     "code",
     [" ", "12345", "1234567", "abcdef", "12345\u0663", "0" * 5000, "\u0661\u0662\u0663\u0664\u0665\u0666", "-12345"],
 )
-def test_what_is_no_code_is_refused_kindly(code: str) -> None:
+async def test_what_is_no_code_is_refused_kindly(made: World, code: str) -> None:
     """D45: 422 with a sentence beside the field."""
-
-    async def story(made: World) -> None:
-        browser = await at_code(made)
-        assert await type_code(browser, code) == "Enter your 6-digit code"
-        assert browser.response is not None
-        assert browser.response.status_code == 422
-        assert "This code is not right." in browser.page.text
-
-    run(story)
+    browser = await at_code(made)
+    assert await type_code(browser, code) == "Enter your 6-digit code"
+    assert browser.response is not None
+    assert browser.response.status_code == 422
+    assert "This code is not right." in browser.page.text
 
 
-def test_a_step_works_once_and_no_earlier_one_after_it() -> None:
+async def test_a_step_works_once_and_no_earlier_one_after_it(made: World) -> None:
     """D45: in whichever browser and at whichever relying party."""
-
-    async def story(made: World) -> None:
-        now = made.clock()
-        assert await type_code(await at_code(made), code_at(now)) == "Choose who you act for"
-        browser = await at_code(made)
-        for used in (code_at(now), code_at(now - STEP)):
-            assert await type_code(browser, used) == "Enter your 6-digit code"
-        assert await type_code(browser, code_at(now + STEP)) == "Choose who you act for"
-
-    run(story)
+    now = made.clock()
+    assert await type_code(await at_code(made), code_at(now)) == "Choose who you act for"
+    browser = await at_code(made)
+    for used in (code_at(now), code_at(now - STEP)):
+        assert await type_code(browser, used) == "Enter your 6-digit code"
+    assert await type_code(browser, code_at(now + STEP)) == "Choose who you act for"
 
 
-def test_of_ten_simultaneous_uses_of_one_code_in_ten_browsers_one_is_accepted() -> None:
+async def test_of_ten_simultaneous_uses_of_one_code_in_ten_browsers_one_is_accepted(made: World) -> None:
     """D45: the step is raised by one conditional statement."""
-
-    async def story(made: World) -> None:
-        browsers = [await at_code(made) for _ in range(4)]
-        code = code_at(made.clock())
-        await asyncio.gather(*(type_code(browser, code) for browser in browsers))
-        headings = [browser.page.heading for browser in browsers]
-        assert headings.count("Choose who you act for") == 1
-        assert headings.count("Enter your 6-digit code") == 3
-
-    run(story)
+    browsers = [await at_code(made) for _ in range(4)]
+    code = code_at(made.clock())
+    await asyncio.gather(*(type_code(browser, code) for browser in browsers))
+    headings = [browser.page.heading for browser in browsers]
+    assert headings.count("Choose who you act for") == 1
+    assert headings.count("Enter your 6-digit code") == 3
 
 
-def test_five_misses_end_the_sign_in_and_lead_back() -> None:
+async def test_five_misses_end_the_sign_in_and_lead_back(made: World) -> None:
     """D45, D17: the page says so, the right code helps no more, and the relying party is told access_denied."""
-
-    async def story(made: World) -> None:
-        browser = await at_code(made)
-        where, page = browser.url, browser.page
-        for _ in range(TOTP_MISSES - 1):
-            assert await type_code(browser, "000000") == "Enter your 6-digit code"
-            made.clock.pass_(5)
-        assert await type_code(browser, "000000") == "This sign-in was stopped"
-        target = way_back(browser)
-        browser.url, browser.page = where, page
-        await type_code(browser, code_at(made.clock()))
-        assert query_of(browser.left)["error"] == "access_denied"
-        await browser.open(f"{made.base}{target}", site="same-origin")
-        assert query_of(browser.left)["error"] == "access_denied"
-        assert await made.audit("sign_in.complete") == []
-
-    run(story)
+    browser = await at_code(made)
+    where, page = browser.url, browser.page
+    for _ in range(TOTP_MISSES - 1):
+        assert await type_code(browser, "000000") == "Enter your 6-digit code"
+        made.clock.pass_(5)
+    assert await type_code(browser, "000000") == "This sign-in was stopped"
+    target = way_back(browser)
+    browser.url, browser.page = where, page
+    await type_code(browser, code_at(made.clock()))
+    assert query_of(browser.left)["error"] == "access_denied"
+    await browser.open(f"{made.base}{target}", site="same-origin")
+    assert query_of(browser.left)["error"] == "access_denied"
+    assert await made.audit("sign_in.complete") == []
 
 
-def test_five_simultaneous_misses_end_it_too() -> None:
+async def test_five_simultaneous_misses_end_it_too(made: World) -> None:
     """D45: counted, not looked up and written."""
-
-    async def story(made: World) -> None:
-        browser = await at_code(made)
-        fields = {**form_of(browser, "code"), "code": "000000"}
-        await asyncio.gather(*(post(browser, "code", fields) for _ in range(TOTP_MISSES)))
-        made.clock.pass_(600 - 1)
-        assert len(await made.audit("sign_in.second_factor")) == TOTP_MISSES
-        assert len(await made.audit("sign_in.refuse")) == 1
-
-    run(story)
+    browser = await at_code(made)
+    fields = {**form_of(browser, "code"), "code": "000000"}
+    await asyncio.gather(*(post(browser, "code", fields) for _ in range(TOTP_MISSES)))
+    made.clock.pass_(600 - 1)
+    assert len(await made.audit("sign_in.second_factor")) == TOTP_MISSES
+    assert len(await made.audit("sign_in.refuse")) == 1
 
 
-def test_a_password_is_never_shown_again_and_the_user_name_is_kept() -> None:
+async def test_a_password_is_never_shown_again_and_the_user_name_is_kept(made: World) -> None:
     """D44: after an error."""
-
-    async def story(made: World) -> None:
-        browser = await at_password(made)
-        await browser.fill_and_submit(user_name="alice", password="wrong horse battery")
-        assert form_of(browser, "password")["user_name"] == "alice"
-        assert browser.response is not None
-        assert "wrong horse battery" not in browser.response.text
-
-    run(story)
+    browser = await at_password(made)
+    await browser.fill_and_submit(user_name="alice", password="wrong horse battery")
+    assert form_of(browser, "password")["user_name"] == "alice"
+    assert browser.response is not None
+    assert "wrong horse battery" not in browser.response.text
 
 
-def test_at_the_second_factor_another_person_can_sign_in_instead() -> None:
+async def test_at_the_second_factor_another_person_can_sign_in_instead(made: World) -> None:
     """D15, D47: back to the user name; what was missed and mailed in this sign-in goes on counting."""
-
-    async def story(made: World) -> None:
-        bob = await made.person("bob", entity("200000003A", "Bobs Bakery"))
-        browser = await at_code(made)
-        for _ in range(TOTP_MISSES - 2):
-            await type_code(browser, "000000")
-            made.clock.pass_(5)
-        assert browser.response is not None
-        assert "Not <bdi>alice</bdi>? Use another account" in browser.response.text
-        fields = {**form_of(browser, "code"), "decision": "other_account"}
-        await browser.fill_and_submit("decision", button="other_account")
-        assert browser.page.heading == "Sign in"
-        assert "alice" not in browser.page.text
-        assert (await post(browser, "way", fields)).status_code == 303, "the same form again changes nothing"
-        await made.password(browser, bob)
-        for _ in range(2):
-            await type_code(browser, "000000")
-            made.clock.pass_(5)
-        assert browser.page.heading == "This sign-in was stopped"
-
-    run(story)
+    bob = await made.person("bob", entity("200000003A", "Bobs Bakery"))
+    browser = await at_code(made)
+    for _ in range(TOTP_MISSES - 2):
+        await type_code(browser, "000000")
+        made.clock.pass_(5)
+    assert browser.response is not None
+    assert "Not <bdi>alice</bdi>? Use another account" in browser.response.text
+    fields = {**form_of(browser, "code"), "decision": "other_account"}
+    await browser.fill_and_submit("decision", button="other_account")
+    assert browser.page.heading == "Sign in"
+    assert "alice" not in browser.page.text
+    assert (await post(browser, "way", fields)).status_code == 303, "the same form again changes nothing"
+    await made.password(browser, bob)
+    for _ in range(2):
+        await type_code(browser, "000000")
+        made.clock.pass_(5)
+    assert browser.page.heading == "This sign-in was stopped"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.rules.directory.records import Membership
-from tests.sign_in.world import EVERY_SCOPE, entity, query_of, run, walk_to
+from tests.sign_in.world import EVERY_SCOPE, entity, new_world, query_of, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,10 +41,9 @@ def work(made: World) -> Iterator[list[int]]:
         connection.set_progress_handler(None, 0)
 
 
-def test_to_arrive_and_to_choose_is_as_much_work_with_thousands_as_with_three() -> None:
+async def test_to_arrive_and_to_choose_is_as_much_work_with_thousands_as_with_three() -> None:
     """D30: whether there is one entity or several, and whether this one may be used, needs no list of all."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=3, session_seconds=HOUR) as made:
         spent: list[tuple[int, int]] = []
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password", "code", "entity"))
@@ -70,13 +69,10 @@ def test_to_arrive_and_to_choose_is_as_much_work_with_thousands_as_with_three() 
         assert many[0] <= few[0] + 5
         assert many[1] <= few[1] + 5
 
-    run(story, entities=3, session_seconds=HOUR)
 
-
-def test_where_none_of_thousands_can_be_used_the_page_shows_the_first_and_how_many() -> None:
+async def test_where_none_of_thousands_can_be_used_the_page_shows_the_first_and_how_many() -> None:
     """D17: with the reason of each."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=0) as made:
         await made.write(*held(120, status="Deregistered"))
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password", "code"))
@@ -84,44 +80,34 @@ def test_where_none_of_thousands_can_be_used_the_page_shows_the_first_and_how_ma
         assert "Showing 50 of 120" in browser.page.text
         assert browser.page.text.count("with the status Deregistered") == 50
 
-    run(story, entities=0)
 
-
-def test_the_one_usable_among_very_many_is_not_asked_for() -> None:
+async def test_the_one_usable_among_very_many_is_not_asked_for() -> None:
     """D30: exactly one usable entity needs no choice, whatever else the person holds."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await made.write(*held(120, status="Deregistered"))
         browser, rp = await made.browser(), await made.relying_party()
         await walk_to(made, browser, rp, ("password", "code"))
         assert (await rp.redeem(browser.left or "")).id_token["entity"]["sub"] == "200000001A"
 
-    run(story, entities=1)
 
-
-def test_an_entity_that_this_person_does_not_hold_cannot_be_chosen() -> None:
+async def test_an_entity_that_this_person_does_not_hold_cannot_be_chosen(made: World) -> None:
     """D17: known to the provider or not, or not usable here."""
-
-    async def story(made: World) -> None:
-        await made.write(entity("S0000000S", "Someone else's"), *held(1, status="Deregistered"))
-        browser, rp = await made.browser(), await made.relying_party()
-        await walk_to(made, browser, rp, ("password", "code"))
-        for refused in ("S0000000S", "T00000K", "X0000000X", ""):
-            form = browser.page.form_with("entity")
-            assert form is not None
-            fields = {"entity": refused} | {c.name: c.value for c in form.controls if not c.choice}
-            answer = await browser.http.post(form.action, data=fields, headers={"Sec-Fetch-Site": "same-origin"})
-            assert answer.status_code == 422
-            assert "Choose the organisation you act for." in answer.text
-        assert browser.left is None
-
-    run(story)
+    await made.write(entity("S0000000S", "Someone else's"), *held(1, status="Deregistered"))
+    browser, rp = await made.browser(), await made.relying_party()
+    await walk_to(made, browser, rp, ("password", "code"))
+    for refused in ("S0000000S", "T00000K", "X0000000X", ""):
+        form = browser.page.form_with("entity")
+        assert form is not None
+        fields = {"entity": refused} | {c.name: c.value for c in form.controls if not c.choice}
+        answer = await browser.http.post(form.action, data=fields, headers={"Sec-Fetch-Site": "same-origin"})
+        assert answer.status_code == 422
+        assert "Choose the organisation you act for." in answer.text
+    assert browser.left is None
 
 
-def test_whose_chosen_entity_was_taken_away_chooses_again() -> None:
+async def test_whose_chosen_entity_was_taken_away_chooses_again() -> None:
     """D15, D50: never stranded at a page that leads nowhere."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=3) as made:
         await made.client(sector="private")
         browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
         await walk_to(made, browser, rp, ("password", "code", "entity"))
@@ -135,5 +121,3 @@ def test_whose_chosen_entity_was_taken_away_chooses_again() -> None:
         await browser.fill_and_submit("decision", button="agree")
         assert "code" in query_of(browser.left)
         assert (await rp.redeem(browser.left or "")).id_token["entity"]["sub"] == "200000002A"
-
-    run(story, entities=3)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corpid.rules.authentication.records import Credentials
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, at_sign_in, change, recovery
-from tests.sign_in.world import PASSWORD, form_of, post, run
+from tests.sign_in.world import PASSWORD, form_of, new_world, post
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -64,10 +64,9 @@ async def _codes_removed(made: World) -> Browser:
 
 
 @pytest.mark.parametrize("lose", [_used_up, _address_gone, _codes_removed])
-def test_the_person_is_sent_back_and_told_and_it_is_audited(lose: Any) -> None:
+async def test_the_person_is_sent_back_and_told_and_it_is_audited(lose: Any) -> None:
     """D45: nobody is asked for what they do not have; looking and typing say the same."""
-
-    async def story(made: World) -> None:
+    async with new_world(postbox=Postbox()) as made:
         browser = await lose(made)
         page, where, code = browser.page, browser.url, form_of(browser, "code")
         before = len(await made.audit("sign_in.second_factor"))
@@ -84,46 +83,32 @@ def test_the_person_is_sent_back_and_told_and_it_is_audited(lose: Any) -> None:
         await browser.fill_and_submit(code="123456")
         assert (browser.page.heading, SENTENCE in browser.page.text) == (SIGN_IN, True)
 
-    run(story, postbox=Postbox())
 
-
-def test_the_page_that_they_are_sent_back_to_takes_another_person() -> None:
+async def test_the_page_that_they_are_sent_back_to_takes_another_person(made: World) -> None:
     """D15: and says the same again to the first one."""
-
-    async def story(made: World) -> None:
-        await made.person("bob")
-        browser = await _codes_removed(made)
-        await browser.reload()
-        await browser.fill_and_submit(user_name="alice", password=PASSWORD)
-        assert (browser.page.heading, SENTENCE in browser.page.text) == (SIGN_IN, True)
-        await made.factors(browser, made.people["bob"])
-        assert browser.page.heading == "You cannot use this service yet"
-
-    run(story)
+    await made.person("bob")
+    browser = await _codes_removed(made)
+    await browser.reload()
+    await browser.fill_and_submit(user_name="alice", password=PASSWORD)
+    assert (browser.page.heading, SENTENCE in browser.page.text) == (SIGN_IN, True)
+    await made.factors(browser, made.people["bob"])
+    assert browser.page.heading == "You cannot use this service yet"
 
 
-def test_a_way_that_is_given_back_is_asked_for_again() -> None:
+async def test_a_way_that_is_given_back_is_asked_for_again(made: World) -> None:
     """D50: nothing was written for having been looked at."""
-
-    async def story(made: World) -> None:
-        browser = await _codes_removed(made)
-        await browser.reload()
-        assert SENTENCE in browser.page.text
-        await recovery(made)
-        await browser.reload()
-        assert browser.page.heading == "Enter a recovery code"
-
-    run(story)
+    browser = await _codes_removed(made)
+    await browser.reload()
+    assert SENTENCE in browser.page.text
+    await recovery(made)
+    await browser.reload()
+    assert browser.page.heading == "Enter a recovery code"
 
 
-def test_who_sends_it_again_and_again_is_slowed_and_does_not_fill_the_audit() -> None:
+async def test_who_sends_it_again_and_again_is_slowed_and_does_not_fill_the_audit(made: World) -> None:
     """D47: the audit is never emptied by the one who fills it."""
-
-    async def story(made: World) -> None:
-        browser = await _codes_removed(made)
-        code = {**form_of(browser, "code"), "code": "123456"}
-        answers = [(await post(browser, "code", code)).status_code for _ in range(60)]
-        assert answers[-1] == 429
-        assert len(await made.audit("sign_in.second_factor")) == answers.count(303)
-
-    run(story)
+    browser = await _codes_removed(made)
+    code = {**form_of(browser, "code"), "code": "123456"}
+    answers = [(await post(browser, "code", code)).status_code for _ in range(60)]
+    assert answers[-1] == 429
+    assert len(await made.audit("sign_in.second_factor")) == answers.count(303)

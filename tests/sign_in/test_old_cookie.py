@@ -16,7 +16,7 @@ from corpid.rules.limits import REPEAT_MISSES
 from tests import engines
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, answer_of, at_sign_in, choose, offered, passkey, recovery, wrong
-from tests.sign_in.world import cookies_of, form_of, post, run, walk_to, wear
+from tests.sign_in.world import cookies_of, form_of, new_world, post, run, walk_to, wear, world_on
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -89,13 +89,13 @@ async def misses(made: World) -> list[tuple[str, str, str]]:
 
 @STORES
 @pytest.mark.parametrize("way", WAYS)
-def test_whoever_has_the_old_cookie_value_and_the_page_cannot_guess_the_form(
+async def test_whoever_has_the_old_cookie_value_and_the_page_cannot_guess_the_form(
     way: str, memory: Callable[[], AbstractContextManager[str]] | None
 ) -> None:
     """D34: not even with the right code; after three misses the right form is worth nothing either."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with world_on(memory, postbox=postbox) as made:
         await ready(made)
         victim = await at_way(made, way)
         old, attacker = cookies_of(victim), await accomplice(made, victim)
@@ -113,16 +113,13 @@ def test_whoever_has_the_old_cookie_value_and_the_page_cannot_guess_the_form(
         await victim.reload()
         assert victim.page.heading == CHOICE
 
-    runs(story, memory, postbox=postbox)
-
 
 @STORES
-def test_two_other_forms_leave_a_double_click_alone_and_the_third_ends_it(
+async def test_two_other_forms_leave_a_double_click_alone_and_the_third_ends_it(
     memory: Callable[[], AbstractContextManager[str]] | None,
 ) -> None:
     """D34: a stale tab does not strand the person; the form itself is no miss, however often it comes."""
-
-    async def story(made: World) -> None:
+    async with world_on(memory) as made:
         browser = await at_way(made, "app")
         old = cookies_of(browser)
         sent = form_of(browser, "code") | {"code": made.people["alice"].fresh_code(made.clock())}
@@ -138,45 +135,33 @@ def test_two_other_forms_leave_a_double_click_alone_and_the_third_ends_it(
         assert not await attempt(browser, old, sent)
         assert len(await misses(made)) == REPEAT_MISSES
 
-    runs(story, memory)
 
-
-def test_a_hundred_guesses_at_once_bring_nothing_and_write_three_lines() -> None:
+async def test_a_hundred_guesses_at_once_bring_nothing_and_write_three_lines(made: World) -> None:
     """D34: where other requests really run in between; nobody fills the audit either."""
-
-    async def story(made: World) -> None:
-        victim = await at_way(made, "app")
-        old, attacker = cookies_of(victim), await accomplice(made, victim)
-        sent = form_of(victim, "code") | {"code": made.people["alice"].fresh_code(made.clock())}
-        known = form_of(attacker, "code")
-        assert await attempt(victim, old, sent)
-        answers = await asyncio.gather(
-            *(post(attacker, "code", known | {"code": f"{number:06}"}) for number in range(100))
-        )
-        assert not [answer for answer in answers if "set-cookie" in answer.headers]
-        assert not await attempt(attacker, old, sent)
-        assert len(await misses(made)) == REPEAT_MISSES
-
-    run(story)
+    victim = await at_way(made, "app")
+    old, attacker = cookies_of(victim), await accomplice(made, victim)
+    sent = form_of(victim, "code") | {"code": made.people["alice"].fresh_code(made.clock())}
+    known = form_of(attacker, "code")
+    assert await attempt(victim, old, sent)
+    answers = await asyncio.gather(*(post(attacker, "code", known | {"code": f"{number:06}"}) for number in range(100)))
+    assert not [answer for answer in answers if "set-cookie" in answer.headers]
+    assert not await attempt(attacker, old, sent)
+    assert len(await misses(made)) == REPEAT_MISSES
 
 
-def test_guesses_while_the_form_is_being_handled_bring_nothing() -> None:
+async def test_guesses_while_the_form_is_being_handled_bring_nothing(made: World) -> None:
     """D34, D15: the same guess twice at that moment, which waits for its twin, is a miss as well."""
-
-    async def story(made: World) -> None:
-        victim = await at_way(made, "app")
-        old, attacker = cookies_of(victim), await accomplice(made, victim)
-        sent = form_of(victim, "code") | {"code": made.people["alice"].fresh_code(made.clock())}
-        guess = form_of(attacker, "code") | {"code": sent["code"]}
-        forms = [(victim, sent), (attacker, guess), (attacker, guess), (victim, sent), (attacker, guess)]
-        answers = await asyncio.gather(*(post(browser, "code", form) for browser, form in forms))
-        values = [_value(answer) for answer in answers]
-        won = sent if values[0] else guess
-        assert {bool(value) for value, (_, form) in zip(values, forms, strict=True) if form != won} == {False}
-        assert len({value for value in values if value}) == 1
-        assert old not in ({"corpid": value} for value in values)
-
-    run(story)
+    victim = await at_way(made, "app")
+    old, attacker = cookies_of(victim), await accomplice(made, victim)
+    sent = form_of(victim, "code") | {"code": made.people["alice"].fresh_code(made.clock())}
+    guess = form_of(attacker, "code") | {"code": sent["code"]}
+    forms = [(victim, sent), (attacker, guess), (attacker, guess), (victim, sent), (attacker, guess)]
+    answers = await asyncio.gather(*(post(browser, "code", form) for browser, form in forms))
+    values = [_value(answer) for answer in answers]
+    won = sent if values[0] else guess
+    assert {bool(value) for value, (_, form) in zip(values, forms, strict=True) if form != won} == {False}
+    assert len({value for value in values if value}) == 1
+    assert old not in ({"corpid": value} for value in values)
 
 
 def _value(answer: httpx.Response) -> str:
@@ -184,11 +169,11 @@ def _value(answer: httpx.Response) -> str:
     return header.partition(";")[0].partition("=")[2]
 
 
-def test_each_rendering_of_a_page_of_a_factor_has_another_token_and_each_works() -> None:
+async def test_each_rendering_of_a_page_of_a_factor_has_another_token_and_each_works() -> None:
     """D34, D35: password, app, e-mail, recovery code and passkey; a page that was left open is not too old."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await ready(made)
         key = await passkey(made, count=None)
         seen: list[str] = []
@@ -215,39 +200,29 @@ def test_each_rendering_of_a_page_of_a_factor_has_another_token_and_each_works()
         given = first | {"passkey": answer_of(made, browser, key)}
         assert await attempt(browser, cookies_of(browser), given, "passkey")
 
-    run(story, postbox=postbox)
 
-
-def test_after_a_minute_nothing_is_counted_any_more() -> None:
+async def test_after_a_minute_nothing_is_counted_any_more(made: World) -> None:
     """D34: the value is dead then, and whoever sends it is told nothing and noted nowhere."""
-
-    async def story(made: World) -> None:
-        browser = await at_way(made, "app")
-        old = cookies_of(browser)
-        sent = form_of(browser, "code") | {"code": made.people["alice"].fresh_code(made.clock())}
-        assert await attempt(browser, old, sent)
-        made.clock.pass_(60)
-        for form in (sent, sent | {"code": wrong(sent["code"])}):
-            assert not await attempt(browser, old, form)
-        assert await misses(made) == []
-
-    run(story)
+    browser = await at_way(made, "app")
+    old = cookies_of(browser)
+    sent = form_of(browser, "code") | {"code": made.people["alice"].fresh_code(made.clock())}
+    assert await attempt(browser, old, sent)
+    made.clock.pass_(60)
+    for form in (sent, sent | {"code": wrong(sent["code"])}):
+        assert not await attempt(browser, old, form)
+    assert await misses(made) == []
 
 
-def test_a_passkey_form_can_be_sent_twice_but_no_other_with_it() -> None:
+async def test_a_passkey_form_can_be_sent_twice_but_no_other_with_it(made: World) -> None:
     """D34, D46: the same holds where a passkey is both factors at once."""
-
-    async def story(made: World) -> None:
-        key, browser = await passkey(made, count=None), await made.browser()
-        await walk_to(made, browser, await made.relying_party())
-        old = cookies_of(browser)
-        sent = form_of(browser, "passkey") | {"passkey": answer_of(made, browser, key)}
-        for _ in range(2):
-            assert await attempt(browser, old, sent, "passkey")
-        again = sent | {"passkey": f"{sent['passkey']} "}
-        for _ in range(REPEAT_MISSES):
-            assert not await attempt(browser, old, again, "passkey")
-        assert not await attempt(browser, old, sent, "passkey")
-        assert len(await misses(made)) == REPEAT_MISSES
-
-    run(story)
+    key, browser = await passkey(made, count=None), await made.browser()
+    await walk_to(made, browser, await made.relying_party())
+    old = cookies_of(browser)
+    sent = form_of(browser, "passkey") | {"passkey": answer_of(made, browser, key)}
+    for _ in range(2):
+        assert await attempt(browser, old, sent, "passkey")
+    again = sent | {"passkey": f"{sent['passkey']} "}
+    for _ in range(REPEAT_MISSES):
+        assert not await attempt(browser, old, again, "passkey")
+    assert not await attempt(browser, old, sent, "passkey")
+    assert len(await misses(made)) == REPEAT_MISSES

@@ -16,7 +16,7 @@ from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from tests import engines
 from tests.contexts import context
-from tests.sign_in.world import cookies_of, entity, query_of, run
+from tests.sign_in.world import cookies_of, entity, new_world, query_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,28 +52,25 @@ async def arrive(made: World, url: str, browser: Browser) -> str:
 
 @STORES
 @pytest.mark.parametrize("people", [("bob",), ("bob", "carol")], ids=["one browser", "two browsers"])
-def test_of_simultaneous_arrivals_of_signed_in_browsers_one_gets_a_code(
+async def test_of_simultaneous_arrivals_of_signed_in_browsers_one_gets_a_code(
     people: tuple[str, ...], memory: Callable[[], AbstractContextManager[str]] | None
 ) -> None:
     """D15: completing is `add`, whichever browser's claim is the first."""
-
-    async def story(made: World) -> None:
-        for who in people:
-            await made.person(who, entity("200000001A", "Acme Pte. Ltd."))
-        browsers = [await signed_in(made, who) for who in people]
-        rp = await made.relying_party()
-        url = await rp.begin()
-        before = _codes_stored(url_of_engine)
-        answers = await asyncio.gather(*(arrive(made, url, each) for each in browsers * AT_ONCE))
-        refusals = {"invalid_request_uri", Reason.SIGN_IN_IN_ANOTHER_BROWSER.code}
-        codes = [answer for answer in answers if answer not in refusals]
-        assert len(codes) == 1, answers
-        if url_of_engine:
-            assert _codes_stored(url_of_engine) == before + 1
-        assert (await rp.token(codes[0])).status_code == 200
-
     with nullcontext("") if memory is None else memory() as url_of_engine:
-        run(story, session_seconds=3600, **({"transient_url": url_of_engine} if url_of_engine else {}))
+        async with new_world(session_seconds=3600, **{"transient_url": url_of_engine} if url_of_engine else {}) as made:
+            for who in people:
+                await made.person(who, entity("200000001A", "Acme Pte. Ltd."))
+            browsers = [await signed_in(made, who) for who in people]
+            rp = await made.relying_party()
+            url = await rp.begin()
+            before = _codes_stored(url_of_engine)
+            answers = await asyncio.gather(*(arrive(made, url, each) for each in browsers * AT_ONCE))
+            refusals = {"invalid_request_uri", Reason.SIGN_IN_IN_ANOTHER_BROWSER.code}
+            codes = [answer for answer in answers if answer not in refusals]
+            assert len(codes) == 1, answers
+            if url_of_engine:
+                assert _codes_stored(url_of_engine) == before + 1
+            assert (await rp.token(codes[0])).status_code == 200
 
 
 def _codes_stored(url: str) -> int:

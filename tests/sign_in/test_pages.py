@@ -14,9 +14,9 @@ from tests.sign_in.world import (
     MESSAGE,
     entity,
     form_of,
+    new_world,
     post,
     query_of,
-    run,
     walk_to,
 )
 from tests.world.clients import CALLBACK
@@ -34,10 +34,9 @@ TO_STEP = {
 
 
 @pytest.mark.generations("legacy", "intermediate", "current", "fapi2")
-def test_a_person_signs_in_with_two_factors_chooses_an_entity_and_returns_with_a_code(speaking: str) -> None:
+async def test_a_person_signs_in_with_two_factors_chooses_an_entity_and_returns_with_a_code(speaking: str) -> None:
     """Spec 3, Spec 4.2: and the relying party can believe and redeem what it gets."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,)) as made:
         await made.client(sector="private")
         browser, rp = await made.browser(), await made.relying_party(**made.decided)
         await browser.open(await rp.begin())
@@ -55,29 +54,23 @@ def test_a_person_signs_in_with_two_factors_chooses_an_entity_and_returns_with_a
         assert tokens.access_token_claims["entity"]["sub"] == "200000002A"
         assert tokens.id_token["amr"] == ["pwd", "otp", "mfa"]
 
-    run(story, generations=(speaking,))
-
 
 @pytest.mark.generations("legacy", "intermediate", "current", "fapi2")
-def test_with_one_usable_entity_nothing_is_asked(speaking: str) -> None:
+async def test_with_one_usable_entity_nothing_is_asked(speaking: str) -> None:
     """Spec 3: the choice is skipped when there is one."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), entities=1) as made:
         browser, rp = await made.browser(), await made.relying_party()
         await walk_to(made, browser, rp, ("password", "code"))
         assert "code" in query_of(browser.left)
 
-    run(story, generations=(speaking,), entities=1)
-
 
 @pytest.mark.generations("legacy", "current")
 @pytest.mark.parametrize(("heading", "steps"), TO_STEP.items())
-def test_every_page_names_the_relying_party_and_shows_its_message(
+async def test_every_page_names_the_relying_party_and_shows_its_message(
     speaking: str, heading: str, steps: tuple[str, ...]
 ) -> None:
     """D12: also beside an error; a request in the query has no message."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,)) as made:
         await made.client(sector="private", name="Harbour Board")
         browser, rp = await made.browser(), await made.relying_party(**made.decided)
         await walk_to(made, browser, rp, steps)
@@ -89,15 +82,12 @@ def test_every_page_names_the_relying_party_and_shows_its_message(
             forms[0].buttons.clear()  # pressed with Enter, with nothing filled in
             await browser.submit(forms[0])
 
-    run(story, generations=(speaking,))
-
 
 @pytest.mark.generations("legacy", "intermediate", "current", "fapi2")
 @pytest.mark.parametrize("steps", TO_STEP.values(), ids=TO_STEP)
-def test_cancel_on_every_page_answers_access_denied_with_the_state(speaking: str, steps: tuple[str, ...]) -> None:
+async def test_cancel_on_every_page_answers_access_denied_with_the_state(speaking: str, steps: tuple[str, ...]) -> None:
     """D17: and no code exists afterwards."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,)) as made:
         await made.client(sector="private")
         browser, rp = await made.browser(), await made.relying_party(**made.decided)
         await walk_to(made, browser, rp, steps)
@@ -107,28 +97,22 @@ def test_cancel_on_every_page_answers_access_denied_with_the_state(speaking: str
         assert await made.audit("sign_in.complete") == []
         assert len(await made.audit("sign_in.refuse")) == 1
 
-    run(story, generations=(speaking,))
 
-
-def test_a_dead_end_after_the_choice_says_who_was_acted_for() -> None:
+async def test_a_dead_end_after_the_choice_says_who_was_acted_for(made: World) -> None:
     """The entity once chosen, on every page; also after the answer was given."""
-
-    async def story(made: World) -> None:
-        await made.client(sector="private")
-        browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
-        await walk_to(made, browser, rp, ("password", "code", "entity"))
-        made.clock.pass_(600)
-        await browser.reload()
-        assert browser.page.heading == "This sign-in has expired"
-        assert "You act for Acme Pte. Ltd." in browser.page.text
-        await walk_to(made, browser, await made.relying_party(scope=EVERY_SCOPE), ("password", "code", "entity"))
-        where = browser.url
-        await browser.fill_and_submit("decision", button="agree")
-        await browser.open(where, site="same-origin")
-        assert browser.page.heading == "This sign-in is finished"
-        assert "You act for Acme Pte. Ltd." in browser.page.text
-
-    run(story)
+    await made.client(sector="private")
+    browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
+    await walk_to(made, browser, rp, ("password", "code", "entity"))
+    made.clock.pass_(600)
+    await browser.reload()
+    assert browser.page.heading == "This sign-in has expired"
+    assert "You act for Acme Pte. Ltd." in browser.page.text
+    await walk_to(made, browser, await made.relying_party(scope=EVERY_SCOPE), ("password", "code", "entity"))
+    where = browser.url
+    await browser.fill_and_submit("decision", button="agree")
+    await browser.open(where, site="same-origin")
+    assert browser.page.heading == "This sign-in is finished"
+    assert "You act for Acme Pte. Ltd." in browser.page.text
 
 
 @pytest.mark.parametrize(
@@ -138,15 +122,14 @@ def test_a_dead_end_after_the_choice_says_who_was_acted_for() -> None:
         (2, ["1", "2", "3", "4 of 4"]),
     ],
 )
-def test_the_steps_are_counted_over_those_that_come(entities: int, said: list[str]) -> None:
+async def test_the_steps_are_counted_over_those_that_come(entities: int, said: list[str]) -> None:
     """DESIGN "Pages": no number is skipped, and the total is shown once it is known.
 
     A person with one organisation is not asked for it.
 
     Whether there is one is told to nobody who has only the password.
     """
-
-    async def story(made: World) -> None:
+    async with new_world(entities=entities) as made:
         await made.client(sector="private")
         browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
         read = []
@@ -166,14 +149,11 @@ def test_the_steps_are_counted_over_those_that_come(entities: int, said: list[st
         assert browser.page.heading == "Do you agree to share this?"
         assert read == said
 
-    run(story, entities=entities)
-
 
 @pytest.mark.generations("legacy", "intermediate", "current", "fapi2")
-def test_a_callback_carries_iss_where_the_deployment_returns_it(speaking: str) -> None:
+async def test_a_callback_carries_iss_where_the_deployment_returns_it(speaking: str) -> None:
     """D17, RFC 9207 §2: with a code and with an error."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), entities=1, return_iss=True) as made:
         browser, rp = await made.browser(), await made.relying_party()
         callback = await sign_in(browser, await rp.begin(), made.people["alice"], now=made.clock)
         assert query_of(callback)["iss"] == BASE
@@ -181,14 +161,11 @@ def test_a_callback_carries_iss_where_the_deployment_returns_it(speaking: str) -
         await browser.open(await rp.begin())
         assert query_of(await cancel(browser))["iss"] == BASE
 
-    run(story, generations=(speaking,), entities=1, return_iss=True)
-
 
 @pytest.mark.generations("legacy", "current")
-def test_a_person_without_a_usable_entity_is_told_why_and_then_sent_back(speaking: str) -> None:
+async def test_a_person_without_a_usable_entity_is_told_why_and_then_sent_back(speaking: str) -> None:
     """D17, R-20: one line for each entity, and access_denied after the click."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,)) as made:
         await made.write(Service(service_id="PERMITS", name="Permits", entity_types=("GSTN",)))
         browser, rp = await made.browser(), await made.relying_party()
         await walk_to(made, browser, rp, ("password", "code"))
@@ -201,109 +178,85 @@ def test_a_person_without_a_usable_entity_is_told_why_and_then_sent_back(speakin
         answer = query_of(browser.left)
         assert (answer["error"], answer["state"]) == ("access_denied", rp.sign_in.state)
 
-    run(story, generations=(speaking,))
 
-
-def test_a_person_who_acts_for_nobody_is_told_so_and_sent_back() -> None:
+async def test_a_person_who_acts_for_nobody_is_told_so_and_sent_back(made: World) -> None:
     """D17."""
-
-    async def story(made: World) -> None:
-        await made.person("bob")
-        browser, rp = await made.browser(), await made.relying_party()
-        await browser.open(await rp.begin())
-        await made.factors(browser, made.people["bob"])
-        assert "no organisation has named you" in browser.page.text
-        await browser.submit(next(form for form in browser.page.forms if form.id == ""))
-        assert query_of(browser.left)["error"] == "access_denied"
-
-    run(story)
+    await made.person("bob")
+    browser, rp = await made.browser(), await made.relying_party()
+    await browser.open(await rp.begin())
+    await made.factors(browser, made.people["bob"])
+    assert "no organisation has named you" in browser.page.text
+    await browser.submit(next(form for form in browser.page.forms if form.id == ""))
+    assert query_of(browser.left)["error"] == "access_denied"
 
 
-def test_an_entity_that_is_not_the_persons_or_not_usable_here_cannot_be_chosen() -> None:
+async def test_an_entity_that_is_not_the_persons_or_not_usable_here_cannot_be_chosen(made: World) -> None:
     """D17, R-20: whatever a form says."""
-
-    async def story(made: World) -> None:
-        await made.person("bob", entity("200000009A", "Someone else"))
-        await made.person("alice", entity("200000003A", "Struck off", status="Deregistered"))
-        browser, rp = await made.browser(), await made.relying_party()
-        await walk_to(made, browser, rp, ("password", "code"))
-        for wanted in ("200000009A", "200000003A", "", "%00", "200000001a"):
-            fields = {**form_of(browser, "entity"), "entity": wanted}
-            answer = await post(browser, "entity", fields)
-            assert answer.status_code == 422, wanted
-            assert "Choose the organisation you act for." in answer.text
-        assert await made.audit("sign_in.complete") == []
-
-    run(story)
+    await made.person("bob", entity("200000009A", "Someone else"))
+    await made.person("alice", entity("200000003A", "Struck off", status="Deregistered"))
+    browser, rp = await made.browser(), await made.relying_party()
+    await walk_to(made, browser, rp, ("password", "code"))
+    for wanted in ("200000009A", "200000003A", "", "%00", "200000001a"):
+        fields = {**form_of(browser, "entity"), "entity": wanted}
+        answer = await post(browser, "entity", fields)
+        assert answer.status_code == 422, wanted
+        assert "Choose the organisation you act for." in answer.text
+    assert await made.audit("sign_in.complete") == []
 
 
-def test_the_last_form_leads_to_the_relying_party_over_an_own_page() -> None:
+async def test_the_last_form_leads_to_the_relying_party_over_an_own_page(made: World) -> None:
     """D37, D38: POST → 303 → 200 with a refresh and a link → 302, and the code stands nowhere but in the last hop."""
-
-    async def story(made: World) -> None:
-        browser, rp = await made.browser(), await made.relying_party()
-        await walk_to(made, browser, rp, ("password", "code"))
-        posted = await post(browser, "entity", {**form_of(browser, "entity"), "entity": "200000001A"})
-        assert posted.status_code == 303
-        own = await browser.http.get(posted.headers["location"])
-        assert own.status_code == 200
-        assert '<meta http-equiv="refresh" content="0; url=' in own.text
-        assert "form-action 'self'" in own.headers["content-security-policy"]
-        leave = own.text.partition('content="0; url=')[2].partition('"')[0]
-        assert f'href="{leave}"' in own.text
-        assert CALLBACK not in own.text
-        left = await browser.http.get(leave)
-        assert left.status_code == 302
-        assert left.headers["cache-control"] == "no-store"
-        code = query_of(left.headers["location"])["code"]
-        assert code not in own.text + posted.headers["location"]
-
-    run(story)
+    browser, rp = await made.browser(), await made.relying_party()
+    await walk_to(made, browser, rp, ("password", "code"))
+    posted = await post(browser, "entity", {**form_of(browser, "entity"), "entity": "200000001A"})
+    assert posted.status_code == 303
+    own = await browser.http.get(posted.headers["location"])
+    assert own.status_code == 200
+    assert '<meta http-equiv="refresh" content="0; url=' in own.text
+    assert "form-action 'self'" in own.headers["content-security-policy"]
+    leave = own.text.partition('content="0; url=')[2].partition('"')[0]
+    assert f'href="{leave}"' in own.text
+    assert CALLBACK not in own.text
+    left = await browser.http.get(leave)
+    assert left.status_code == 302
+    assert left.headers["cache-control"] == "no-store"
+    code = query_of(left.headers["location"])["code"]
+    assert code not in own.text + posted.headers["location"]
 
 
-def test_a_registered_query_of_the_redirect_uri_is_kept() -> None:
+async def test_a_registered_query_of_the_redirect_uri_is_kept(made: World) -> None:
     """D38."""
-
-    async def story(made: World) -> None:
-        await made.client(redirect_uris=(f"{CALLBACK}?tenant=7",))
-        browser, rp = await made.browser(), await made.relying_party()
-        rp.redirect_uri = f"{CALLBACK}?tenant=7"
-        await walk_to(made, browser, rp, ("password", "code", "entity"))
-        answer = query_of(browser.left)
-        assert answer["tenant"] == "7"
-        assert "code" in answer
-
-    run(story)
+    await made.client(redirect_uris=(f"{CALLBACK}?tenant=7",))
+    browser, rp = await made.browser(), await made.relying_party()
+    rp.redirect_uri = f"{CALLBACK}?tenant=7"
+    await walk_to(made, browser, rp, ("password", "code", "entity"))
+    answer = query_of(browser.left)
+    assert answer["tenant"] == "7"
+    assert "code" in answer
 
 
-def test_a_client_that_is_switched_off_meanwhile_ends_on_a_page_and_gets_nothing() -> None:
+async def test_a_client_that_is_switched_off_meanwhile_ends_on_a_page_and_gets_nothing(made: World) -> None:
     """D50: client or redirect URI gone is an error page, not a callback."""
-
-    async def story(made: World) -> None:
-        browser, rp = await made.browser(), await made.relying_party()
-        await walk_to(made, browser, rp, ("password", "code"))
-        await made.client(enabled=False)
-        await browser.fill_and_submit(entity="200000001A")
-        assert browser.left is None
-        assert browser.response is not None
-        assert browser.response.status_code == 400
-        assert await made.audit("sign_in.complete") == []
-
-    run(story)
+    browser, rp = await made.browser(), await made.relying_party()
+    await walk_to(made, browser, rp, ("password", "code"))
+    await made.client(enabled=False)
+    await browser.fill_and_submit(entity="200000001A")
+    assert browser.left is None
+    assert browser.response is not None
+    assert browser.response.status_code == 400
+    assert await made.audit("sign_in.complete") == []
 
 
-def test_a_person_whose_entity_is_switched_off_meanwhile_chooses_anew_and_nothing_is_completed() -> None:
+async def test_a_person_whose_entity_is_switched_off_meanwhile_chooses_anew_and_nothing_is_completed(
+    made: World,
+) -> None:
     """D50, D17."""
-
-    async def story(made: World) -> None:
-        await made.client(sector="private")
-        browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
-        await walk_to(made, browser, rp, ("password", "code", "entity"))
-        await made.write(entity("200000001A", "Acme Pte. Ltd.", enabled=False))
-        await browser.fill_and_submit("decision", button="agree")
-        assert browser.left is None
-        assert browser.page.heading == "Choose who you act for"
-        assert "This organisation is disabled." in browser.page.text
-        assert await made.audit("sign_in.complete") == []
-
-    run(story)
+    await made.client(sector="private")
+    browser, rp = await made.browser(), await made.relying_party(scope=EVERY_SCOPE)
+    await walk_to(made, browser, rp, ("password", "code", "entity"))
+    await made.write(entity("200000001A", "Acme Pte. Ltd.", enabled=False))
+    await browser.fill_and_submit("decision", button="agree")
+    assert browser.left is None
+    assert browser.page.heading == "Choose who you act for"
+    assert "This organisation is disabled." in browser.page.text
+    assert await made.audit("sign_in.complete") == []

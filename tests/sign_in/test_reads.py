@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.sign_in.world import run, walk_to
+from tests.sign_in.world import new_world, walk_to
 
 if TYPE_CHECKING:
     import httpx
 
-    from tests.sign_in.world import World
 
 HOUR = 3600
 _ACCOUNT = re.compile(r"\bFROM (?:users|sessions JOIN users ON \S+ = \S+) (?:LEFT OUTER )?JOIN credentials")
@@ -34,7 +33,7 @@ def _reads(asked: list[str]) -> list[tuple[str, int, int]]:
 
 
 @pytest.mark.parametrize("session_seconds", [0, HOUR], ids=["every sign-in anew", "single sign-on"])
-def test_a_request_reads_a_person_with_their_factors_once_and_the_last_factor_looks_again_where_it_writes(
+async def test_a_request_reads_a_person_with_their_factors_once_and_the_last_factor_looks_again_where_it_writes(
     session_seconds: int,
 ) -> None:
     """D50: that second look holds off whoever changes them, and a change that saw no session yet ends the sign-in."""
@@ -44,7 +43,7 @@ def test_a_request_reads_a_person_with_their_factors_once_and_the_last_factor_lo
         step = request.url.path.rsplit("/", 1)[1]
         asked.append(f"#{request.method} {step if request.method == 'POST' else 'page'}")
 
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=session_seconds) as made:
         await made.client(sector="private")
         browser, rp = await made.browser(), await made.relying_party(prompt="consent")
         browser.http.event_hooks["request"].append(note)
@@ -54,8 +53,6 @@ def test_a_request_reads_a_person_with_their_factors_once_and_the_last_factor_lo
         await browser.fill_and_submit("decision", button="agree")
         connection.set_trace_callback(None)
         assert browser.left is not None
-
-    run(story, session_seconds=session_seconds)
     assert [each for each in _reads(asked) if each[1] or each[2]] == [
         ("POST password", 1, 0),
         ("GET page", 1, 0),

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.ports import AuditEvent
-from tests.sign_in.world import cookies_of, entity, form_of, post, query_of, run, walk_to, wear
+from tests.sign_in.world import cookies_of, entity, form_of, new_world, post, query_of, walk_to, wear
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -31,10 +31,9 @@ async def signed_in_browser(made: World) -> Browser:
 
 
 @pytest.mark.generations("legacy", "current")
-def test_new_factors_end_a_sign_in_that_the_old_ones_began(speaking: str) -> None:
+async def test_new_factors_end_a_sign_in_that_the_old_ones_began(speaking: str) -> None:
     """DESIGN, Security: who has the old password is out at once, also in the middle of a sign-in."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,)) as made:
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password", "code"))
         await made.person("alice")
@@ -43,14 +42,11 @@ def test_new_factors_end_a_sign_in_that_the_old_ones_began(speaking: str) -> Non
         assert answer.status_code == 303
         assert await reopened(browser) == SIGN_IN
 
-    run(story, generations=(speaking,))
-
 
 @pytest.mark.generations("legacy", "current")
-def test_signing_out_ends_a_page_that_the_session_had_opened(speaking: str) -> None:
+async def test_signing_out_ends_a_page_that_the_session_had_opened(speaking: str) -> None:
     """D30."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), session_seconds=HOUR) as made:
         browser = await signed_in_browser(made)
         await browser.open(await (await made.relying_party()).begin())
         assert browser.page.heading != SIGN_IN
@@ -60,13 +56,10 @@ def test_signing_out_ends_a_page_that_the_session_had_opened(speaking: str) -> N
         await browser.open(waiting)
         assert browser.page.heading == SIGN_IN
 
-    run(story, generations=(speaking,), session_seconds=HOUR)
 
-
-def test_a_page_that_a_session_had_opened_ends_with_the_session() -> None:
+async def test_a_page_that_a_session_had_opened_ends_with_the_session() -> None:
     """D30: the lifetime is absolute, also for who keeps asking for more time."""
-
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=HOUR) as made:
         browser = await signed_in_browser(made)
         made.clock.pass_(HOUR - 60)
         await browser.open(await (await made.relying_party()).begin())
@@ -74,34 +67,27 @@ def test_a_page_that_a_session_had_opened_ends_with_the_session() -> None:
         made.clock.pass_(61)
         assert await reopened(browser) == SIGN_IN
 
-    run(story, session_seconds=HOUR)
 
-
-def test_a_sign_in_that_grew_older_than_the_client_allows_is_made_anew() -> None:
+async def test_a_sign_in_that_grew_older_than_the_client_allows_is_made_anew(made: World) -> None:
     """D40: also for who keeps asking for more time; each page has its ten minutes."""
-
-    async def story(made: World) -> None:
-        browser, rp = await made.browser(), await made.relying_party(max_age="60")
-        await walk_to(made, browser, rp, ("password", "code"))
-        made.clock.pass_(590)
-        await browser.submit(next(form for form in browser.page.forms if form.id == "extend"))
-        assert "act for" in browser.page.heading
-        made.clock.pass_(10)
-        await browser.fill_and_submit(entity="200000001A")
-        assert browser.page.heading == SIGN_IN
-        await made.factors(browser, made.people["alice"])
-        await browser.fill_and_submit(entity="200000001A")
-        assert browser.left is not None
-        assert (await rp.redeem(browser.left)).id_token["auth_time"] == int(made.clock())
-
-    run(story)
+    browser, rp = await made.browser(), await made.relying_party(max_age="60")
+    await walk_to(made, browser, rp, ("password", "code"))
+    made.clock.pass_(590)
+    await browser.submit(next(form for form in browser.page.forms if form.id == "extend"))
+    assert "act for" in browser.page.heading
+    made.clock.pass_(10)
+    await browser.fill_and_submit(entity="200000001A")
+    assert browser.page.heading == SIGN_IN
+    await made.factors(browser, made.people["alice"])
+    await browser.fill_and_submit(entity="200000001A")
+    assert browser.left is not None
+    assert (await rp.redeem(browser.left)).id_token["auth_time"] == int(made.clock())
 
 
 @pytest.mark.generations("legacy", "current")
-def test_a_chosen_entity_that_can_no_longer_be_used_is_chosen_again(speaking: str) -> None:
+async def test_a_chosen_entity_that_can_no_longer_be_used_is_chosen_again(speaking: str) -> None:
     """D17, D15: the person is not stranded."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,)) as made:
         await made.client(sector="private")
         browser, rp = await made.browser(), await made.relying_party(**made.decided)
         await walk_to(made, browser, rp, ("password", "code", "entity"))
@@ -114,13 +100,10 @@ def test_a_chosen_entity_that_can_no_longer_be_used_is_chosen_again(speaking: st
         await browser.fill_and_submit("decision", button="agree")
         assert "code" in query_of(browser.left)
 
-    run(story, generations=(speaking,))
 
-
-def test_signing_out_ends_what_other_tabs_had_begun() -> None:
+async def test_signing_out_ends_what_other_tabs_had_begun() -> None:
     """D30: whoever sits at that browser next cannot go on where the person stopped."""
-
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=HOUR) as made:
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password", "code"))
         waiting = browser.url
@@ -131,36 +114,26 @@ def test_signing_out_ends_what_other_tabs_had_begun() -> None:
         assert browser.page.form_with("entity") is None
         assert (await made.audit("session.end"))[0].actor == "user:id-alice"
 
-    run(story, session_seconds=HOUR)
 
-
-def test_a_form_of_an_earlier_sign_in_gives_no_second_cookie() -> None:
+async def test_a_form_of_an_earlier_sign_in_gives_no_second_cookie(made: World) -> None:
     """D34: a browser never has two values that live."""
-
-    async def story(made: World) -> None:
-        browser = await made.browser()
-        await walk_to(made, browser, await made.relying_party(), ("password",))
-        old = cookies_of(browser)
-        form = form_of(browser, "code") | {"code": made.people["alice"].fresh_code(made.clock())}
-        first = browser.url
-        await post(browser, "code", form)
-        await walk_to(made, browser, await made.relying_party(), ("password", "code"))
-        wear(browser, old)
-        browser.url = first
-        assert (await post(browser, "code", form)).headers.get("set-cookie") is None
-
-    run(story)
+    browser = await made.browser()
+    await walk_to(made, browser, await made.relying_party(), ("password",))
+    old = cookies_of(browser)
+    form = form_of(browser, "code") | {"code": made.people["alice"].fresh_code(made.clock())}
+    first = browser.url
+    await post(browser, "code", form)
+    await walk_to(made, browser, await made.relying_party(), ("password", "code"))
+    wear(browser, old)
+    browser.url = first
+    assert (await post(browser, "code", form)).headers.get("set-cookie") is None
 
 
-def test_codes_of_an_account_are_slowed_from_all_addresses_together() -> None:
+async def test_codes_of_an_account_are_slowed_from_all_addresses_together(made: World) -> None:
     """D45, D47: who has the password gains nothing by changing the address."""
-
-    async def story(made: World) -> None:
-        statuses = []
-        for number in range(7):
-            browser = await made.browser(f"192.0.2.{number + 1}")
-            await walk_to(made, browser, await made.relying_party(), ("password",))
-            statuses.append((await post(browser, "code", form_of(browser, "code") | {"code": "000000"})).status_code)
-        assert statuses == [422] * 5 + [422, 429]
-
-    run(story)
+    statuses = []
+    for number in range(7):
+        browser = await made.browser(f"192.0.2.{number + 1}")
+        await walk_to(made, browser, await made.relying_party(), ("password",))
+        statuses.append((await post(browser, "code", form_of(browser, "code") | {"code": "000000"})).status_code)
+    assert statuses == [422] * 5 + [422, 429]

@@ -10,7 +10,7 @@ import pytest
 from corpid.ports import Delete
 from corpid.rules.directory.records import Membership, User
 from corpid.sandbox.people import cancel
-from tests.sign_in.world import EVERY_SCOPE, form_of, post, query_of, run, walk_to
+from tests.sign_in.world import EVERY_SCOPE, form_of, new_world, post, query_of, walk_to
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -59,10 +59,9 @@ async def stored(made: World) -> list[Any]:
     return found
 
 
-def test_who_has_agreed_is_not_asked_again() -> None:
+async def test_who_has_agreed_is_not_asked_again() -> None:
     """D29: in any browser; the audit has what was agreed to, and until when."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         first = await given(made)
         then = int(made.clock())
         assert not asked(await arrive(made, browser=first))
@@ -74,13 +73,10 @@ def test_who_has_agreed_is_not_asked_again() -> None:
         assert event.detail["expires_at"] == str(then + 365 * DAY)
         assert len(await made.audit("sign_in.complete")) == 3
 
-    run(story, entities=1)
 
-
-def test_fewer_scopes_need_no_asking_and_more_do() -> None:
+async def test_fewer_scopes_need_no_asking_and_more_do() -> None:
     """D29: asked again when the scopes grow; each set is remembered."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await given(made, scope=f"{NAME} entity.identity")
         assert not asked(await arrive(made))
         assert not asked(await arrive(made, scope="openid entity.identity"))
@@ -90,28 +86,21 @@ def test_fewer_scopes_need_no_asking_and_more_do() -> None:
         assert not asked(await arrive(made, scope=f"{NAME} authinfo"))
         assert asked(await arrive(made, scope=f"{NAME} authinfo entity.identity"))
 
-    run(story, entities=1)
 
-
-def test_consent_for_one_entity_is_none_for_another() -> None:
+async def test_consent_for_one_entity_is_none_for_another(made: World) -> None:
     """D29: per entity. The choice comes first, and decides whether consent is asked for."""
-
-    async def story(made: World) -> None:
-        await given(made, "password", "code", "entity")
-        browser = await arrive(made)
-        assert browser.page.heading == "Choose who you act for"
-        assert "Step 3 Choose" in browser.page.text
-        await browser.fill_and_submit(entity="200000002A")
-        assert asked(browser)
-        assert not asked(await arrive(made, "password", "code", "entity"))
-
-    run(story)
+    await given(made, "password", "code", "entity")
+    browser = await arrive(made)
+    assert browser.page.heading == "Choose who you act for"
+    assert "Step 3 Choose" in browser.page.text
+    await browser.fill_and_submit(entity="200000002A")
+    assert asked(browser)
+    assert not asked(await arrive(made, "password", "code", "entity"))
 
 
-def test_consent_to_one_client_is_none_to_another() -> None:
+async def test_consent_to_one_client_is_none_to_another() -> None:
     """D29: per client."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await given(made)
         await made.client("rp2", sector="private")
         made.clock.pass_(60)
@@ -119,13 +108,10 @@ def test_consent_to_one_client_is_none_to_another() -> None:
         await walk_to(made, browser, rp, ("password", "code"))
         assert asked(browser)
 
-    run(story, entities=1)
 
-
-def test_a_client_may_have_it_asked_again_and_that_renews_it() -> None:
+async def test_a_client_may_have_it_asked_again_and_that_renews_it() -> None:
     """D29, D40: prompt=consent."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await given(made)
         [before] = await stored(made)
         browser = await arrive(made, prompt="consent")
@@ -135,38 +121,29 @@ def test_a_client_may_have_it_asked_again_and_that_renews_it() -> None:
         assert after.expires_at > before.expires_at
         assert len(await made.audit("consent.give")) == 2
 
-    run(story, entities=1)
 
-
-def test_consent_ends_with_its_days() -> None:
+async def test_consent_ends_with_its_days() -> None:
     """D29: `consent_days`, to the second."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, consent_days=2) as made:
         await given(made)
         made.clock.pass_(2 * DAY - 61)
         assert not asked(await arrive(made))
         made.clock.pass_(1)
         assert asked(await arrive(made))
 
-    run(story, entities=1, consent_days=2)
 
-
-def test_withdrawn_consent_is_asked_for_again() -> None:
+async def test_withdrawn_consent_is_asked_for_again() -> None:
     """D29."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await given(made)
         event = (await made.audit("consent.give"))[0]
         assert await made.provider.registry.consents.withdraw("id-alice", "200000001A", "rp1", event)
         assert asked(await arrive(made))
 
-    run(story, entities=1)
 
-
-def test_a_client_that_becomes_private_has_to_have_it_asked() -> None:
+async def test_a_client_that_becomes_private_has_to_have_it_asked() -> None:
     """D29: and one of the government needs none."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         assert not asked(await arrive(made))
         await given(made)
         await made.client(sector="government")
@@ -175,14 +152,11 @@ def test_a_client_that_becomes_private_has_to_have_it_asked() -> None:
         assert asked(await arrive(made, scope=EVERY_SCOPE))
         assert not asked(await arrive(made))
 
-    run(story, entities=1)
-
 
 @pytest.mark.parametrize("sector", ["government", "private"])
-def test_what_only_the_client_wants_asked_is_not_remembered(sector: str) -> None:
+async def test_what_only_the_client_wants_asked_is_not_remembered(sector: str) -> None:
     """D29, D40: it would not be asked for again in any case, so that there is nothing to withdraw."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await made.client(sector=sector)
         browser = await arrive(made, scope="openid authinfo", prompt="consent")
         assert asked(browser)
@@ -191,26 +165,20 @@ def test_what_only_the_client_wants_asked_is_not_remembered(sector: str) -> None
         [event] = await made.audit("consent.give")
         assert "expires_at" not in event.detail
 
-    run(story, entities=1)
 
-
-def test_refusing_stores_nothing() -> None:
+async def test_refusing_stores_nothing() -> None:
     """D17, D29."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await made.client(sector="private")
         browser = await arrive(made)
         assert query_of(await cancel(browser))["error"] == "access_denied"
         assert await stored(made) == []
         assert await made.audit("consent.give") == []
 
-    run(story, entities=1)
 
-
-def test_agreeing_to_what_is_no_longer_allowed_stores_nothing() -> None:
+async def test_agreeing_to_what_is_no_longer_allowed_stores_nothing() -> None:
     """D29, D50: the client may ask for less by then."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await made.client(sector="private")
         browser = await arrive(made)
         await made.client(sector="private", scopes=("openid",))
@@ -219,13 +187,10 @@ def test_agreeing_to_what_is_no_longer_allowed_stores_nothing() -> None:
         assert await stored(made) == []
         assert await made.audit("consent.give") == []
 
-    run(story, entities=1)
 
-
-def test_a_form_that_is_sent_twice_gives_consent_once() -> None:
+async def test_a_form_that_is_sent_twice_gives_consent_once() -> None:
     """D15, D29."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await made.client(sector="private")
         browser = await arrive(made)
         fields = {**form_of(browser, "decision"), "decision": "agree"}
@@ -234,13 +199,10 @@ def test_a_form_that_is_sent_twice_gives_consent_once() -> None:
         assert len(await made.audit("consent.give")) == 1
         assert len(await made.audit("sign_in.complete")) == 1
 
-    run(story, entities=1)
 
-
-def test_a_form_from_another_site_or_without_its_token_gives_no_consent() -> None:
+async def test_a_form_from_another_site_or_without_its_token_gives_no_consent() -> None:
     """D35."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await made.client(sector="private")
         browser = await arrive(made)
         fields = {**form_of(browser, "decision"), "decision": "agree"}
@@ -248,13 +210,10 @@ def test_a_form_from_another_site_or_without_its_token_gives_no_consent() -> Non
         assert (await post(browser, "consent", {**fields, "form_token": "x"})).status_code >= 400
         assert await stored(made) == []
 
-    run(story, entities=1)
 
-
-def test_two_tabs_that_both_ask_are_both_answered_by_their_own_form() -> None:
+async def test_two_tabs_that_both_ask_are_both_answered_by_their_own_form() -> None:
     """D29: consent from another tab is remembered by then, and the form still counts."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await made.client(sector="private")
         one, other = await arrive(made), await arrive(made)
         await agree(one)
@@ -262,13 +221,10 @@ def test_two_tabs_that_both_ask_are_both_answered_by_their_own_form() -> None:
         assert not asked(other)
         assert len(await stored(made)) == 1
 
-    run(story, entities=1)
 
-
-def test_a_session_completes_without_a_page_once_consent_is_remembered() -> None:
+async def test_a_session_completes_without_a_page_once_consent_is_remembered() -> None:
     """D29, D30, D40: also with prompt=none, which is refused before."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, session_seconds=HOUR) as made:
         browser = await arrive(made, scope="openid authinfo")
         await made.client(sector="private")
         await arrive(made, "none", browser=browser, prompt="none")
@@ -279,24 +235,18 @@ def test_a_session_completes_without_a_page_once_consent_is_remembered() -> None
         await arrive(made, "none", browser=browser, prompt="none", scope=f"{NAME} authinfo")
         assert query_of(browser.left)["error"] == "consent_required"
 
-    run(story, entities=1, session_seconds=HOUR)
 
-
-def test_without_a_page_several_entities_leave_open_which_consent_counts() -> None:
+async def test_without_a_page_several_entities_leave_open_which_consent_counts() -> None:
     """D29, D40: interaction_required, whatever is remembered."""
-
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=HOUR) as made:
         browser = await given(made, "password", "code", "entity")
         await arrive(made, "none", browser=browser, prompt="none")
         assert query_of(browser.left)["error"] == "interaction_required"
 
-    run(story, session_seconds=HOUR)
 
-
-def test_consent_that_is_withdrawn_while_a_page_waits_is_asked_for() -> None:
+async def test_consent_that_is_withdrawn_while_a_page_waits_is_asked_for() -> None:
     """D29, D30, D50: the confirmation's form leads to the page for consent, and completes nothing."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, session_seconds=HOUR) as made:
         browser = await given(made)
         made.clock.pass_(60)
         rp = await made.relying_party(scope=NAME)
@@ -311,14 +261,11 @@ def test_consent_that_is_withdrawn_while_a_page_waits_is_asked_for() -> None:
         await agree(browser)
         assert not asked(browser)
 
-    run(story, entities=1, session_seconds=HOUR)
-
 
 @pytest.mark.parametrize("ends", ["person", "membership", "client"])
-def test_nothing_is_remembered_of_what_was_removed(ends: str) -> None:
+async def test_nothing_is_remembered_of_what_was_removed(ends: str) -> None:
     """D29: a person's erasure takes their consents with it."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1) as made:
         await given(made)
         registry = made.provider.registry
         records: dict[str, Any] = {
@@ -328,5 +275,3 @@ def test_nothing_is_remembered_of_what_was_removed(ends: str) -> None:
         }
         await registry.directory.write([Delete(records[ends])])
         assert await stored(made) == []
-
-    run(story, entities=1)

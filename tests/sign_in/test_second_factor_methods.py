@@ -12,7 +12,7 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_HOUR, TOTP_MISSES
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, at_sign_in, change, choose, offered, recovery, type_code, wrong
-from tests.sign_in.world import PASSWORD, form_of, post, query_of, run, walk_to
+from tests.sign_in.world import PASSWORD, form_of, new_world, post, query_of, walk_to
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -42,11 +42,11 @@ async def past_password(made: World, rp: RelyingParty | None = None) -> Browser:
     return browser
 
 
-def test_a_code_by_email_is_the_second_factor() -> None:
+async def test_a_code_by_email_is_the_second_factor() -> None:
     """D45: and amr says what it was (RFC 8176)."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         rp = await made.relying_party()
         browser = await past_password(made, rp)
@@ -67,14 +67,12 @@ def test_a_code_by_email_is_the_second_factor() -> None:
         assert (claims["amr"], claims["acr"]) == (["pwd", "otp", "mfa"], "urn:idp:authentication:loa:2")
         assert [entry.detail["way"] for entry in await made.audit("sign_in.second_factor")] == ["email"]
 
-    run(story, postbox=postbox)
 
-
-def test_who_has_no_app_is_asked_before_a_code_is_sent() -> None:
+async def test_who_has_no_app_is_asked_before_a_code_is_sent() -> None:
     """D45: the mail is theirs to ask for."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         await without_app(made)
         browser = await past_password(made)
@@ -82,15 +80,13 @@ def test_who_has_no_app_is_asked_before_a_code_is_sent() -> None:
         assert await choose(browser, "email") == TYPE
         assert await type_code(browser, postbox.code()) == CHOICE
 
-    run(story, postbox=postbox)
-
 
 @pytest.mark.parametrize("case", ["no address", "no mail", "not allowed"])
-def test_a_code_by_email_is_offered_only_where_one_can_arrive(case: str) -> None:
+async def test_a_code_by_email_is_offered_only_where_one_can_arrive(case: str) -> None:
     """D45: nor is one sent when the form is forged."""
     postbox = Postbox(works=case != "no mail")
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox, email_codes=case != "not allowed") as made:
         if case != "no address":
             await reach(made)
         browser = await past_password(made)
@@ -99,13 +95,10 @@ def test_a_code_by_email_is_offered_only_where_one_can_arrive(case: str) -> None
         assert (await post(browser, "way", fields)).status_code == 422
         assert postbox.emails == []
 
-    run(story, postbox=postbox, email_codes=case != "not allowed")
 
-
-def test_nobody_learns_the_ways_before_the_password_was_right() -> None:
+async def test_nobody_learns_the_ways_before_the_password_was_right() -> None:
     """D28."""
-
-    async def story(made: World) -> None:
+    async with new_world(postbox=Postbox()) as made:
         await reach(made)
         await recovery(made)
         browser = await at_sign_in(made)
@@ -115,14 +108,12 @@ def test_nobody_learns_the_ways_before_the_password_was_right() -> None:
         await browser.fill_and_submit(user_name="alice", password="wrong horse battery")
         assert (browser.page.heading, offered(browser)) == (SIGN_IN, [])
 
-    run(story, postbox=Postbox())
 
-
-def test_only_the_newest_code_works_and_three_are_sent_at_most() -> None:
+async def test_only_the_newest_code_works_and_three_are_sent_at_most() -> None:
     """D45."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         browser = await past_password(made)
         for _ in range(3):
@@ -138,14 +129,12 @@ def test_only_the_newest_code_works_and_three_are_sent_at_most() -> None:
         assert len(postbox.emails) == 4
         assert await type_code(browser, first) == CHOICE
 
-    run(story, postbox=postbox)
 
-
-def test_who_comes_back_to_the_mail_types_the_code_that_was_sent() -> None:
+async def test_who_comes_back_to_the_mail_types_the_code_that_was_sent() -> None:
     """D45: nothing is sent for looking elsewhere; where nothing more can be sent, nothing is offered."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         browser = await past_password(made)
         for _ in range(3):
@@ -161,14 +150,12 @@ def test_who_comes_back_to_the_mail_types_the_code_that_was_sent() -> None:
         await browser.reload()
         assert (browser.page.heading, offered(browser)) == (APP, [])
 
-    run(story, postbox=postbox)
 
-
-def test_a_double_click_sends_one_code() -> None:
+async def test_a_double_click_sends_one_code() -> None:
     """D15."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         browser = await past_password(made)
         fields = {**form_of(browser, "decision"), "decision": "email"}
@@ -178,14 +165,12 @@ def test_a_double_click_sends_one_code() -> None:
         await browser.reload()
         assert await type_code(browser, postbox.code()) == CHOICE
 
-    run(story, postbox=postbox)
 
-
-def test_a_code_works_for_ten_minutes() -> None:
+async def test_a_code_works_for_ten_minutes() -> None:
     """D45: however long the sign-in itself is extended."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         browser = await past_password(made)
         await choose(browser, "email")
@@ -201,14 +186,12 @@ def test_a_code_works_for_ten_minutes() -> None:
         assert await choose(browser, "email") == TYPE
         assert await type_code(browser, postbox.code()) == CHOICE
 
-    run(story, postbox=postbox)
 
-
-def test_a_code_works_in_its_own_sign_in_only_and_once() -> None:
+async def test_a_code_works_in_its_own_sign_in_only_and_once() -> None:
     """D45: it is derived from the interaction."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         mine, other = await past_password(made), await past_password(made)
         await choose(mine, "email")
@@ -221,14 +204,12 @@ def test_a_code_works_in_its_own_sign_in_only_and_once() -> None:
         await mine.reload()
         assert mine.page.heading == CHOICE
 
-    run(story, postbox=postbox)
 
-
-def test_codes_to_one_person_are_bounded_by_the_hour() -> None:
+async def test_codes_to_one_person_are_bounded_by_the_hour() -> None:
     """D47: who has a password can still not flood its owner; an hour later it goes on."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         while len(postbox.emails) < MAILED_CODES_PER_HOUR:
             browser = await past_password(made)
@@ -242,10 +223,8 @@ def test_codes_to_one_person_are_bounded_by_the_hour() -> None:
         made.clock.pass_(3600)
         assert await choose(await past_password(made), "email") == TYPE
 
-    run(story, postbox=postbox)
 
-
-def test_a_known_browser_gets_codes_when_others_have_used_up_the_hour() -> None:
+async def test_a_known_browser_gets_codes_when_others_have_used_up_the_hour() -> None:
     """D47: who has only the password has no such browser; its own allowance ends as well."""
     postbox = Postbox()
 
@@ -254,7 +233,7 @@ def test_a_known_browser_gets_codes_when_others_have_used_up_the_hour() -> None:
         await browser.fill_and_submit(user_name="alice", password=PASSWORD)
         return await choose(browser, "email")
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         own = await made.browser()
         await walk_to(made, own, await made.relying_party(), ("password", "code", "entity"))
@@ -268,14 +247,12 @@ def test_a_known_browser_gets_codes_when_others_have_used_up_the_hour() -> None:
             made.clock.pass_(60)
         assert await known(made, own) == APP
 
-    run(story, postbox=postbox)
 
-
-def test_a_recovery_code_works_once_and_its_owner_is_told() -> None:
+async def test_a_recovery_code_works_once_and_its_owner_is_told() -> None:
     """D45: however it is typed."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         await recovery(made)
         browser = await past_password(made)
@@ -292,50 +269,40 @@ def test_a_recovery_code_works_once_and_its_owner_is_told() -> None:
         assert await type_code(again, CODES[1]) == CHOICE
         assert "1 code is left" in postbox.emails[-1].text
 
-    run(story, postbox=postbox)
 
-
-def test_of_simultaneous_uses_of_one_recovery_code_one_is_accepted() -> None:
+async def test_of_simultaneous_uses_of_one_recovery_code_one_is_accepted(made: World) -> None:
     """D45: taken by one statement."""
-
-    async def story(made: World) -> None:
-        await recovery(made)
-        browsers = [await past_password(made) for _ in range(3)]
-        for browser in browsers:
-            await choose(browser, "recovery")
-        await asyncio.gather(*(type_code(browser, CODES[0]) for browser in browsers))
-        assert sorted(browser.page.heading for browser in browsers) == [CHOICE, RECOVERY, RECOVERY]
-        assert await made.provider.registry.factors.recovery_codes_left(ALICE) == len(CODES) - 1
-
-    run(story)
-
-
-def test_anothers_recovery_code_is_wrong() -> None:
-    """D45: a code belongs to its owner, by its hash."""
-
-    async def story(made: World) -> None:
-        await made.person("bob")
-        await recovery(made, "id-bob")
-        await change(made, recovery_codes=("0" * 64,))
-        browser = await past_password(made)
+    await recovery(made)
+    browsers = [await past_password(made) for _ in range(3)]
+    for browser in browsers:
         await choose(browser, "recovery")
-        for typed in (CODES[0], "", "x" * 5000, "0" * 64, "%", "é\u0000"):
-            await browser.fill_and_submit(code=typed)
-            assert browser.response is not None
-            assert browser.response.status_code in {200, 422, 429}
-            made.clock.pass_(301)
-            if browser.response.status_code == 200:
-                break
-        assert await made.audit("sign_in.complete") == []
-
-    run(story)
+    await asyncio.gather(*(type_code(browser, CODES[0]) for browser in browsers))
+    assert sorted(browser.page.heading for browser in browsers) == [CHOICE, RECOVERY, RECOVERY]
+    assert await made.provider.registry.factors.recovery_codes_left(ALICE) == len(CODES) - 1
 
 
-def test_misses_count_together_in_every_way() -> None:
+async def test_anothers_recovery_code_is_wrong(made: World) -> None:
+    """D45: a code belongs to its owner, by its hash."""
+    await made.person("bob")
+    await recovery(made, "id-bob")
+    await change(made, recovery_codes=("0" * 64,))
+    browser = await past_password(made)
+    await choose(browser, "recovery")
+    for typed in (CODES[0], "", "x" * 5000, "0" * 64, "%", "é\u0000"):
+        await browser.fill_and_submit(code=typed)
+        assert browser.response is not None
+        assert browser.response.status_code in {200, 422, 429}
+        made.clock.pass_(301)
+        if browser.response.status_code == 200:
+            break
+    assert await made.audit("sign_in.complete") == []
+
+
+async def test_misses_count_together_in_every_way() -> None:
     """D45: five end the sign-in."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         await recovery(made)
         browser = await past_password(made)
@@ -352,63 +319,49 @@ def test_misses_count_together_in_every_way() -> None:
         await browser.open(f"{made.base}{back}", site="same-origin")
         assert query_of(browser.left)["error"] == "access_denied"
 
-    run(story, postbox=postbox)
 
-
-def test_ways_lead_to_and_fro_and_an_old_form_to_the_current_page() -> None:
+async def test_ways_lead_to_and_fro_and_an_old_form_to_the_current_page(made: World) -> None:
     """D15."""
-
-    async def story(made: World) -> None:
-        await recovery(made)
-        browser = await past_password(made)
-        page, where = browser.page, browser.url
-        assert await choose(browser, "recovery") == RECOVERY
-        assert offered(browser) == ["app"]
-        browser.page, browser.url = page, where
-        assert await type_code(browser, "123456") == RECOVERY
-        assert await made.audit("sign_in.second_factor") == []
-        assert await choose(browser, "app") == APP
-        await browser.fill_and_submit("decision", button="recovery")
-        await made.code(await past_password(made), made.people["alice"])
-        assert browser.page.heading == RECOVERY
-
-    run(story)
+    await recovery(made)
+    browser = await past_password(made)
+    page, where = browser.page, browser.url
+    assert await choose(browser, "recovery") == RECOVERY
+    assert offered(browser) == ["app"]
+    browser.page, browser.url = page, where
+    assert await type_code(browser, "123456") == RECOVERY
+    assert await made.audit("sign_in.second_factor") == []
+    assert await choose(browser, "app") == APP
+    await browser.fill_and_submit("decision", button="recovery")
+    await made.code(await past_password(made), made.people["alice"])
+    assert browser.page.heading == RECOVERY
 
 
-def test_a_way_that_was_taken_away_meanwhile_is_no_longer_asked_for() -> None:
+async def test_a_way_that_was_taken_away_meanwhile_is_no_longer_asked_for(made: World) -> None:
     """D50."""
-
-    async def story(made: World) -> None:
-        await recovery(made)
-        browser = await past_password(made)
-        await choose(browser, "recovery")
-        await change(made, recovery_codes=())
-        await browser.reload()
-        assert browser.page.heading == APP
-
-    run(story)
+    await recovery(made)
+    browser = await past_password(made)
+    await choose(browser, "recovery")
+    await change(made, recovery_codes=())
+    await browser.reload()
+    assert browser.page.heading == APP
 
 
-def test_a_password_alone_is_told_what_to_do() -> None:
+async def test_a_password_alone_is_told_what_to_do(made: World) -> None:
     """D45: only whoever typed it right; the audit says that it was."""
-
-    async def story(made: World) -> None:
-        await without_app(made)
-        browser = await past_password(made)
-        assert browser.page.heading == SIGN_IN
-        assert "for a link" in browser.page.text
-        assert await made.audit("sign_in.password") == []
-        (entry,) = await made.audit("sign_in.second_factor")
-        assert (entry.actor, entry.outcome) == (f"user:{ALICE}", "refused")
-
-    run(story)
+    await without_app(made)
+    browser = await past_password(made)
+    assert browser.page.heading == SIGN_IN
+    assert "for a link" in browser.page.text
+    assert await made.audit("sign_in.password") == []
+    (entry,) = await made.audit("sign_in.second_factor")
+    assert (entry.actor, entry.outcome) == (f"user:{ALICE}", "refused")
 
 
-def test_a_new_start_forgets_the_code_and_not_how_many_were_sent() -> None:
+async def test_a_new_start_forgets_the_code_and_not_how_many_were_sent() -> None:
     """D45: another person at the same page gets no use of it."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(postbox=postbox) as made:
         await reach(made)
         browser = await past_password(made)
         await choose(browser, "email")
@@ -421,5 +374,3 @@ def test_a_new_start_forgets_the_code_and_not_how_many_were_sent() -> None:
             await choose(browser, "email")
         assert len({email.text for email in postbox.emails}) == 3
         assert "email" not in offered(browser)
-
-    run(story, postbox=postbox)

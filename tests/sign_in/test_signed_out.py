@@ -17,7 +17,7 @@ from tests.account.scene import account, at_account, sessions
 from tests.contexts import context
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, change, passkey, recovery, use
-from tests.sign_in.world import cookies_of, form_of, post, query_of, run, walk_to
+from tests.sign_in.world import cookies_of, form_of, new_world, post, query_of, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -58,11 +58,11 @@ async def chooses(browser: Browser) -> str:
     return browser.page.heading
 
 
-def test_the_next_sign_in_after_signing_out_is_on_no_new_device_and_remembers_the_entity() -> None:
+async def test_the_next_sign_in_after_signing_out_is_on_no_new_device_and_remembers_the_entity() -> None:
     """D47, D17: signing out says nothing of the browser; it is known for 90 days."""
     postbox = Postbox()
 
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=HOUR, postbox=postbox) as made:
         await made.write(replace(await made.provider.registry.directory.user(ALICE), email="alice@example.com"))
         browser = await made.browser()
         for _ in range(3):
@@ -77,13 +77,10 @@ def test_the_next_sign_in_after_signing_out_is_on_no_new_device_and_remembers_th
         assert [each.value for each in form.choices("entity") if each.chosen] == ["200000002A"]
         assert postbox.emails == []
 
-    run(story, session_seconds=HOUR, postbox=postbox)
 
-
-def test_a_browser_that_signed_out_keeps_its_own_allowance() -> None:
+async def test_a_browser_that_signed_out_keeps_its_own_allowance() -> None:
     """D47: strangers who share its address do not slow it."""
-
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=HOUR) as made:
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password", "code", "entity"))
         await sign_out(made, browser)
@@ -99,13 +96,10 @@ def test_a_browser_that_signed_out_keeps_its_own_allowance() -> None:
         answer = await post(browser, "password", form_of(browser, "password") | wrong)
         assert answer.status_code == 422
 
-    run(story, session_seconds=HOUR)
 
-
-def test_signing_out_makes_another_browser_of_it_and_only_one_that_is_known() -> None:
+async def test_signing_out_makes_another_browser_of_it_and_only_one_that_is_known() -> None:
     """D34: nobody prepares two browsers, of which one passes later for the one in which somebody signs in."""
-
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=HOUR) as made:
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password", "code", "entity"))
         provider, cookie = made.provider, cookies_of(browser)["corpid"]
@@ -123,13 +117,10 @@ def test_signing_out_makes_another_browser_of_it_and_only_one_that_is_known() ->
                 await browsers.sign_out(await context(provider), unit, cookie, before)
         assert await browsers.recognise(await context(provider), cookie) is None
 
-    run(story, session_seconds=HOUR)
 
-
-def test_signing_out_ends_every_session_of_the_browser() -> None:
+async def test_signing_out_ends_every_session_of_the_browser() -> None:
     """D30: also the one that a further sign-in of the same person has taken the place of."""
-
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=HOUR) as made:
         browser = await made.browser()
         for _ in range(2):
             made.clock.pass_(60)
@@ -141,34 +132,29 @@ def test_signing_out_ends_every_session_of_the_browser() -> None:
         await chooses(elsewhere)
         assert elsewhere.page.heading != SIGN_IN
 
-    run(story, session_seconds=HOUR)
-
 
 @STORES
 @EITHER_WAY
-def test_a_session_that_ends_while_the_last_step_is_taken_brings_no_code(
+async def test_a_session_that_ends_while_the_last_step_is_taken_brings_no_code(
     session_seconds: int, memory: Callable[[], AbstractContextManager[str]] | None
 ) -> None:
     """D30: after the sign-in was loaded and before it is completed; the step is not used up by that."""
-
-    async def story(made: World) -> None:
-        browser = await choosing(made)
-        interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
-        request = await context(made.provider)
-        visit = await visits.visit(request, interaction_id, cookie)
-        await change(made, recovery_codes=(), end_sessions_but="")
-        with pytest.raises(StaleStep):
-            await sign_in.submit_entity(request, visit, entity_id="200000001A")
-        assert await made.audit("sign_in.complete") == []
-        await browser.reload()
-        assert browser.page.heading == SIGN_IN
-        made.clock.pass_(60)
-        await made.factors(browser, made.people["alice"])
-        await browser.fill_and_submit(entity="200000001A")
-        assert "code" in query_of(browser.left)
-
     with nullcontext() if memory is None else memory() as url:
-        run(story, session_seconds=session_seconds, **({"transient_url": url} if url else {}))
+        async with new_world(session_seconds=session_seconds, **{"transient_url": url} if url else {}) as made:
+            browser = await choosing(made)
+            interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
+            request = await context(made.provider)
+            visit = await visits.visit(request, interaction_id, cookie)
+            await change(made, recovery_codes=(), end_sessions_but="")
+            with pytest.raises(StaleStep):
+                await sign_in.submit_entity(request, visit, entity_id="200000001A")
+            assert await made.audit("sign_in.complete") == []
+            await browser.reload()
+            assert browser.page.heading == SIGN_IN
+            made.clock.pass_(60)
+            await made.factors(browser, made.people["alice"])
+            await browser.fill_and_submit(entity="200000001A")
+            assert "code" in query_of(browser.left)
 
 
 async def everywhere_else(made: World, browser: Browser) -> None:
@@ -190,12 +176,11 @@ async def another_passkey_goes(made: World, _: Browser) -> None:
 
 @EITHER_WAY
 @pytest.mark.parametrize("ending", [everywhere_else, new_codes, another_passkey_goes], ids=lambda each: each.__name__)
-def test_what_signs_a_person_out_stops_a_sign_in_that_is_past_its_factors(
+async def test_what_signs_a_person_out_stops_a_sign_in_that_is_past_its_factors(
     ending: Callable[[World, Browser], Awaitable[None]], session_seconds: int
 ) -> None:
     """D30, D50: whoever sits there gets no code any more."""
-
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=session_seconds) as made:
         await passkey(made, credential_id=b"another")
         await recovery(made)
         browser = await choosing(made, await passkey(made))
@@ -204,25 +189,19 @@ def test_what_signs_a_person_out_stops_a_sign_in_that_is_past_its_factors(
         assert await chooses(browser) == SIGN_IN
         assert all(not entry.client_id for entry in await made.audit("sign_in.complete"))
 
-    run(story, session_seconds=session_seconds)
 
-
-def test_one_browser_that_is_signed_out_stops_at_the_choice() -> None:
+async def test_one_browser_that_is_signed_out_stops_at_the_choice() -> None:
     """D30: by its name in the account."""
-
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=HOUR) as made:
         browser = await choosing(made)
         await that_browser(made, await at_account(made, "browsers"))
         assert await chooses(browser) == SIGN_IN
 
-    run(story, session_seconds=HOUR)
-
 
 @EITHER_WAY
-def test_signing_out_everywhere_else_leaves_what_is_under_way_here(session_seconds: int) -> None:
+async def test_signing_out_everywhere_else_leaves_what_is_under_way_here(session_seconds: int) -> None:
     """D30: the person's own sign-in in another tab."""
-
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=session_seconds) as made:
         browser = await choosing(made)
         waiting = browser.url
         made.clock.pass_(60)
@@ -235,22 +214,16 @@ def test_signing_out_everywhere_else_leaves_what_is_under_way_here(session_secon
         await browser.fill_and_submit(entity="200000001A")
         assert "code" in query_of(browser.left)
 
-    run(story, session_seconds=session_seconds)
 
-
-def test_a_sign_in_without_single_sign_on_is_no_browser_that_is_signed_in() -> None:
+async def test_a_sign_in_without_single_sign_on_is_no_browser_that_is_signed_in(made: World) -> None:
     """D30: nothing but that sign-in is served by it."""
-
-    async def story(made: World) -> None:
-        browser = await choosing(made)
-        await browser.fill_and_submit(entity="200000001A")
-        owner = await at_account(made, "browsers")
-        assert "This browser" in owner.page.text
-        assert "Last used" not in owner.page.text
-        await walk_to(made, browser, await made.relying_party())
-        assert browser.page.heading == SIGN_IN
-
-    run(story)
+    browser = await choosing(made)
+    await browser.fill_and_submit(entity="200000001A")
+    owner = await at_account(made, "browsers")
+    assert "This browser" in owner.page.text
+    assert "Last used" not in owner.page.text
+    await walk_to(made, browser, await made.relying_party())
+    assert browser.page.heading == SIGN_IN
 
 
 async def another_password(made: World) -> None:
@@ -271,70 +244,64 @@ async def without_this_passkey(made: World) -> None:
 @EITHER_WAY
 @pytest.mark.parametrize("event", [another_password, disabled], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("entities", [1, 2])
-def test_no_session_begins_for_somebody_who_is_signed_out_everywhere_at_that_moment(
+async def test_no_session_begins_for_somebody_who_is_signed_out_everywhere_at_that_moment(
     entities: int,
     event: Callable[[World], Awaitable[None]],
     session_seconds: int,
     memory: Callable[[], AbstractContextManager[str]] | None,
 ) -> None:
     """D50: there was none to end yet, and no code is written; the browser keeps its cookie, and signs in anew."""
-
-    async def story(made: World) -> None:
-        made.clock.pass_(60)
-        browser = await made.browser()
-        await walk_to(made, browser, await made.relying_party(), ("password",))
-        interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
-        request = await context(made.provider)
-        visit = await visits.visit(request, interaction_id, cookie)
-        await event(made)
-        code = made.people["alice"].fresh_code(made.clock())
-        with pytest.raises(StaleStep):
-            await second_factors.submit_code(request, visit, code=code)
-        assert await sessions(made) == []
-        assert await made.audit("sign_in.complete") == []
-        await browser.reload()
-        if event is disabled:
-            made.clock.pass_(60)
-            await made.code(browser, made.people["alice"])
-            assert "This account can no longer sign in." in browser.page.text
-        else:
-            assert browser.page.heading == SIGN_IN
-        assert cookies_of(browser)["corpid"] == cookie
-
     with nullcontext() if memory is None else memory() as url:
         at = {"transient_url": url} if url else {}
-        run(story, session_seconds=session_seconds, entities=entities, **at)
+        async with new_world(session_seconds=session_seconds, entities=entities, **at) as made:
+            made.clock.pass_(60)
+            browser = await made.browser()
+            await walk_to(made, browser, await made.relying_party(), ("password",))
+            interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
+            request = await context(made.provider)
+            visit = await visits.visit(request, interaction_id, cookie)
+            await event(made)
+            code = made.people["alice"].fresh_code(made.clock())
+            with pytest.raises(StaleStep):
+                await second_factors.submit_code(request, visit, code=code)
+            assert await sessions(made) == []
+            assert await made.audit("sign_in.complete") == []
+            await browser.reload()
+            if event is disabled:
+                made.clock.pass_(60)
+                await made.code(browser, made.people["alice"])
+                assert "This account can no longer sign in." in browser.page.text
+            else:
+                assert browser.page.heading == SIGN_IN
+            assert cookies_of(browser)["corpid"] == cookie
 
 
 @STORES
 @pytest.mark.parametrize("known", [False, True], ids=["a new browser", "a known one"])
-def test_what_a_last_factor_took_in_vain_is_there_for_the_next_one(
+async def test_what_a_last_factor_took_in_vain_is_there_for_the_next_one(
     known: bool, memory: Callable[[], AbstractContextManager[str]] | None
 ) -> None:
     """D15, D34, D50: step, cookie and request, also on an engine that undoes nothing by itself."""
-
-    async def story(made: World) -> None:
-        made.clock.pass_(60)
-        await passkey(made, credential_id=b"this")
-        browser = await made.browser()
-        if known:
-            await walk_to(made, browser, await made.relying_party(), ("password", "code"))
-            made.clock.pass_(60)
-        await walk_to(made, browser, await made.relying_party(), ("password",))
-        interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
-        request = await context(made.provider)
-        visit = await visits.visit(request, interaction_id, cookie)
-        assert visit.pending is not None
-        stale = session_start.Authentication(
-            account=visit.pending.account, amr=acr.PASSWORD_AND_PASSKEY, passkey=base64url(b"this")
-        )
-        await without_this_passkey(made)
-        completed = await made.audit("sign_in.complete")
-        with pytest.raises(StaleStep):
-            await session_start.complete(request, visit, stale)
-        assert await made.audit("sign_in.complete") == completed
-        await made.code(browser, made.people["alice"])
-        assert "code" in query_of(browser.left)
-
     with nullcontext() if memory is None else memory() as url:
-        run(story, entities=1, **({"transient_url": url} if url else {}))
+        async with new_world(entities=1, **{"transient_url": url} if url else {}) as made:
+            made.clock.pass_(60)
+            await passkey(made, credential_id=b"this")
+            browser = await made.browser()
+            if known:
+                await walk_to(made, browser, await made.relying_party(), ("password", "code"))
+                made.clock.pass_(60)
+            await walk_to(made, browser, await made.relying_party(), ("password",))
+            interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
+            request = await context(made.provider)
+            visit = await visits.visit(request, interaction_id, cookie)
+            assert visit.pending is not None
+            stale = session_start.Authentication(
+                account=visit.pending.account, amr=acr.PASSWORD_AND_PASSKEY, passkey=base64url(b"this")
+            )
+            await without_this_passkey(made)
+            completed = await made.audit("sign_in.complete")
+            with pytest.raises(StaleStep):
+                await session_start.complete(request, visit, stale)
+            assert await made.audit("sign_in.complete") == completed
+            await made.code(browser, made.people["alice"])
+            assert "code" in query_of(browser.left)

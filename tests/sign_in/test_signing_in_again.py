@@ -14,7 +14,7 @@ from corpid.rules.limits import INTERACTION_SECONDS, OWN_SESSIONS
 from tests.console.scene import WITHOUT_PASSKEY
 from tests.developer.scene import developer
 from tests.sign_in.factors import ALICE, REFUSED, change, options_of, passkey, use
-from tests.sign_in.world import PASSWORD, SECRET, form_of, post, run
+from tests.sign_in.world import PASSWORD, SECRET, form_of, new_world, post
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -81,10 +81,9 @@ def text_of(browser: Browser) -> str:
 
 
 @each_site
-def test_the_person_is_named_and_their_user_name_is_not_typed(site: str, page: str, late: int) -> None:
+async def test_the_person_is_named_and_their_user_name_is_not_typed(site: str, page: str, late: int) -> None:
     """D54: the person's own name, and the account's user name beside it."""
-
-    async def story(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await asked_again(made, site, page, late)
         form = browser.page.form_with("user_name", "password")
         assert form is not None
@@ -98,14 +97,11 @@ def test_the_person_is_named_and_their_user_name_is_not_typed(site: str, page: s
             "entity=200000001A&again" if site == "manage" else "again"
         )
 
-    run(story, **WITHOUT_PASSKEY)
-
 
 @each_site
-def test_another_persons_password_is_a_wrong_one(site: str, page: str, late: int) -> None:
+async def test_another_persons_password_is_a_wrong_one(site: str, page: str, late: int) -> None:
     """D47, D54: also if the form names that person; it is counted and written down as any guess at Alice's."""
-
-    async def story(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await bob(made)
         browser = await asked_again(made, site, page, late)
         for _ in range(5):
@@ -119,27 +115,20 @@ def test_another_persons_password_is_a_wrong_one(site: str, page: str, late: int
         await post(browser, "way", {})
         assert (await cancel(browser)).startswith(f"{made.base}/{site}")
 
-    run(story, **WITHOUT_PASSKEY)
 
-
-def test_guesses_at_the_password_are_slowed_and_cancel_still_leads_back() -> None:
+async def test_guesses_at_the_password_are_slowed_and_cancel_still_leads_back(made: World) -> None:
     """D47, D54: a locked account."""
-
-    async def story(made: World) -> None:
-        browser = await asked_again(made, *SITES[1])
-        for _ in range(7):
-            await browser.fill_and_submit(password=HIS)
-        assert (status(browser), browser.page.heading) == (429, CONFIRM)
-        assert await cancel(browser) == f"{made.base}/manage"
-
-    run(story)
+    browser = await asked_again(made, *SITES[1])
+    for _ in range(7):
+        await browser.fill_and_submit(password=HIS)
+    assert (status(browser), browser.page.heading) == (429, CONFIRM)
+    assert await cancel(browser) == f"{made.base}/manage"
 
 
 @each_site
-def test_a_passkey_comes_first_and_only_the_persons_own_counts(site: str, page: str, late: int) -> None:
+async def test_a_passkey_comes_first_and_only_the_persons_own_counts(site: str, page: str, late: int) -> None:
     """D46, D54: the browser is told which ones; another person's is refused as a wrong one."""
-
-    async def story(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await bob(made)
         his, hers = await passkey(made, "id-bob"), await passkey(made)
         browser = await asked_again(made, site, page, late)
@@ -155,18 +144,12 @@ def test_a_passkey_comes_first_and_only_the_persons_own_counts(site: str, page: 
         await use(made, browser, hers)
         assert browser.url.startswith(f"{made.base}/{site}/{page}?")
 
-    run(story, **WITHOUT_PASSKEY)
 
-
-def test_a_person_without_a_passkey_is_offered_none() -> None:
+async def test_a_person_without_a_passkey_is_offered_none(made: World) -> None:
     """D46, D54: nobody else's could count."""
-
-    async def story(made: World) -> None:
-        browser = await asked_again(made, *SITES[1])
-        assert "data-passkey" not in text_of(browser)
-        assert "passkey.js" not in text_of(browser)
-
-    run(story)
+    browser = await asked_again(made, *SITES[1])
+    assert "data-passkey" not in text_of(browser)
+    assert "passkey.js" not in text_of(browser)
 
 
 @pytest.mark.parametrize(
@@ -179,18 +162,15 @@ def test_a_person_without_a_passkey_is_offered_none() -> None:
         ("console", "clients", "new-client", 601, "clients"),
     ],
 )
-def test_cancel_leads_back_to_the_page_from_which_the_form_was_opened(
+async def test_cancel_leads_back_to_the_page_from_which_the_form_was_opened(
     site: str, at: str, page: str, late: int, back: str
 ) -> None:
     """D54: as it was, with what was searched for there; the person stays signed in."""
-
-    async def story(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await asked_again(made, site, page, late, at=at)
         assert await cancel(browser) == f"{made.base}/{site}" + (f"/{back}" if back else "")
         assert status(browser) == 200
         assert "Alice Tan" in text_of(browser) or site == "account"
-
-    run(story, **WITHOUT_PASSKEY)
 
 
 @pytest.mark.parametrize(
@@ -209,21 +189,17 @@ def test_cancel_leads_back_to_the_page_from_which_the_form_was_opened(
         "http://localhost:8080/account/sign-ins",
     ],
 )
-def test_without_such_a_page_cancel_leads_to_the_one_above(referer: str | None) -> None:
+async def test_without_such_a_page_cancel_leads_to_the_one_above(made: World, referer: str | None) -> None:
     """D54: never to an address of another site, nor to a form, which would ask for the sign-in again."""
-
-    async def story(made: World) -> None:
-        await rights(made)
-        browser = await inside(made, "manage")
-        made.clock.pass_(601)
-        headers = {"Sec-Fetch-Site": "none"} | ({"Referer": referer} if referer else {})
-        answer = await browser.http.get(f"{made.base}/manage/invite/several", headers=headers)
-        await browser.open(f"{made.base}{answer.headers['Location']}", site="same-origin")
-        assert browser.page.heading == CONFIRM
-        assert await cancel(browser) == f"{made.base}/manage"
-        assert browser.page.heading == "Home"
-
-    run(story)
+    await rights(made)
+    browser = await inside(made, "manage")
+    made.clock.pass_(601)
+    headers = {"Sec-Fetch-Site": "none"} | ({"Referer": referer} if referer else {})
+    answer = await browser.http.get(f"{made.base}/manage/invite/several", headers=headers)
+    await browser.open(f"{made.base}{answer.headers['Location']}", site="same-origin")
+    assert browser.page.heading == CONFIRM
+    assert await cancel(browser) == f"{made.base}/manage"
+    assert browser.page.heading == "Home"
 
 
 @pytest.mark.parametrize(
@@ -236,12 +212,11 @@ def test_without_such_a_page_cancel_leads_to_the_one_above(referer: str | None) 
         ("console", "switch-maintenance", {"reason": "Back at noon"}, "Turn maintenance on?"),
     ],
 )
-def test_cancel_shows_the_form_that_came_too_late_with_what_was_typed(
+async def test_cancel_shows_the_form_that_came_too_late_with_what_was_typed(
     site: str, page: str, typed: dict[str, str], heading: str
 ) -> None:
     """D54: nothing was sent; to send it the person has to sign in all the same, and then finds it again."""
-
-    async def story(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await rights(made)
         await bob(made)
         browser = await inside(made, site, page)
@@ -267,46 +242,35 @@ def test_cancel_shows_the_form_that_came_too_late_with_what_was_typed(
         assert form is not None
         assert {name: value.strip() for name, value in form.fields(None)}.items() >= typed.items()
 
-    run(story, **WITHOUT_PASSKEY)
 
-
-def test_a_form_that_was_not_kept_is_not_opened_by_an_address() -> None:
+async def test_a_form_that_was_not_kept_is_not_opened_by_an_address(made: World) -> None:
     """D54: nor once it is kept no longer."""
-
-    async def story(made: World) -> None:
-        await rights(made)
-        browser = await inside(made, "manage", "invite")
-        made.clock.pass_(901)
-        await browser.open(f"{made.base}/manage/invite?cancelled", site="same-origin")
-        assert browser.url == f"{made.base}/manage"
-        await browser.open(f"{made.base}/manage/invite", site="same-origin")
-        assert browser.page.heading == CONFIRM
-
-    run(story)
+    await rights(made)
+    browser = await inside(made, "manage", "invite")
+    made.clock.pass_(901)
+    await browser.open(f"{made.base}/manage/invite?cancelled", site="same-origin")
+    assert browser.url == f"{made.base}/manage"
+    await browser.open(f"{made.base}/manage/invite", site="same-origin")
+    assert browser.page.heading == CONFIRM
 
 
-def test_a_late_form_of_the_account_leads_back_to_the_account() -> None:
+async def test_a_late_form_of_the_account_leads_back_to_the_account(made: World) -> None:
     """D45, D54: it is not kept, and a page on which a factor is changed opens only after a sign-in."""
-
-    async def story(made: World) -> None:
-        browser = await inside(made, "account", "password")
-        made.clock.pass_(601)
-        await browser.fill_and_submit(password=HIS)
-        assert browser.page.heading == CONFIRM
-        assert await cancel(browser) == f"{made.base}/account"
-        assert HIS not in text_of(browser)
-
-    run(story)
+    browser = await inside(made, "account", "password")
+    made.clock.pass_(601)
+    await browser.fill_and_submit(password=HIS)
+    assert browser.page.heading == CONFIRM
+    assert await cancel(browser) == f"{made.base}/account"
+    assert HIS not in text_of(browser)
 
 
 @each_site
 @pytest.mark.parametrize("step", ["password", "code"])
-def test_another_account_needs_a_plain_sign_in_and_finds_nothing_of_the_person(
+async def test_another_account_needs_a_plain_sign_in_and_finds_nothing_of_the_person(
     site: str, page: str, late: int, step: str
 ) -> None:
     """D30, D54: by the link alone; it leads to the first page, and ends the session of the person before."""
-
-    async def story(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await bob(made)
         browser = await asked_again(made, site, page, late)
         made.clock.pass_(60)
@@ -326,26 +290,19 @@ def test_another_account_needs_a_plain_sign_in_and_finds_nothing_of_the_person(
         assert "You have signed in again" not in browser.page.text
         assert await made.provider.registry.sessions.of(ALICE, now=made.clock()) == []
 
-    run(story, **WITHOUT_PASSKEY)
 
-
-def test_cancel_leads_back_to_the_person_before_also_after_the_link() -> None:
+async def test_cancel_leads_back_to_the_person_before_also_after_the_link(made: World) -> None:
     """D30, D54: who they are has not changed, since nobody signed in."""
-
-    async def story(made: World) -> None:
-        browser = await asked_again(made, *SITES[1], at="history")
-        await browser.fill_and_submit("decision", button="other_account")
-        assert await cancel(browser) == f"{made.base}/manage/history"
-        assert "Alice Tan" in browser.page.text
-
-    run(story)
+    browser = await asked_again(made, *SITES[1], at="history")
+    await browser.fill_and_submit("decision", button="other_account")
+    assert await cancel(browser) == f"{made.base}/manage/history"
+    assert "Alice Tan" in browser.page.text
 
 
 @each_site
-def test_once_the_session_has_ended_anybody_may_sign_in(site: str, page: str, late: int) -> None:
+async def test_once_the_session_has_ended_anybody_may_sign_in(site: str, page: str, late: int) -> None:
     """D30: the page that was open asks for a user name, and Cancel leads to the home page."""
-
-    async def story(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await rights(made)
         browser = await inside(made, site)
         (session,) = await made.provider.registry.sessions.of(ALICE, now=made.clock())
@@ -367,127 +324,98 @@ def test_once_the_session_has_ended_anybody_may_sign_in(site: str, page: str, la
         await browser.open(f"{made.base}/{site}/{page}", site="same-origin")
         assert browser.page.heading == "Sign in"
 
-    run(story, **WITHOUT_PASSKEY)
 
-
-def test_a_person_who_signed_in_in_another_tab_can_still_confirm_in_this_one() -> None:
+async def test_a_person_who_signed_in_in_another_tab_can_still_confirm_in_this_one(made: World) -> None:
     """D15, D54: each tab has a sign-in of its own."""
-
-    async def story(made: World) -> None:
-        browser = await asked_again(made, *SITES[1])
-        first = browser.url
-        await browser.open(f"{made.base}/manage/invite/several", site="same-origin")
-        made.clock.pass_(60)
-        await made.factors(browser, made.people["alice"])
-        await browser.open(first, site="same-origin")
-        assert browser.page.heading == CONFIRM
-        made.clock.pass_(60)
-        await made.factors(browser, made.people["alice"])
-        assert browser.page.heading == "Invite a person"
-
-    run(story)
+    browser = await asked_again(made, *SITES[1])
+    first = browser.url
+    await browser.open(f"{made.base}/manage/invite/several", site="same-origin")
+    made.clock.pass_(60)
+    await made.factors(browser, made.people["alice"])
+    await browser.open(first, site="same-origin")
+    assert browser.page.heading == CONFIRM
+    made.clock.pass_(60)
+    await made.factors(browser, made.people["alice"])
+    assert browser.page.heading == "Invite a person"
 
 
-def test_another_tab_with_another_account_leaves_nobody_to_confirm() -> None:
+async def test_another_tab_with_another_account_leaves_nobody_to_confirm(made: World) -> None:
     """D30, D54: the session of the person before has ended with that sign-in."""
-
-    async def story(made: World) -> None:
-        await bob(made)
-        browser = await asked_again(made, *SITES[1])
-        first = browser.url
-        await browser.open(f"{made.base}/manage?other-account", site="same-origin")
-        assert browser.page.heading == "Sign in"
-        made.clock.pass_(60)
-        await browser.fill_and_submit(user_name="bob", password=HIS)
-        await made.code(browser, made.people["bob"])
-        await browser.open(first, site="same-origin")
-        assert browser.page.heading == "Sign in"
-
-    run(story)
+    await bob(made)
+    browser = await asked_again(made, *SITES[1])
+    first = browser.url
+    await browser.open(f"{made.base}/manage?other-account", site="same-origin")
+    assert browser.page.heading == "Sign in"
+    made.clock.pass_(60)
+    await browser.fill_and_submit(user_name="bob", password=HIS)
+    await made.code(browser, made.people["bob"])
+    await browser.open(first, site="same-origin")
+    assert browser.page.heading == "Sign in"
 
 
-def test_after_cancel_the_browsers_back_button_finds_a_finished_sign_in_that_leads_on() -> None:
+async def test_after_cancel_the_browsers_back_button_finds_a_finished_sign_in_that_leads_on(made: World) -> None:
     """D15, D54."""
-
-    async def story(made: World) -> None:
-        browser = await asked_again(made, *SITES[1], at="history")
-        sign_in = browser.url
-        await cancel(browser)
-        await browser.open(sign_in, site="same-origin")
-        assert browser.page.heading == "This sign-in is finished"
-        back = next(target for target, _ in browser.page.links if target.endswith("/leave"))
-        await browser.open(f"{made.base}{back}", site="same-origin")
-        assert browser.url == f"{made.base}/manage/history"
-
-    run(story)
+    browser = await asked_again(made, *SITES[1], at="history")
+    sign_in = browser.url
+    await cancel(browser)
+    await browser.open(sign_in, site="same-origin")
+    assert browser.page.heading == "This sign-in is finished"
+    back = next(target for target, _ in browser.page.links if target.endswith("/leave"))
+    await browser.open(f"{made.base}{back}", site="same-origin")
+    assert browser.url == f"{made.base}/manage/history"
 
 
-def test_a_sign_in_that_was_begun_in_vain_for_long_leads_to_the_page_all_the_same() -> None:
+async def test_a_sign_in_that_was_begun_in_vain_for_long_leads_to_the_page_all_the_same(made: World) -> None:
     """D15: it expires as any other."""
-
-    async def story(made: World) -> None:
-        browser = await asked_again(made, *SITES[1])
-        made.clock.pass_(INTERACTION_SECONDS)
-        await browser.reload()
-        assert browser.page.heading == "This sign-in has expired"
-
-    run(story)
+    browser = await asked_again(made, *SITES[1])
+    made.clock.pass_(INTERACTION_SECONDS)
+    await browser.reload()
+    assert browser.page.heading == "This sign-in has expired"
 
 
-def test_a_person_who_got_another_user_name_meanwhile_confirms_with_that() -> None:
+async def test_a_person_who_got_another_user_name_meanwhile_confirms_with_that(made: World) -> None:
     """D51, D54: whoever has the old one now does not."""
-
-    async def story(made: World) -> None:
-        browser = await asked_again(made, *SITES[1])
-        alice = await made.provider.registry.directory.user(ALICE)
-        await made.write(replace(alice, user_name="alice.tan"))
-        await bob(made)
-        him = await made.provider.registry.directory.user("id-bob")
-        await made.write(replace(him, user_name="alice"))
-        await browser.reload()
-        assert form_of(browser, "user_name")["user_name"] == "alice.tan"
-        await browser.fill_and_submit(password=HIS)
-        assert status(browser) == 422
-        made.clock.pass_(60)
-        await browser.fill_and_submit(password=PASSWORD)
-        assert browser.page.heading == "Enter your 6-digit code"
-
-    run(story)
+    browser = await asked_again(made, *SITES[1])
+    alice = await made.provider.registry.directory.user(ALICE)
+    await made.write(replace(alice, user_name="alice.tan"))
+    await bob(made)
+    him = await made.provider.registry.directory.user("id-bob")
+    await made.write(replace(him, user_name="alice"))
+    await browser.reload()
+    assert form_of(browser, "user_name")["user_name"] == "alice.tan"
+    await browser.fill_and_submit(password=HIS)
+    assert status(browser) == 422
+    made.clock.pass_(60)
+    await browser.fill_and_submit(password=PASSWORD)
+    assert browser.page.heading == "Enter your 6-digit code"
 
 
-def test_the_second_step_takes_no_other_persons_passkey() -> None:
+async def test_the_second_step_takes_no_other_persons_passkey(made: World) -> None:
     """D45, D54."""
-
-    async def story(made: World) -> None:
-        await bob(made)
-        his, _ = await passkey(made, "id-bob"), await passkey(made)
-        browser = await asked_again(made, *SITES[1])
-        await made.password(browser, made.people["alice"])
-        await browser.fill_and_submit("decision", button="passkey")
-        await use(made, browser, his)
-        assert (status(browser), REFUSED in browser.page.text) == (422, True)
-
-    run(story)
+    await bob(made)
+    his, _ = await passkey(made, "id-bob"), await passkey(made)
+    browser = await asked_again(made, *SITES[1])
+    await made.password(browser, made.people["alice"])
+    await browser.fill_and_submit("decision", button="passkey")
+    await use(made, browser, his)
+    assert (status(browser), REFUSED in browser.page.text) == (422, True)
 
 
-def test_a_factor_that_changes_after_the_password_asks_the_same_person_again() -> None:
+async def test_a_factor_that_changes_after_the_password_asks_the_same_person_again(made: World) -> None:
     """D50, D54."""
-
-    async def story(made: World) -> None:
-        browser = await asked_again(made, *SITES[1])
-        await made.password(browser, made.people["alice"])
-        stored = await made.provider.registry.factors.credentials(ALICE)
-        await change(made, after=replace(stored, password_hash=await made.passwords.hash(HIS)))
-        await browser.reload()
-        assert browser.page.heading == CONFIRM
-
-    run(story)
+    browser = await asked_again(made, *SITES[1])
+    await made.password(browser, made.people["alice"])
+    stored = await made.provider.registry.factors.credentials(ALICE)
+    await change(made, after=replace(stored, password_hash=await made.passwords.hash(HIS)))
+    await browser.reload()
+    assert browser.page.heading == CONFIRM
 
 
-def test_in_developer_mode_one_click_confirms_the_same_person_alone() -> None:
+async def test_in_developer_mode_one_click_confirms_the_same_person_alone() -> None:
     """D54, D66."""
-
-    async def story(made: World) -> None:
+    both = developer()
+    both.add([Listed(user_name="bob", name="Bob Lee")])
+    async with new_world(developer=both) as made:
         await rights(made)
         await bob(made)
         browser = await inside(made, "manage")
@@ -503,16 +431,11 @@ def test_in_developer_mode_one_click_confirms_the_same_person_alone() -> None:
         await browser.fill_and_submit("person", button="alice")
         assert browser.page.heading == "Invite a person"
 
-    both = developer()
-    both.add([Listed(user_name="bob", name="Bob Lee")])
-    run(story, developer=both)
-
 
 @pytest.mark.parametrize(("site", "code"), [("manage", 200), ("console", 403)])
-def test_who_may_do_nothing_here_has_three_ways_out(site: str, code: int) -> None:
+async def test_who_may_do_nothing_here_has_three_ways_out(site: str, code: int) -> None:
     """D53, D54: their account, another account, signing out."""
-
-    async def story(made: World) -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
         await bob(made)
         browser = await inside(made, site)
         assert status(browser) == code
@@ -535,25 +458,18 @@ def test_who_may_do_nothing_here_has_three_ways_out(site: str, code: int) -> Non
         assert browser.url == f"{made.base}/{site}"
         assert "Bob Lee" in browser.page.text
 
-    run(story, **WITHOUT_PASSKEY)
 
-
-def test_an_operator_who_came_without_a_passkey_has_the_same_ways_out() -> None:
+async def test_an_operator_who_came_without_a_passkey_has_the_same_ways_out(made: World) -> None:
     """D53."""
-
-    async def story(made: World) -> None:
-        await rights(made)
-        browser = await inside(made, "console")
-        assert browser.page.heading == "Sign in with a passkey"
-        assert {"Your account", "Use another account", "Sign out"} <= {text for _, text in browser.page.links}
-
-    run(story)
+    await rights(made)
+    browser = await inside(made, "console")
+    assert browser.page.heading == "Sign in with a passkey"
+    assert {"Your account", "Use another account", "Sign out"} <= {text for _, text in browser.page.links}
 
 
-def test_a_relying_partys_sign_in_asks_for_the_user_name_as_before() -> None:
+async def test_a_relying_partys_sign_in_asks_for_the_user_name_as_before() -> None:
     """D40, D54: with prompt=login or max_age too, also while the person is signed in to the portal."""
-
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=3600) as made:
         await rights(made)
         browser = await inside(made, "manage")
         for asked in ({"prompt": "login"}, {"max_age": "1"}):
@@ -561,5 +477,3 @@ def test_a_relying_partys_sign_in_asks_for_the_user_name_as_before() -> None:
             await browser.open(await rp.begin())
             assert browser.page.heading == "Sign in"
             assert form_of(browser, "user_name")["user_name"] == ""
-
-    run(story, session_seconds=3600)

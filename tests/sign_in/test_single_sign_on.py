@@ -8,7 +8,7 @@ import pytest
 
 from corpid.sandbox.people import sign_in
 from corpid.sandbox.verification import ProviderError
-from tests.sign_in.world import EVERY_SCOPE, cookies_of, entity, form_of, post, query_of, run, walk_to, wear
+from tests.sign_in.world import EVERY_SCOPE, cookies_of, entity, form_of, new_world, post, query_of, walk_to, wear
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -37,30 +37,24 @@ async def again(made: World, browser: Browser, *, scope: str = "openid authinfo"
 
 
 @pytest.mark.generations("legacy", "current")
-def test_by_default_every_request_signs_in_anew(speaking: str) -> None:
+async def test_by_default_every_request_signs_in_anew(speaking: str) -> None:
     """D30: off by default."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), entities=1) as made:
         browser = await signed_in(made)
         assert await again(made, browser) == "Sign in"
         assert await again(made, browser, prompt="none") == "login_required"
 
-    run(story, generations=(speaking,), entities=1)
-
 
 @pytest.mark.generations("legacy", "current")
-def test_with_one_entity_and_nothing_to_ask_the_get_completes(speaking: str) -> None:
+async def test_with_one_entity_and_nothing_to_ask_the_get_completes(speaking: str) -> None:
     """D30: and auth_time tells when the person really signed in."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), entities=1, session_seconds=HOUR) as made:
         then = int(made.clock())
         browser = await signed_in(made)
         rp = await made.relying_party()
         await browser.open(await rp.begin())
         tokens = await rp.redeem(browser.left or "")
         assert tokens.id_token["auth_time"] == then
-
-    run(story, generations=(speaking,), entities=1, session_seconds=HOUR)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +63,9 @@ def test_with_one_entity_and_nothing_to_ask_the_get_completes(speaking: str) -> 
      {"Sec-Fetch-Dest": "empty"}, {"Sec-Fetch-Dest": "image"}],
     ids=str,
 )  # fmt: skip
-def test_what_is_not_a_persons_navigation_gets_a_page_to_confirm(headers: dict[str, str]) -> None:
+async def test_what_is_not_a_persons_navigation_gets_a_page_to_confirm(headers: dict[str, str]) -> None:
     """D30: its POST completes."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, session_seconds=HOUR) as made:
         browser = await signed_in(made)
         completed = len(await made.audit("sign_in.complete"))
         rp = await made.relying_party()
@@ -85,13 +78,10 @@ def test_what_is_not_a_persons_navigation_gets_a_page_to_confirm(headers: dict[s
         await browser.fill_and_submit("decision", button="continue")
         await rp.redeem(browser.left or "")
 
-    run(story, entities=1, session_seconds=HOUR)
 
-
-def test_head_never_completes() -> None:
+async def test_head_never_completes() -> None:
     """D30."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, session_seconds=HOUR) as made:
         browser = await signed_in(made)
         completed = len(await made.audit("sign_in.complete"))
         rp = await made.relying_party()
@@ -99,14 +89,11 @@ def test_head_never_completes() -> None:
         assert answer.status_code == 303
         assert len(await made.audit("sign_in.complete")) == completed
 
-    run(story, entities=1, session_seconds=HOUR)
-
 
 @pytest.mark.generations("legacy", "current")
-def test_with_several_entities_the_last_one_is_preselected_and_the_post_completes(speaking: str) -> None:
+async def test_with_several_entities_the_last_one_is_preselected_and_the_post_completes(speaking: str) -> None:
     """D30."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), entities=3, session_seconds=HOUR) as made:
         browser = await signed_in(made, "200000002A")
         assert await again(made, browser) == "Choose who you act for"
         form = browser.page.form_with("entity")
@@ -115,26 +102,20 @@ def test_with_several_entities_the_last_one_is_preselected_and_the_post_complete
         await browser.submit(form)
         assert "code" in query_of(browser.left)
 
-    run(story, generations=(speaking,), entities=3, session_seconds=HOUR)
 
-
-def test_consent_is_asked_in_spite_of_a_session() -> None:
+async def test_consent_is_asked_in_spite_of_a_session() -> None:
     """D29, D30."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, session_seconds=HOUR) as made:
         browser = await signed_in(made)
         await made.client(sector="private")
         assert await again(made, browser, scope=EVERY_SCOPE, prompt="none") == "consent_required"
         assert await again(made, browser, scope=EVERY_SCOPE) == "Do you agree to share this?"
 
-    run(story, entities=1, session_seconds=HOUR)
-
 
 @pytest.mark.generations("legacy", "current")
-def test_another_account_can_be_used_instead(speaking: str) -> None:
+async def test_another_account_can_be_used_instead(speaking: str) -> None:
     """D30: from the confirmation and from the choice."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), session_seconds=HOUR) as made:
         bob = await made.person("bob", entity("200000009A", "Bobs Bakery"), name="Bob Lim")
         browser = await signed_in(made)
         for _ in range(2):
@@ -150,13 +131,10 @@ def test_another_account_can_be_used_instead(speaking: str) -> None:
         await browser.open(await next_rp.begin())
         assert "id-bob" in (await next_rp.redeem(browser.left or "")).id_token["sub"]
 
-    run(story, generations=(speaking,), session_seconds=HOUR)
 
-
-def test_the_lifetime_is_absolute() -> None:
+async def test_the_lifetime_is_absolute() -> None:
     """D30: using the session does not lengthen it."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, session_seconds=HOUR) as made:
         browser = await signed_in(made)
         made.clock.pass_(HOUR - 61)
         assert await again(made, browser) == "code"
@@ -164,14 +142,11 @@ def test_the_lifetime_is_absolute() -> None:
         assert await again(made, browser) == "Sign in"
         assert await again(made, browser, prompt="none") == "login_required"
 
-    run(story, entities=1, session_seconds=HOUR)
-
 
 @pytest.mark.generations("legacy", "current")
-def test_the_sign_out_page_ends_it(speaking: str) -> None:
+async def test_the_sign_out_page_ends_it(speaking: str) -> None:
     """D30, D34: after a click, and the cookie that was signed in is worth nothing."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), entities=1, session_seconds=HOUR) as made:
         browser = await signed_in(made)
         before = cookies_of(browser)
         await browser.open(f"{made.base}/sign-out")
@@ -185,13 +160,10 @@ def test_the_sign_out_page_ends_it(speaking: str) -> None:
         wear(thief, before)
         assert await again(made, thief, prompt="none") == "login_required"
 
-    run(story, generations=(speaking,), entities=1, session_seconds=HOUR)
 
-
-def test_nobody_else_can_sign_a_browser_out() -> None:
+async def test_nobody_else_can_sign_a_browser_out() -> None:
     """D35: from another site, or without the token of the page."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, session_seconds=HOUR) as made:
         browser = await signed_in(made)
         await browser.open(f"{made.base}/sign-out")
         fields = form_of(browser, "form_token")
@@ -200,13 +172,10 @@ def test_nobody_else_can_sign_a_browser_out() -> None:
         assert (await post(browser, "sign-out", {"form_token": "wrong"})).status_code == 400
         assert await again(made, browser) == "code"
 
-    run(story, entities=1, session_seconds=HOUR)
 
-
-def test_the_question_names_who_is_signed_in_and_offers_to_stay() -> None:
+async def test_the_question_names_who_is_signed_in_and_offers_to_stay() -> None:
     """D30: a shared computer; to stay is a link, which changes nothing."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, session_seconds=HOUR) as made:
         browser = await signed_in(made)
         await browser.open(f"{made.base}/sign-out")
         assert "You are signed in as Alice Tan" in browser.page.text
@@ -215,14 +184,11 @@ def test_the_question_names_who_is_signed_in_and_offers_to_stay() -> None:
         assert browser.page.heading == "Sign-in for organisations"
         assert await again(made, browser) == "code"
 
-    run(story, entities=1, session_seconds=HOUR)
-
 
 @pytest.mark.generations("legacy", "current")
-def test_prompt_login_and_max_age_sign_in_anew_and_auth_time_says_so(speaking: str) -> None:
+async def test_prompt_login_and_max_age_sign_in_anew_and_auth_time_says_so(speaking: str) -> None:
     """D40, OpenID Connect Core §3.1.2.1: max_age counts from the sign-in."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), entities=1, session_seconds=HOUR) as made:
         browser = await signed_in(made)
         assert await again(made, browser, max_age="61") == "code"
         assert await again(made, browser, max_age="60") == "Sign in"
@@ -232,13 +198,10 @@ def test_prompt_login_and_max_age_sign_in_anew_and_auth_time_says_so(speaking: s
         await walk_to(made, browser, rp, ("password", "code"))
         assert (await rp.redeem(browser.left or "")).id_token["auth_time"] == int(made.clock())
 
-    run(story, generations=(speaking,), entities=1, session_seconds=HOUR)
 
-
-def test_prompt_select_account_shows_the_choice_even_of_one() -> None:
+async def test_prompt_select_account_shows_the_choice_even_of_one() -> None:
     """D40: with a session and without."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, session_seconds=HOUR) as made:
         browser = await made.browser()
         assert await again(made, browser, prompt="select_account") == "Sign in"
         await made.factors(browser, made.people["alice"])
@@ -247,37 +210,27 @@ def test_prompt_select_account_shows_the_choice_even_of_one() -> None:
         assert "code" in query_of(browser.left)
         assert await again(made, browser, prompt="select_account") == "Choose who you act for"
 
-    run(story, entities=1, session_seconds=HOUR)
-
 
 @pytest.mark.generations("legacy", "current")
-def test_prompt_none_never_shows_a_page(speaking: str) -> None:
+async def test_prompt_none_never_shows_a_page(speaking: str) -> None:
     """D40: a code, or the error that names what would have been asked."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,), entities=2, session_seconds=HOUR) as made:
         assert await again(made, await made.browser(), prompt="none") == "login_required"
         assert await again(made, await signed_in(made), prompt="none") == "interaction_required"
 
-    run(story, generations=(speaking,), entities=2, session_seconds=HOUR)
-
 
 @pytest.mark.parametrize("prompt", ["none login", "consent none", "create", "login,consent"])
-def test_an_impossible_prompt_is_refused_at_once(prompt: str) -> None:
+async def test_an_impossible_prompt_is_refused_at_once(made: World, prompt: str) -> None:
     """D40: invalid_request at PAR."""
-
-    async def story(made: World) -> None:
-        rp = await made.relying_party(prompt=prompt)
-        with pytest.raises(ProviderError, match="invalid_request"):
-            await rp.begin()
-
-    run(story)
+    rp = await made.relying_party(prompt=prompt)
+    with pytest.raises(ProviderError, match="invalid_request"):
+        await rp.begin()
 
 
 @pytest.mark.generations("legacy", "current")
-def test_display_is_ignored_and_a_post_at_authorize_is_sent_to_the_get(speaking: str) -> None:
+async def test_display_is_ignored_and_a_post_at_authorize_is_sent_to_the_get(speaking: str) -> None:
     """D40, D35: the relying party's POST comes from another site and is welcome."""
-
-    async def story(made: World) -> None:
+    async with new_world(generations=(speaking,)) as made:
         browser, rp = await made.browser(), await made.relying_party(display="popup")
         url = await rp.begin()
         endpoint, _, query = url.partition("?")
@@ -286,5 +239,3 @@ def test_display_is_ignored_and_a_post_at_authorize_is_sent_to_the_get(speaking:
         assert answer.status_code == 303
         await browser.open(f"{made.base}{answer.headers['location']}")
         assert browser.page.heading == "Sign in"
-
-    run(story, generations=(speaking,))

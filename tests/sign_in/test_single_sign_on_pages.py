@@ -8,7 +8,7 @@ import pytest
 
 from corpid.sandbox.people import sign_in, step_of
 from tests.account.scene import sessions
-from tests.sign_in.world import EVERY_SCOPE, entity, query_of, run, walk_to
+from tests.sign_in.world import EVERY_SCOPE, entity, new_world, query_of, walk_to
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -30,10 +30,9 @@ def says(browser: Browser, *, step: str) -> bool:
     return "User name alice" in text and step in text
 
 
-def test_the_choice_and_consent_say_who_is_signed_in_and_how_many_steps_remain() -> None:
+async def test_the_choice_and_consent_say_who_is_signed_in_and_how_many_steps_remain() -> None:
     """DESIGN, Pages: nobody chooses for whom they act without seeing as whom they are signed in."""
-
-    async def story(made: World) -> None:
+    async with new_world(session_seconds=HOUR) as made:
         browser = await signed_in(made)
         await made.client(sector="private")
         await walk_to(made, browser, await made.relying_party(scope=EVERY_SCOPE))
@@ -43,25 +42,19 @@ def test_the_choice_and_consent_say_who_is_signed_in_and_how_many_steps_remain()
         await browser.fill_and_submit("decision", button="agree")
         assert "code" in query_of(browser.left)
 
-    run(story, session_seconds=HOUR)
-
 
 @pytest.mark.parametrize(("entities", "parameters"), [(2, {}), (1, {"prompt": "consent"})], ids=["choice", "consent"])
-def test_a_lone_page_is_the_only_step(entities: int, parameters: dict[str, str]) -> None:
+async def test_a_lone_page_is_the_only_step(entities: int, parameters: dict[str, str]) -> None:
     """DESIGN, Pages."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=entities, session_seconds=HOUR) as made:
         browser = await signed_in(made)
         await walk_to(made, browser, await made.relying_party(**parameters))
         assert says(browser, step="Step 1 of 1")
 
-    run(story, entities=entities, session_seconds=HOUR)
 
-
-def test_another_account_can_be_used_where_consent_is_asked() -> None:
+async def test_another_account_can_be_used_where_consent_is_asked() -> None:
     """D29, D30."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, session_seconds=HOUR) as made:
         bob = await made.person("bob", entity("200000009A", "Bobs Bakery"), name="Bob Lim")
         browser = await signed_in(made)
         rp = await made.relying_party(prompt="consent")
@@ -73,13 +66,10 @@ def test_another_account_can_be_used_where_consent_is_asked() -> None:
         await browser.fill_and_submit("decision", button="agree")
         assert "id-bob" in (await rp.redeem(browser.left or "")).id_token["sub"]
 
-    run(story, entities=1, session_seconds=HOUR)
 
-
-def test_who_is_signed_in_and_has_no_usable_entity_can_use_another_account() -> None:
+async def test_who_is_signed_in_and_has_no_usable_entity_can_use_another_account() -> None:
     """D17, D30: the session alone would lead to the same page again and again."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, session_seconds=HOUR) as made:
         bob = await made.person("bob", entity("200000009A", "Bobs Bakery"), name="Bob Lim")
         browser = await signed_in(made)
         gone = entity("200000001A", "Acme Pte. Ltd.", enabled=False)
@@ -94,13 +84,10 @@ def test_who_is_signed_in_and_has_no_usable_entity_can_use_another_account() -> 
         await made.factors(browser, bob)
         assert "id-bob" in (await rp.redeem(browser.left or "")).id_token["sub"]
 
-    run(story, entities=1, session_seconds=HOUR)
 
-
-def test_the_last_use_is_noted_also_where_no_page_is_shown() -> None:
+async def test_the_last_use_is_noted_also_where_no_page_is_shown() -> None:
     """D30: at most every two minutes, so that a busy person costs no write for each client."""
-
-    async def story(made: World) -> None:
+    async with new_world(entities=1, session_seconds=HOUR) as made:
         browser = await signed_in(made)
         (first,) = await sessions(made)
         moments = []
@@ -110,5 +97,3 @@ def test_the_last_use_is_noted_also_where_no_page_is_shown() -> None:
             assert "code" in query_of(browser.left)
             moments.append((await sessions(made))[0].seen_at - first.seen_at)
         assert moments == [0, 121, 121]
-
-    run(story, entities=1, session_seconds=HOUR)

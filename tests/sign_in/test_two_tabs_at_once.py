@@ -52,12 +52,11 @@ async def submit(made: World, visit: Visit, who: str) -> Visit:
 
 
 @STORES
-def test_of_two_last_factors_at_once_the_second_tries_again(
+async def test_of_two_last_factors_at_once_the_second_tries_again(
     memory: Callable[[], AbstractContextManager[str]] | None,
 ) -> None:
     """D34, D15: nothing of its sign-in is left, and its tab goes on with the cookie of the first."""
-
-    async def story(made: World) -> None:
+    async with hour_long_world_on(memory) as made:
         await made.person("bob")
         browser = await made.browser()
         bob = await at_code(made, browser, "bob")
@@ -76,17 +75,14 @@ def test_of_two_last_factors_at_once_the_second_tries_again(
         assert "code" in query_of(browser.left)
         assert await scene.sessions(made, "id-bob") == []
 
-    runs(story, memory)
-
 
 @STORES
 @pytest.mark.parametrize("quicker", ["sign-in", "sign-out"])
-def test_of_a_sign_in_and_a_sign_out_at_once_one_is_told_that_it_was_too_late(
+async def test_of_a_sign_in_and_a_sign_out_at_once_one_is_told_that_it_was_too_late(
     quicker: str, memory: Callable[[], AbstractContextManager[str]] | None
 ) -> None:
     """D30, D34: nobody reads that they are signed out while another value of theirs lives."""
-
-    async def story(made: World) -> None:
+    async with hour_long_world_on(memory) as made:
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password", "code"))
         made.clock.pass_(60)
@@ -109,5 +105,3 @@ def test_of_a_sign_in_and_a_sign_out_at_once_one_is_told_that_it_was_too_late(
         assert await browsers.recognise(await context(made.provider), sent) is None
         assert await browsers.recognise(await context(made.provider), successor) is not None
         assert len(await scene.sessions(made)) == {"sign-in": 2, "sign-out": 0}[quicker]
-
-    runs(story, memory)

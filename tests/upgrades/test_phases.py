@@ -145,7 +145,7 @@ def test_rows_that_the_version_before_wrote_after_a_fill_are_filled_before_anyth
         assert number(place, "SELECT count(*) FROM deployment WHERE name = 'fill_9003'") == 0
 
 
-def test_nothing_is_taken_away_while_a_server_of_the_version_before_runs(place: Place, later: Within) -> None:
+async def test_nothing_is_taken_away_while_a_server_of_the_version_before_runs(place: Place, later: Within) -> None:
     schema.migrate(place.address)
 
     async def refused(_: object) -> None:
@@ -153,10 +153,12 @@ def test_nothing_is_taken_away_while_a_server_of_the_version_before_runs(place: 
             await asyncio.to_thread(schema.migrate, place.address, through=migration_plan.CONTRACT)
 
     if isinstance(place.address, str):
-        place.run(refused)
+        async with place.opened() as _:
+            await refused(_)
     else:
         with in_use(place.address):
-            place.run(refused)
+            async with place.opened() as _:
+                await refused(_)
     assert revision(place) == "9003"
     with later():
         schema.migrate(place.address, through=migration_plan.CONTRACT)

@@ -168,7 +168,7 @@ async def _upgraded(made: Upgrade) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-def test_two_versions_serve_side_by_side_through_a_whole_upgrade_and_no_request_fails(tmp_path: Path) -> None:
+async def test_two_versions_serve_side_by_side_through_a_whole_upgrade_and_no_request_fails(tmp_path: Path) -> None:
     """Expand and fill under load, nodes replaced one by one, contract under load; then the version before is refused."""
 
     async def story(made: Upgrade) -> list[int]:
@@ -185,7 +185,7 @@ def test_two_versions_serve_side_by_side_through_a_whole_upgrade_and_no_request_
     with upgrading(tmp_path) as made:
         for at in (0, 1):
             made.start(at, later=False)
-        counts = asyncio.run(story(made))
+        counts = await story(made)
         assert min(counts) > 0
         refused = made.ran("serve", later=False)
         assert (refused.returncode, "can use it no longer" in refused.stderr) == (1, True), refused.stderr

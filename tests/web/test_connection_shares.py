@@ -78,24 +78,18 @@ async def _opened(servers: list[Server], listening: socket.socket) -> list[int]:
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_connections_that_a_proxy_opens_together_are_shared(workers: int) -> None:
+async def test_connections_that_a_proxy_opens_together_are_shared(workers: int) -> None:
     every = ConnectionShares(workers)
     (listening,) = bind("127.0.0.1", 0)
 
-    async def main() -> list[int]:
-        return await _opened([Server(Recorder(), share=every.of(place)) for place in range(workers)], listening)
-
-    found = asyncio.run(main())
+    found = await _opened([Server(Recorder(), share=every.of(place)) for place in range(workers)], listening)
     assert min(found) >= CONNECTIONS // workers // 2, "none has much less than its share"
 
 
-def test_connections_that_no_other_worker_accepts_are_accepted_all_the_same() -> None:
+async def test_connections_that_no_other_worker_accepts_are_accepted_all_the_same() -> None:
     """It may be busy for seconds, or was killed this moment."""
     every = ConnectionShares(2)
     every.of(1).begin()
     (listening,) = bind("127.0.0.1", 0)
 
-    async def main() -> list[int]:
-        return await _opened([Server(Recorder(), share=every.of(0))], listening)
-
-    assert asyncio.run(main()) == [CONNECTIONS]
+    assert (await _opened([Server(Recorder(), share=every.of(0))], listening)) == [CONNECTIONS]

@@ -24,38 +24,46 @@ class CountedStream(io.BytesIO):
         return super().write(content)
 
 
+async def turns(stream: Any) -> None:
+    for number in range(3):
+        access_log.log().info("event", detail=str(number))
+    assert stream.writes == []
+    await asyncio.sleep(0)
+    assert len(stream.writes) == 1
+    access_log.log().info("event", detail="3")
+
+
 def test_the_lines_of_one_turn_of_the_loop_leave_in_one_write_and_in_order() -> None:
     """D48: a log that is cheap under load loses nothing, and mixes nothing up."""
     stream = CountedStream()
 
-    async def turns() -> None:
-        for number in range(3):
-            access_log.log().info("event", detail=str(number))
-        assert stream.writes == []
-        await asyncio.sleep(0)
-        assert len(stream.writes) == 1
-        access_log.log().info("event", detail="3")
-
     with log_of(stream=stream):
-        asyncio.run(turns())
+        asyncio.run(turns(stream))
         access_log.log().info("event", detail="4")
     assert len(stream.writes) == 3
     assert [line["detail"] for line in logged(stream)] == ["0", "1", "2", "3", "4"]
+
+
+async def turn() -> None:
+    for number in range(200):
+        access_log.log().info("event", detail=str(number))
 
 
 def test_a_write_of_the_log_is_never_more_than_a_pipe_takes_whole() -> None:
     """D48: processes that share a pipe never write into each other's lines."""
     stream = CountedStream()
 
-    async def turn() -> None:
-        for number in range(200):
-            access_log.log().info("event", detail=str(number))
-
     with log_of(stream=stream):
         asyncio.run(turn())
     assert 1 < len(stream.writes) < 20
     assert max(stream.writes) <= PIPE_BUF
     assert [line["detail"] for line in logged(stream)] == [str(number) for number in range(200)]
+
+
+async def a_log_that_cannot_be_written_ends_neither_the_request_nor_in_a_circle() -> None:
+    access_log.log().info("event")
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 def test_a_log_that_cannot_be_written_ends_neither_the_request_nor_in_a_circle() -> None:
@@ -68,15 +76,14 @@ def test_a_log_that_cannot_be_written_ends_neither_the_request_nor_in_a_circle()
 
     stream = Gone()
 
-    async def turns() -> None:
-        access_log.log().info("event")
-        for _ in range(5):
-            await asyncio.sleep(0)
-
     with log_of(stream=stream):
-        asyncio.run(turns())
+        asyncio.run(a_log_that_cannot_be_written_ends_neither_the_request_nor_in_a_circle())
         assert asked(Middleware(answering(JSON), base_url="https://idp.example", ready=ready)).status_code == 200
     assert len(stream.writes) == 2
+
+
+async def next_one() -> None:
+    access_log.log().info("event", detail="next")
 
 
 def test_a_loop_that_ends_before_its_turn_loses_no_line() -> None:
@@ -86,9 +93,6 @@ def test_a_loop_that_ends_before_its_turn_loses_no_line() -> None:
     def last() -> None:
         access_log.log().info("event", detail="left")
         loop.stop()
-
-    async def next_one() -> None:
-        access_log.log().info("event", detail="next")
 
     with log_of(stream=stream):
         loop = asyncio.new_event_loop()

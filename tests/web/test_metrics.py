@@ -100,79 +100,69 @@ def left_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[asy
         runner.run(stack.aclose())
 
 
-def test_a_scrape_tells_endpoints_outcomes_reasons_latency_and_keys(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with running(tmp_path, hashing=lambda: 3, hashing_limit=65, pool=lambda: 2, pool_limit=10) as made:
-            await made.http.get("/.well-known/keys")
-            await made.http.get("/.well-known/keys")
-            await made.http.post("/mga/sps/oauth/oauth20/token", data={"client_id": "secret-client"})
-            await made.http.get("/healthz")
-            found = await made.scrape()
-            assert found["corpid_requests_total", "/.well-known/keys", "2xx", ""] == 2
-            assert found["corpid_requests_total", TOKEN, "4xx", "invalid_request"] == 1
-            assert found["corpid_refusals_total", "stranger", TOKEN, "invalid_request", "parameter_missing"] == 1
-            assert found["corpid_requests_total", "/healthz", "2xx", ""] == 1
-            assert found["corpid_request_seconds_count", "/.well-known/keys"] == 2
-            assert found["corpid_hashing_pending",] == 3
-            assert found["corpid_hashing_limit",] == 65
-            assert found["corpid_database_connections_in_use",] == 2
-            assert found["corpid_database_connections_limit",] == 10
-            assert found["corpid_build_info", __version__] == 1
-            assert found["corpid_signing_key_start_timestamp_seconds", "next"] == 0
-            active = found["corpid_signing_key_start_timestamp_seconds", "active"]
-            key = await signing_keys.rotate(
-                made.application.provider.registry, CommandLine(by="lee@node1"), now=time.time()
-            )
-            made.application.provider.signing_keys._looked_at = float("-inf")
-            found = await made.scrape()
-            assert found["corpid_signing_key_start_timestamp_seconds", "next"] == key.active_from
-            assert found["corpid_signing_key_start_timestamp_seconds", "active"] == active
-
-    asyncio.run(story())
+async def test_a_scrape_tells_endpoints_outcomes_reasons_latency_and_keys(tmp_path: Path) -> None:
+    async with running(tmp_path, hashing=lambda: 3, hashing_limit=65, pool=lambda: 2, pool_limit=10) as made:
+        await made.http.get("/.well-known/keys")
+        await made.http.get("/.well-known/keys")
+        await made.http.post("/mga/sps/oauth/oauth20/token", data={"client_id": "secret-client"})
+        await made.http.get("/healthz")
+        found = await made.scrape()
+        assert found["corpid_requests_total", "/.well-known/keys", "2xx", ""] == 2
+        assert found["corpid_requests_total", TOKEN, "4xx", "invalid_request"] == 1
+        assert found["corpid_refusals_total", "stranger", TOKEN, "invalid_request", "parameter_missing"] == 1
+        assert found["corpid_requests_total", "/healthz", "2xx", ""] == 1
+        assert found["corpid_request_seconds_count", "/.well-known/keys"] == 2
+        assert found["corpid_hashing_pending",] == 3
+        assert found["corpid_hashing_limit",] == 65
+        assert found["corpid_database_connections_in_use",] == 2
+        assert found["corpid_database_connections_limit",] == 10
+        assert found["corpid_build_info", __version__] == 1
+        assert found["corpid_signing_key_start_timestamp_seconds", "next"] == 0
+        active = found["corpid_signing_key_start_timestamp_seconds", "active"]
+        key = await signing_keys.rotate(
+            made.application.provider.registry, CommandLine(by="lee@node1"), now=time.time()
+        )
+        made.application.provider.signing_keys._looked_at = float("-inf")
+        found = await made.scrape()
+        assert found["corpid_signing_key_start_timestamp_seconds", "next"] == key.active_from
+        assert found["corpid_signing_key_start_timestamp_seconds", "active"] == active
 
 
-def test_a_scrape_tells_each_part_and_waits_for_no_engine_that_hangs(tmp_path: Path) -> None:
+async def test_a_scrape_tells_each_part_and_waits_for_no_engine_that_hangs(tmp_path: Path) -> None:
     """D49: an engine that hangs leaves the last answer, until there is another one."""
     answers = {"database": "", "short-lived state": "it refuses", "clock": "", "signing keys": ""}
 
-    async def story() -> None:
-        hangs, goes_on = False, asyncio.Event()
+    hangs, goes_on = False, asyncio.Event()
 
-        async def parts() -> dict[str, str]:
-            if hangs:
-                await goes_on.wait()
-            return answers
+    async def parts() -> dict[str, str]:
+        if hangs:
+            await goes_on.wait()
+        return answers
 
-        async with running(tmp_path, parts=parts) as made:
-            found = await made.scrape()
-            assert {part: found["corpid_ready", part] for part in answers} == {
-                "database": 1, "short-lived state": 0, "clock": 1, "signing keys": 1,
-            }  # fmt: skip
-            answers["database"], hangs = "it hangs", True
-            assert (await made.scrape())["corpid_ready", "database"] == 1
-            goes_on.set()
-            assert (await made.scrape())["corpid_ready", "database"] == 0
-
-    asyncio.run(story())
+    async with running(tmp_path, parts=parts) as made:
+        found = await made.scrape()
+        assert {part: found["corpid_ready", part] for part in answers} == {
+            "database": 1, "short-lived state": 0, "clock": 1, "signing keys": 1,
+        }  # fmt: skip
+        answers["database"], hangs = "it hangs", True
+        assert (await made.scrape())["corpid_ready", "database"] == 1
+        goes_on.set()
+        assert (await made.scrape())["corpid_ready", "database"] == 0
 
 
-def test_no_label_tells_who_asked_or_for_what(tmp_path: Path) -> None:
+async def test_no_label_tells_who_asked_or_for_what(tmp_path: Path) -> None:
     """Whatever callers make up, there are no more series than routes, outcomes and codes."""
-
-    async def story() -> None:
-        async with running(tmp_path) as made:
-            for number in range(20):
-                await made.http.get(f"/made-up-{number}/secret-path")
-                await made.http.get(f"/sign-in/secret-path-{number}")
-                await made.http.get("/mga/sps/oauth/oauth20/authorize", params={"client_id": f"secret-client-{number}"})
-            found = await made.scrape()
-            assert "secret" not in found.text
-            assert "made-up" not in found.text
-            assert found["corpid_requests_total", "other", "4xx", "invalid_request"] == 20
-            assert sum(name == "corpid_requests_total" for name, *_ in found) == 3
-            assert found.labels == {"endpoint", "outcome", "reason", "error", "client", "le", "key", "version"}
-
-    asyncio.run(story())
+    async with running(tmp_path) as made:
+        for number in range(20):
+            await made.http.get(f"/made-up-{number}/secret-path")
+            await made.http.get(f"/sign-in/secret-path-{number}")
+            await made.http.get("/mga/sps/oauth/oauth20/authorize", params={"client_id": f"secret-client-{number}"})
+        found = await made.scrape()
+        assert "secret" not in found.text
+        assert "made-up" not in found.text
+        assert found["corpid_requests_total", "other", "4xx", "invalid_request"] == 20
+        assert sum(name == "corpid_requests_total" for name, *_ in found) == 3
+        assert found.labels == {"endpoint", "outcome", "reason", "error", "client", "le", "key", "version"}
 
 
 def test_reasons_beyond_the_expected_number_count_as_one() -> None:
@@ -184,16 +174,13 @@ def test_reasons_beyond_the_expected_number_count_as_one() -> None:
     assert found["corpid_request_seconds_count", "/token"] == 200
 
 
-def test_the_provider_itself_serves_no_metrics_and_their_address_nothing_else(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with running(tmp_path) as made:
-            assert (await made.http.get("/metrics")).status_code == 404
-            for path in ("/", "/.well-known/openid-configuration", "/healthz", "/metrics/"):
-                assert (await made.scraper.get(path)).status_code == 404
-            assert (await made.scraper.post("/metrics")).status_code == 404
-            assert (await made.scraper.head("/metrics")).content == b""
-
-    asyncio.run(story())
+async def test_the_provider_itself_serves_no_metrics_and_their_address_nothing_else(tmp_path: Path) -> None:
+    async with running(tmp_path) as made:
+        assert (await made.http.get("/metrics")).status_code == 404
+        for path in ("/", "/.well-known/openid-configuration", "/healthz", "/metrics/"):
+            assert (await made.scraper.get(path)).status_code == 404
+        assert (await made.scraper.post("/metrics")).status_code == 404
+        assert (await made.scraper.head("/metrics")).content == b""
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
@@ -238,7 +225,7 @@ def test_an_address_of_its_own_answers_to_its_own_names(
     assert OwnHosts(address, allowed).allows(host.encode("latin-1"), reached) is fine
 
 
-def test_fetches_of_relying_parties_keys_are_counted_by_outcome() -> None:
+async def test_fetches_of_relying_parties_keys_are_counted_by_outcome() -> None:
     """D27: fetched, no key set, or not fetched at all; never from whom."""
     metrics = Metrics()
     key_set = json.dumps(rp_keys("rp-1").public()).encode()
@@ -248,15 +235,12 @@ def test_fetches_of_relying_parties_keys_are_counted_by_outcome() -> None:
             raise HttpClientError("nobody answers")
         return key_set if url == "good" else b"<html>"
 
-    async def story() -> Scraped:
-        counted = metrics.counting(fetch)
-        assert await counted("good") == key_set
-        assert await counted("html") == b"<html>"
-        with pytest.raises(HttpClientError):
-            await counted("bad")
-        return Scraped((await metrics.text()).decode())
-
-    found = asyncio.run(story())
+    counted = metrics.counting(fetch)
+    assert await counted("good") == key_set
+    assert await counted("html") == b"<html>"
+    with pytest.raises(HttpClientError):
+        await counted("bad")
+    found = Scraped((await metrics.text()).decode())
     for outcome in ("fetched", "unusable", "failed"):
         assert found["corpid_client_key_fetches_total", outcome] == 1
     assert found["corpid_client_key_fetch_seconds_count",] == 3

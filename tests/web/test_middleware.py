@@ -133,7 +133,7 @@ def test_another_host_name_is_421(lines: io.BytesIO) -> None:
 
 @pytest.mark.usefixtures("lines")
 @pytest.mark.parametrize("hosts", [[], ["idp.example", "evil.example"], ["idp.example", "idp.example"]])
-def test_a_request_has_exactly_one_host(hosts: list[str]) -> None:
+async def test_a_request_has_exactly_one_host(hosts: list[str]) -> None:
     """D35, RFC 9112 §3.2"""
     sent: list[Any] = []
 
@@ -145,7 +145,7 @@ def test_a_request_has_exactly_one_host(hosts: list[str]) -> None:
 
     headers = [(b"host", host.encode()) for host in hosts]
     scope = {"type": "http", "method": "GET", "path": "/", "headers": headers, "client": None}
-    asyncio.run(shell(answering(PAGE))(scope, receive, send))
+    await shell(answering(PAGE))(scope, receive, send)
     assert sent[0]["status"] == 400
 
 
@@ -161,10 +161,11 @@ def test_health_is_told_to_whatever_host_a_probe_names() -> None:
         assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
 
 
-def test_a_deployment_that_is_not_ready_says_which_part_and_is_alive(lines: io.BytesIO) -> None:
-    async def not_ready() -> None:
-        raise NotReady("database", "it does not answer")
+async def not_ready() -> None:
+    raise NotReady("database", "it does not answer")
 
+
+def test_a_deployment_that_is_not_ready_says_which_part_and_is_alive(lines: io.BytesIO) -> None:
     app = shell(answering(PAGE), ready=not_ready)
     answer = asked(app, "/readyz")
     assert (answer.status_code, answer.json()) == (503, {"status": "not ready", "part": "database"})
@@ -172,15 +173,15 @@ def test_a_deployment_that_is_not_ready_says_which_part_and_is_alive(lines: io.B
     assert asked(app, "/healthz").status_code == 200
 
 
+async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    scope["state"]["log"]["reason"] = scope["path"][1:]
+    await send({"type": "http.response.start", "status": 503, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
 @pytest.mark.usefixtures("lines")
 def test_a_store_that_failed_a_request_is_asked_again_soon() -> None:
     """D49: so its outage is in the log though nobody probes."""
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"]["log"]["reason"] = scope["path"][1:]
-        await send({"type": "http.response.start", "status": 503, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
-
     suspected: list[bool] = []
     layer = shell(app, suspect=lambda: suspected.append(True))
     for reason in ("busy", "maintenance", "store_unavailable"):
@@ -188,13 +189,13 @@ def test_a_store_that_failed_a_request_is_asked_again_soon() -> None:
     assert suspected == [True]
 
 
+async def recovering() -> float:
+    return 1_700_000_042.3
+
+
 @pytest.mark.usefixtures("lines")
 def test_one_that_recovers_from_a_loss_of_data_is_ready_and_says_until_when() -> None:
     """D67: all nodes are equal, so none is taken out."""
-
-    async def recovering() -> float:
-        return 1_700_000_042.3
-
     answer = asked(shell(answering(PAGE), ready=recovering), "/readyz")
     expected = {"status": "ready", "recovering": "short-lived state", "until": "2023-11-14T22:14:03Z"}
     assert (answer.status_code, answer.json()) == (200, expected)
@@ -208,13 +209,15 @@ def test_a_stopping_process_is_not_ready() -> None:
     assert asked(app).status_code == 200
 
 
+async def an_unforeseen_exception_is_a_500_that_tells_the_caller_nothing(
+    scope: Scope, receive: Receive, send: Send
+) -> None:
+    raise RuntimeError("S1234567A")
+
+
 def test_an_unforeseen_exception_is_a_500_that_tells_the_caller_nothing(lines: io.BytesIO) -> None:
     """D28, D48"""
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        raise RuntimeError("S1234567A")
-
-    answer = asked(shell(app))
+    answer = asked(shell(an_unforeseen_exception_is_a_500_that_tells_the_caller_nothing))
     event, line = logged(lines)
     assert answer.status_code == 500
     assert answer.json()["error"] == "server_error"
@@ -271,14 +274,14 @@ def test_a_line_has_the_closed_list_of_fields_and_nothing_of_what_was_sent(lines
         assert secret not in lines.getvalue()
 
 
+async def the_path_is_the_route_tables(scope: Scope, receive: Receive, send: Send) -> None:
+    scope["route"] = SimpleNamespace(path="/sign-in/{interaction}")
+    await answering(JSON)(scope, receive, send)
+
+
 def test_the_path_is_the_route_tables(lines: io.BytesIO) -> None:
     """D48"""
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["route"] = SimpleNamespace(path="/sign-in/{interaction}")
-        await answering(JSON)(scope, receive, send)
-
-    asked(shell(app), "/sign-in/of-one-browser")
+    asked(shell(the_path_is_the_route_tables), "/sign-in/of-one-browser")
     assert logged(lines)[0]["path"] == "/sign-in/{interaction}"
 
 

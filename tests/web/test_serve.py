@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import json
 import re
@@ -58,10 +57,9 @@ def addresses(page: Page) -> set[str]:
     return {address for address in {*actions, *refresh, *(target for target, _ in page.links)} if "://" not in address}
 
 
-def test_under_a_path_every_page_and_every_endpoint_works(filled: Path) -> None:
+async def test_under_a_path_every_page_and_every_endpoint_works(filled: Path) -> None:
     """D32: exactly the paths of the specification, under any base_url; DPoP's htu as well (D7)."""
-
-    async def story(running: Running) -> None:
+    with serving(filled, path="/idp", session_seconds="600") as running:
         async with running.parties() as (rp, browser):
             rp.scope = "openid authinfo user.name"
             where = await rp.begin()
@@ -84,9 +82,6 @@ def test_under_a_path_every_page_and_every_endpoint_works(filled: Path) -> None:
             assert (await rp.http.get(running.origin + "/userinfo")).status_code == 404
             assert (await rp.http.get(running.origin + "/healthz")).status_code == 200
 
-    with serving(filled, path="/idp", session_seconds="600") as running:
-        asyncio.run(story(running))
-
 
 async def everything_loads(running: Running, browser: Browser) -> None:
     """Style sheets, scripts and images of the page that is shown."""
@@ -99,10 +94,14 @@ async def everything_loads(running: Running, browser: Browser) -> None:
         assert (answer.status_code, "immutable" in answer.headers["cache-control"]) == (200, True)
 
 
-def test_each_setting_reaches_what_it_is_about(filled: Path) -> None:
+async def test_each_setting_reaches_what_it_is_about(filled: Path) -> None:
     """D10, D23, D30, D35, D47; RFC 9207; RFC 9449 §8."""
-
-    async def story(running: Running) -> None:
+    settings = {
+        "name": "Example Login", "acr_prefix": "urn:example:loa:", "return_iss": "true", "dpop_nonces": "true",
+        "session_seconds": "600", "timezone": "Asia/Singapore", "allowed_hosts": "login.example",
+        "trusted_proxies": "127.0.0.0/8",
+    }  # fmt: skip
+    with serving(filled, **settings) as running:
         async with running.parties() as (rp, browser):
             metadata = await rp.discover()
             assert metadata["name"] == "Example Login"
@@ -128,14 +127,6 @@ def test_each_setting_reaches_what_it_is_about(filled: Path) -> None:
             for host, status in hosts.items():
                 named = await rp.http.get(metadata["jwks_uri"], headers={"Host": host, "X-Forwarded-For": "192.0.2.9"})
                 assert named.status_code == status
-
-    settings = {
-        "name": "Example Login", "acr_prefix": "urn:example:loa:", "return_iss": "true", "dpop_nonces": "true",
-        "session_seconds": "600", "timezone": "Asia/Singapore", "allowed_hosts": "login.example",
-        "trusted_proxies": "127.0.0.0/8",
-    }  # fmt: skip
-    with serving(filled, **settings) as running:
-        asyncio.run(story(running))
         assert {"192.0.2.9", "127.0.0.1"} <= {line["address"] for line in running.lines() if line["event"] == "request"}
 
 

@@ -76,24 +76,22 @@ def ran(folder: Path, story: Any, **given: Any) -> None:
     asyncio.run(within())
 
 
-def test_a_task_that_fails_is_in_the_metrics_until_it_works_again(tmp_path: Path) -> None:
+async def test_a_task_that_fails_is_in_the_metrics_until_it_works_again(tmp_path: Path) -> None:
     """The alert CorpidTaskFailing; the log has sweep_failed."""
-
-    async def story(made: Node) -> None:
+    file = engines.sqlite(tmp_path / "everything.sqlite")  # short-lived data, too
+    async with node(
+        tmp_path, database_url=f"sqlite:///{file}", key_encryption_key=b64encode(bytes(32)).decode()
+    ) as made:
         await made.tells(SWEEP, 0)
         made.execute("ALTER TABLE transient RENAME TO elsewhere")
         await made.tells(SWEEP, 1)
         made.execute("ALTER TABLE elsewhere RENAME TO transient")
         await made.tells(SWEEP, 0)
 
-    file = engines.sqlite(tmp_path / "everything.sqlite")  # short-lived data, too
-    ran(tmp_path, story, database_url=f"sqlite:///{file}", key_encryption_key=b64encode(bytes(32)).decode())
 
-
-def test_a_seal_that_is_removed_is_counted(tmp_path: Path) -> None:
+async def test_a_seal_that_is_removed_is_counted(tmp_path: Path) -> None:
     """D58: the alert CorpidAuditChanged; the log has audit_seals_changed."""
-
-    async def story(made: Node) -> None:
+    async with node(tmp_path) as made:
         actor = CommandLine(by="ops@node1")
         await switch_maintenance(made.registry, on=False, actor=actor)
         await made.tells(CHANGED, 0)
@@ -109,10 +107,8 @@ def test_a_seal_that_is_removed_is_counted(tmp_path: Path) -> None:
                 made.execute("DELETE FROM audit_seals")
                 await asyncio.sleep(0.2)
 
-    ran(tmp_path, story)
 
-
-def test_a_stream_of_the_audit_that_hangs_does_not_keep_a_process_from_ending(
+async def test_a_stream_of_the_audit_that_hangs_does_not_keep_a_process_from_ending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the process has counted is written first."""
@@ -122,15 +118,12 @@ def test_a_stream_of_the_audit_that_hangs_does_not_keep_a_process_from_ending(
         hangs.append(stream)
         await asyncio.sleep(10 * PATIENCE)
 
-    async def within() -> None:
-        async with asyncio.timeout(PATIENCE), node(tmp_path, audit_stream=str(tmp_path / "audit.jsonl")) as made:
-            async with asyncio.timeout(PATIENCE):
-                while not made.execute("SELECT * FROM server_processes"):  # noqa: ASYNC110 - a task writes it
-                    await asyncio.sleep(0.05)
-
     monkeypatch.setattr(AuditStream, "end", end)
     monkeypatch.setattr(periodic_tasks, "_STREAM_END_SECONDS", 0.2, raising=False)
-    asyncio.run(within())
+    async with asyncio.timeout(PATIENCE), node(tmp_path, audit_stream=str(tmp_path / "audit.jsonl")) as made:
+        async with asyncio.timeout(PATIENCE):
+            while not made.execute("SELECT * FROM server_processes"):  # noqa: ASYNC110 - a task writes it
+                await asyncio.sleep(0.05)
     assert hangs
     with closing(sqlite3.connect(tmp_path / "corpid.sqlite")) as database:
         assert database.execute("SELECT * FROM server_processes").fetchall() == []

@@ -154,7 +154,7 @@ def test_files_that_cannot_be_used_are_told_once_and_the_pair_from_before_stays(
     assert "cannot be read" in told[2]["detail"]
 
 
-def test_the_files_are_looked_at_again_and_again(
+async def test_the_files_are_looked_at_again_and_again(
     pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once a minute; here more often."""
@@ -181,4 +181,4 @@ def test_the_files_are_looked_at_again_and_again(
         writer.close()
         return True
 
-    asyncio.run(asyncio.wait_for(story(), PATIENCE))
+    await asyncio.wait_for(story(), PATIENCE)

@@ -190,7 +190,7 @@ def test_where_the_libraries_are_missing_that_is_told_and_the_provider_answers(
 @pytest.mark.parametrize(
     ("name", "value"), [("OTEL_TRACES_EXPORTER", "zipkin"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]
 )
-def test_traces_that_cannot_be_had_are_told_of_and_not_made(name: str, value: str) -> None:
+async def test_traces_that_cannot_be_had_are_told_of_and_not_made(name: str, value: str) -> None:
     """OpenTelemetry: what is unknown is warned of and ignored."""
 
     async def made() -> Spans | None:
@@ -198,7 +198,7 @@ def test_traces_that_cannot_be_had_are_told_of_and_not_made(name: str, value: st
             return spans
 
     with capture_logs() as lines:
-        assert asyncio.run(made()) is None
+        assert await made() is None
     [said] = [line["detail"] for line in lines if line["event"] == "traces_off"]
     assert f"{name} is {value}" in said
 
@@ -233,40 +233,33 @@ async def traced(folder: Path) -> AsyncIterator[Traced]:
         yield Traced(application.asgi, exporter)
 
 
-def test_only_a_trusted_proxys_trace_goes_on_here(tmp_path: Path) -> None:
+async def test_only_a_trusted_proxys_trace_goes_on_here(tmp_path: Path) -> None:
     """D47; W3C Trace Context §3.4: anybody else neither writes into a trace of ours nor decides what is kept."""
-
-    async def story() -> None:
-        async with traced(tmp_path) as made:
-            *_, believed = await made.get("/.well-known/keys", KEPT, "10.1.2.3")
-            assert believed.parent is not None
-            assert (f"{believed.context.trace_id:032x}", f"{believed.parent.span_id:016x}") == (
-                THEIRS,
-                "00f067aa0ba902b7",
-            )
-            assert await made.get("/.well-known/keys", LEFT_OUT, "10.1.2.3") == ()
-            for header in (KEPT, LEFT_OUT):
-                *_, apart = await made.get("/.well-known/keys", header, "192.0.2.1")
-                assert apart.parent is None
-                assert f"{apart.context.trace_id:032x}" != THEIRS
-                assert [f"{link.context.trace_id:032x}" for link in apart.links] == [THEIRS]
-            *_, alone = await made.get("/.well-known/keys", "00-broken", "10.1.2.3")
-            assert (alone.parent, list(alone.links)) == (None, [])
-
-    asyncio.run(story())
+    async with traced(tmp_path) as made:
+        *_, believed = await made.get("/.well-known/keys", KEPT, "10.1.2.3")
+        assert believed.parent is not None
+        assert (f"{believed.context.trace_id:032x}", f"{believed.parent.span_id:016x}") == (
+            THEIRS,
+            "00f067aa0ba902b7",
+        )
+        assert await made.get("/.well-known/keys", LEFT_OUT, "10.1.2.3") == ()
+        for header in (KEPT, LEFT_OUT):
+            *_, apart = await made.get("/.well-known/keys", header, "192.0.2.1")
+            assert apart.parent is None
+            assert f"{apart.context.trace_id:032x}" != THEIRS
+            assert [f"{link.context.trace_id:032x}" for link in apart.links] == [THEIRS]
+        *_, alone = await made.get("/.well-known/keys", "00-broken", "10.1.2.3")
+        assert (alone.parent, list(alone.links)) == (None, [])
 
 
-def test_what_met_no_route_has_no_path_and_health_is_not_traced(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with traced(tmp_path) as made:
-            [nowhere] = await made.get("/made-up/secret", "", "192.0.2.1")
-            assert nowhere.name == "GET"
-            assert nowhere.kind is SpanKind.SERVER
-            assert "made-up" not in nowhere.to_json()
-            for path in ("/healthz", "/readyz"):
-                assert all(span.kind is not SpanKind.SERVER for span in await made.get(path, "", "192.0.2.1"))
-
-    asyncio.run(story())
+async def test_what_met_no_route_has_no_path_and_health_is_not_traced(tmp_path: Path) -> None:
+    async with traced(tmp_path) as made:
+        [nowhere] = await made.get("/made-up/secret", "", "192.0.2.1")
+        assert nowhere.name == "GET"
+        assert nowhere.kind is SpanKind.SERVER
+        assert "made-up" not in nowhere.to_json()
+        for path in ("/healthz", "/readyz"):
+            assert all(span.kind is not SpanKind.SERVER for span in await made.get(path, "", "192.0.2.1"))
 
 
 # --- failures ----------------------------------------------------------------------------------

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests import engines
-from tests.sign_in.world import run, walk_to
+from tests.sign_in.world import new_world, walk_to
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 
-def test_nothing_of_a_test_is_left_for_the_next_one() -> None:
+async def test_nothing_of_a_test_is_left_for_the_next_one() -> None:
     """Neither people, sessions and audit, nor time; and what a provider keeps in memory is another provider's."""
     seen: list[World] = []
 
@@ -28,18 +28,17 @@ def test_nothing_of_a_test_is_left_for_the_next_one() -> None:
         seen.append(made)
         assert began == seen[0].clock() - 3600
 
-    run(story, session_seconds=3600)
-    run(story, session_seconds=3600)
+    async with new_world(session_seconds=3600) as made:
+        await story(made)
+    async with new_world(session_seconds=3600) as made:
+        await story(made)
     first, second = seen
     assert first.directory == second.directory
     assert first.provider is not second.provider
 
 
-def test_a_world_on_its_first_store_refuses_nothing_for_its_age() -> None:
+async def test_a_world_on_its_first_store_refuses_nothing_for_its_age() -> None:
     """D49: however far the clock of the test is from the engine's, and however often the engine was looked at since."""
-
-    async def story(made: World) -> None:
-        assert made.provider.transient.loss.reject_issued_before == 0.0
-
     with engines.redis() as url:
-        run(story, transient_url=url)
+        async with new_world(transient_url=url) as made:
+            assert made.provider.transient.loss.reject_issued_before == 0.0

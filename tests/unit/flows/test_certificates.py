@@ -65,32 +65,30 @@ async def jwk_of(signing_keys: SigningKeys, now: float) -> dict[str, Any]:
     return jwk
 
 
-def test_keys_carry_certificates_only_where_a_served_generation_wants_them(tmp_path: Path) -> None:
+async def test_keys_carry_certificates_only_where_a_served_generation_wants_them(tmp_path: Path) -> None:
     """Also one that an operator stored is not shown."""
-
-    async def story(registry: Registry) -> None:
+    async with registry_at(tmp_path) as registry:
         chain = await chain_for(registry)
         await key_certificates.certify(registry, OPERATOR, await kid_of(registry), pem(chain), now=NOW)
         assert MEMBERS.isdisjoint(await jwk_of(SigningKeys(registry), NOW))
         shown = await jwk_of(SigningKeys(registry, certificates=True), NOW)
         assert {name: shown[name] for name in MEMBERS} == members(chain)
 
-    run(tmp_path, story)
 
-
-def test_the_default_is_the_same_for_every_process_and_after_a_restart(tmp_path: Path) -> None:
+async def test_the_default_is_the_same_for_every_process_and_after_a_restart(tmp_path: Path) -> None:
     async def published(registry: Registry) -> None:
         for _ in range(2):
             seen.add((await SigningKeys(registry, certificates=True).at(NOW + len(seen))).ring.public_key_set)
 
     seen: set[bytes] = set()
     for _ in range(2):
-        run(tmp_path, published)
+        async with registry_at(tmp_path) as registry:
+            await published(registry)
     assert len(seen) == 1
 
 
-def test_a_new_chain_is_published_within_five_seconds_and_given_up_again(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_a_new_chain_is_published_within_five_seconds_and_given_up_again(tmp_path: Path) -> None:
+    async with registry_at(tmp_path) as registry:
         signing_keys, kid = SigningKeys(registry, certificates=True), await kid_of(registry)
         default = await jwk_of(signing_keys, NOW)
         chain = await chain_for(registry)
@@ -102,11 +100,9 @@ def test_a_new_chain_is_published_within_five_seconds_and_given_up_again(tmp_pat
         events = [(each.action, each.object) for each in await registry.audit.entries()]
         assert events == [("key.certify", kid)] * 2
 
-    run(tmp_path, story)
 
-
-def test_a_chain_that_is_not_the_keys_or_not_valid_is_refused_and_nothing_changes(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_a_chain_that_is_not_the_keys_or_not_valid_is_refused_and_nothing_changes(tmp_path: Path) -> None:
+    async with registry_at(tmp_path) as registry:
         kid = await kid_of(registry)
         expired = pem(await chain_for(registry, seconds=10))
         for text, why in (("", "no certificate in PEM form"), (pem(ROOT.chain), "is not of this key")):
@@ -119,11 +115,9 @@ def test_a_chain_that_is_not_the_keys_or_not_valid_is_refused_and_nothing_change
         assert (await signing_key_flows.stored_keys(registry))[0].certificate_chain is None
         assert await registry.audit.entries() == []
 
-    run(tmp_path, story)
 
-
-def test_an_unknown_and_a_revoked_key_are_refused(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_an_unknown_and_a_revoked_key_are_refused(tmp_path: Path) -> None:
+    async with registry_at(tmp_path) as registry:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
         with pytest.raises(Refused, match="there is no signing key with the kid nothing"):
             await key_certificates.certify(registry, OPERATOR, "nothing", chain, now=NOW)
@@ -133,11 +127,9 @@ def test_an_unknown_and_a_revoked_key_are_refused(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="is revoked"):
             await key_certificates.signing_request(registry, OPERATOR, kid, subject_name="op.example")
 
-    run(tmp_path, story)
 
-
-def test_only_an_operator_certifies_keys(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_only_an_operator_certifies_keys(tmp_path: Path) -> None:
+    async with registry_at(tmp_path) as registry:
         kid, person = await kid_of(registry), Person(user_id="u1")
         with pytest.raises(Forbidden):
             await key_certificates.certify(registry, person, kid, "", now=NOW)
@@ -146,35 +138,28 @@ def test_only_an_operator_certifies_keys(tmp_path: Path) -> None:
         with pytest.raises(Forbidden):
             await key_certificates.give_up(registry, person, kid)
 
-    run(tmp_path, story)
 
-
-def test_rotation_and_rewrapping_keep_the_chain(tmp_path: Path) -> None:
+async def test_rotation_and_rewrapping_keep_the_chain(tmp_path: Path) -> None:
     """D42, D43."""
-
-    async def certified(registry: Registry) -> None:
+    kept: list[Any] = []
+    async with registry_at(tmp_path) as registry:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
         await key_certificates.certify(registry, OPERATOR, kid, chain, now=NOW)
         await signing_key_flows.rotate(registry, OPERATOR, now=NOW)
         kept.append(await registry.keys.all())
-
-    async def rewrapped() -> None:
-        async with sqlite(tmp_path, cipher=SecretCipher(bytes(32), [KEY])) as stores:
-            assert await stores.rewrap(EVENT) > 0
-        async with sqlite(tmp_path, cipher=SecretCipher(bytes(32))) as stores:
-            assert await stores.registry.keys.all() == kept[0]
-
-    kept: list[Any] = []
-    run(tmp_path, certified)
-    asyncio.run(rewrapped())
+    async with sqlite(tmp_path, cipher=SecretCipher(bytes(32), [KEY])) as stores:
+        assert await stores.rewrap(EVENT) > 0
+    async with sqlite(tmp_path, cipher=SecretCipher(bytes(32))) as stores:
+        assert await stores.registry.keys.all() == kept[0]
     assert sum(key.certificate_chain is not None for key in kept[0]) == 1
 
 
 @pytest.mark.parametrize("command", ["certify", "give_up"])
-def test_a_revocation_meanwhile_is_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+async def test_a_revocation_meanwhile_is_not_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
     """D42: another operator revokes the key just before the chain is written."""
-
-    async def story(registry: Registry) -> None:
+    async with registry_at(tmp_path) as registry:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
         await key_certificates.certify(registry, OPERATOR, kid, chain, now=NOW)
 
@@ -195,5 +180,3 @@ def test_a_revocation_meanwhile_is_not_undone(tmp_path: Path, monkeypatch: pytes
             await key_certificates.give_up(registry, OPERATOR, kid)
         (key,) = [key for key in await signing_key_flows.stored_keys(registry) if key.kid == kid]
         assert signing_key_rules.state(key, NOW + 70) == "revoked"
-
-    run(tmp_path, story)

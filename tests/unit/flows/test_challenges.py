@@ -11,7 +11,7 @@ from corpid.flows.authentication.passkeys import ForeignChallenge
 from corpid.jose.encoding import from_base64url
 from corpid.rules.authentication.sign_in import StaleStep
 from tests.contexts import context
-from tests.unit.flows.opened import NOW, with_provider
+from tests.unit.flows.opened import NOW, provider_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,10 +23,9 @@ async def redeem(provider: Provider, challenge: bytes, purpose: str = "sign-in",
     await passkeys.redeem(await context(provider, now=NOW), challenge, purpose, subject)
 
 
-def test_a_challenge_is_known_again_for_its_purpose_and_subject_only(tmp_path: Path) -> None:
+async def test_a_challenge_is_known_again_for_its_purpose_and_subject_only(tmp_path: Path) -> None:
     """What was made for a sign-in registers nothing, and the other way round; and nothing is spent by that."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         request = await context(provider, now=NOW)
         challenge = passkeys.make(request, "sign-in", "a")
         nonce, _, mac = challenge.partition(b".")
@@ -39,25 +38,19 @@ def test_a_challenge_is_known_again_for_its_purpose_and_subject_only(tmp_path: P
             await redeem(provider, challenge, "sign-in", "b")
         await redeem(provider, challenge)
 
-    with_provider(tmp_path, story)
 
-
-def test_a_challenge_cannot_be_guessed(tmp_path: Path) -> None:
+async def test_a_challenge_cannot_be_guessed(tmp_path: Path) -> None:
     """WebAuthn §13.4.3: at least 16 random bytes, D46; each page has its own."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         request = await context(provider, now=NOW)
         made = {passkeys.make(request, "sign-in", "a") for _ in range(20)}
         assert len(made) == 20
         assert all(len(from_base64url(each.partition(b".")[0])) == 32 for each in made)
 
-    with_provider(tmp_path, story)
 
-
-def test_a_challenge_is_spent_once(tmp_path: Path) -> None:
+async def test_a_challenge_is_spent_once(tmp_path: Path) -> None:
     """D46: by itself alone."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         request = await context(provider, now=NOW)
         one, other = (passkeys.make(request, "sign-in", "a") for _ in range(2))
         await redeem(provider, one)
@@ -65,5 +58,3 @@ def test_a_challenge_is_spent_once(tmp_path: Path) -> None:
             await redeem(provider, one)
         assert not isinstance(again.value, ForeignChallenge)
         await redeem(provider, other)
-
-    with_provider(tmp_path, story)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -139,10 +138,11 @@ async def sign_ins(nodes: Nodes, lead: float) -> list[Assertion]:
 
 
 @pytest.mark.parametrize("lead", [-60, -59.6, -3.5, 0, 5, 25, 29.9, LARGEST_LEAD])
-def test_an_assertion_that_was_spent_before_a_loss_is_never_accepted_after_it(tmp_path: Path, lead: float) -> None:
+async def test_an_assertion_that_was_spent_before_a_loss_is_never_accepted_after_it(
+    tmp_path: Path, lead: float
+) -> None:
     """Every captured assertion is sent again at every second, to nodes whose clocks are off."""
-
-    async def story(nodes: Nodes) -> None:
+    async with two_nodes(tmp_path) as nodes:
         captured = await sign_ins(nodes, lead)
         before = nodes.engine
         nodes.engine, until = before.lost()
@@ -155,16 +155,13 @@ def test_an_assertion_that_was_spent_before_a_loss_is_never_accepted_after_it(tm
                     await nodes.send(assertion, number % 2, off=8 if number % 3 else -8)
             nodes.clock.pass_(1)
 
-    with_nodes(tmp_path, story)
-
 
 @pytest.mark.parametrize("lead", [-60, -59.6, -3.5, 0, 5, 25, 29.9])
-def test_a_client_whose_clock_is_known_signs_in_within_ten_seconds_and_is_told_when(
+async def test_a_client_whose_clock_is_known_signs_in_within_ten_seconds_and_is_told_when(
     tmp_path: Path, lead: float
 ) -> None:
     """D67: Retry-After is the truth: what is made then is accepted, what is made a second earlier is not."""
-
-    async def story(nodes: Nodes) -> None:
+    async with two_nodes(tmp_path) as nodes:
         await sign_ins(nodes, lead)
         nodes.engine, _ = nodes.engine.lost()
         lost_at = nodes.clock.now
@@ -180,13 +177,10 @@ def test_a_client_whose_clock_is_known_signs_in_within_ten_seconds_and_is_told_w
             with pytest.raises(InvalidClient, match="already used"):
                 await nodes.send(assertion, 1 - node)
 
-    with_nodes(tmp_path, story)
 
-
-def test_a_client_without_a_record_waits_for_the_largest_lead(tmp_path: Path) -> None:
+async def test_a_client_without_a_record_waits_for_the_largest_lead(tmp_path: Path) -> None:
     """It may have had any that is counted."""
-
-    async def story(nodes: Nodes) -> None:
+    async with two_nodes(tmp_path) as nodes:
         nodes.clock.now = NOW
         nodes.engine, until = nodes.engine.lost()
         nodes.clock.now = until + LARGEST_LEAD
@@ -194,13 +188,10 @@ def test_a_client_without_a_record_waits_for_the_largest_lead(tmp_path: Path) ->
         nodes.clock.pass_(1)
         assert await nodes.is_accepted(nodes.dated(0, "rp1"))
 
-    with_nodes(tmp_path, story)
 
-
-def test_a_record_that_is_younger_than_three_minutes_proves_nothing(tmp_path: Path) -> None:
+async def test_a_record_that_is_younger_than_three_minutes_proves_nothing(tmp_path: Path) -> None:
     """Another process may still rely on a record that was lost."""
-
-    async def story(nodes: Nodes) -> None:
+    async with two_nodes(tmp_path) as nodes:
         nodes.clock.now = NOW - KNOWN_AFTER_SECONDS + NOTICED + 1
         await nodes.send(nodes.dated(0))
         nodes.clock.now = NOW
@@ -208,16 +199,13 @@ def test_a_record_that_is_younger_than_three_minutes_proves_nothing(tmp_path: Pa
         nodes.clock.now = until + 10
         assert not await nodes.is_accepted(nodes.dated(0))
 
-    with_nodes(tmp_path, story)
-
 
 @pytest.mark.parametrize(
     "how", ["the database lost something", "a process of another version", "a node whose clock is wrong"]
 )
-def test_records_that_may_be_incomplete_prove_nothing(tmp_path: Path, how: str) -> None:
+async def test_records_that_may_be_incomplete_prove_nothing(tmp_path: Path, how: str) -> None:
     """After a takeover or a restore records may be missing; an older version makes none."""
-
-    async def story(nodes: Nodes) -> None:
+    async with two_nodes(tmp_path) as nodes:
         provider = nodes.provider
         await sign_ins(nodes, 0)
         if how == "a process of another version":
@@ -233,15 +221,12 @@ def test_records_that_may_be_incomplete_prove_nothing(tmp_path: Path, how: str) 
         nodes.clock.pass_(1)
         assert await nodes.is_accepted(nodes.dated(0))
 
-    with_nodes(tmp_path, story)
 
-
-def test_a_client_that_dates_far_ahead_at_a_node_that_is_ahead_makes_nobody_wait_whose_clock_is_known(
+async def test_a_client_that_dates_far_ahead_at_a_node_that_is_ahead_makes_nobody_wait_whose_clock_is_known(
     tmp_path: Path,
 ) -> None:
     """It does so again and again: its own wait is that of before, and that of clients without a record (D67)."""
-
-    async def story(nodes: Nodes) -> None:
+    async with two_nodes(tmp_path) as nodes:
         captured = await sign_ins(nodes, 0)
         for ago in range(100, -1, -5):
             nodes.clock.now = NOW - ago
@@ -261,13 +246,10 @@ def test_a_client_that_dates_far_ahead_at_a_node_that_is_ahead_makes_nobody_wait
         assert accepted["rp0"] == 1
         assert accepted["rp1"] == accepted["rp2"] == CLOCKS_APART_SECONDS + 30
 
-    with_nodes(tmp_path, story)
 
-
-def test_a_client_that_was_removed_may_have_had_a_larger_lead(tmp_path: Path) -> None:
+async def test_a_client_that_was_removed_may_have_had_a_larger_lead(tmp_path: Path) -> None:
     """Its record went with it; one of the same name proves nothing until that lead is past."""
-
-    async def story(nodes: Nodes) -> None:
+    async with two_nodes(tmp_path) as nodes:
         directory = nodes.provider.registry.directory
         nodes.clock.now = NOW - 1
         captured = nodes.dated(LARGEST_RECORDED, "rp1")
@@ -280,17 +262,14 @@ def test_a_client_that_was_removed_may_have_had_a_larger_lead(tmp_path: Path) ->
             assert not await nodes.is_accepted(captured, 1, off=9.9)
             nodes.clock.pass_(1)
 
-    with_nodes(tmp_path, story)
-
 
 def replace_version(provider: Provider, version: str) -> ServerProcess:
     return structs.replace(provider.node.process, process_id="other", version=version, seen_at=int(NOW) - 60)
 
 
-def test_a_lead_is_on_disk_before_the_assertion_is_spent(tmp_path: Path) -> None:
+async def test_a_lead_is_on_disk_before_the_assertion_is_spent(tmp_path: Path) -> None:
     """A process may die between the two; without the record nothing is spent."""
-
-    async def story(nodes: Nodes) -> None:
+    async with two_nodes(tmp_path) as nodes:
         nodes.clock.now = NOW - 1
         await nodes.send(nodes.dated(2))
 
@@ -309,39 +288,32 @@ def test_a_lead_is_on_disk_before_the_assertion_is_spent(tmp_path: Path) -> None
         assert stored.lead == 7
         await nodes.send(assertion)
 
-    with_nodes(tmp_path, story)
 
-
-def test_a_lead_that_is_recorded_costs_no_statement_for_a_while(tmp_path: Path) -> None:
+async def test_a_lead_that_is_recorded_costs_no_statement_for_a_while(tmp_path: Path) -> None:
     """Afterwards it is looked up again: a record that was lost meanwhile is made again."""
-
-    async def story() -> None:
-        async with sqlite(tmp_path) as stores:
-            registry = stores.registry
-            await registry.directory.write([Upsert(client("rp0"))], EVENT)
-            clocks = ClientClocks(registry, "1")
-            await clocks.record("rp0", 3, NOW)
-            async with stores.database.transaction():
-                await stores.database.run(stores.database.prepare(client_clocks_table.delete()), {})
-            await clocks.record("rp0", 3, NOW + CHECKED_SECONDS - 1)
-            assert await registry.client_clocks.of("rp0") is None
-            await clocks.record("rp0", 2, NOW + CHECKED_SECONDS)
-            await clocks.record("rp0", 5, NOW + CHECKED_SECONDS + 1)
-            stored = await registry.client_clocks.of("rp0")
-            assert stored is not None
-            assert stored.lead == 5
-            await clocks.record("rp0", -4, NOW + PERIOD_SECONDS)
-            stored = await registry.client_clocks.of("rp0")
-            assert stored is not None
-            assert (stored.lead, stored.lead_before) == (-4, 5)
-
-    asyncio.run(story())
+    async with sqlite(tmp_path) as stores:
+        registry = stores.registry
+        await registry.directory.write([Upsert(client("rp0"))], EVENT)
+        clocks = ClientClocks(registry, "1")
+        await clocks.record("rp0", 3, NOW)
+        async with stores.database.transaction():
+            await stores.database.run(stores.database.prepare(client_clocks_table.delete()), {})
+        await clocks.record("rp0", 3, NOW + CHECKED_SECONDS - 1)
+        assert await registry.client_clocks.of("rp0") is None
+        await clocks.record("rp0", 2, NOW + CHECKED_SECONDS)
+        await clocks.record("rp0", 5, NOW + CHECKED_SECONDS + 1)
+        stored = await registry.client_clocks.of("rp0")
+        assert stored is not None
+        assert stored.lead == 5
+        await clocks.record("rp0", -4, NOW + PERIOD_SECONDS)
+        stored = await registry.client_clocks.of("rp0")
+        assert stored is not None
+        assert (stored.lead, stored.lead_before) == (-4, 5)
 
 
-def test_a_process_that_starts_alone_or_sees_another_version_begins_the_records(tmp_path: Path) -> None:
+async def test_a_process_that_starts_alone_or_sees_another_version_begins_the_records(tmp_path: Path) -> None:
     """A version that records nothing may have served until then."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         registry, own = provider.registry, provider.node.process
         begun = registry.client_clocks.recorded_since
         for each in await registry.server_processes.all():
@@ -355,16 +327,10 @@ def test_a_process_that_starts_alone_or_sees_another_version_begins_the_records(
         await later.round(now=NOW + 120)
         assert await begun() == NOW + 120
 
-    with_provider(tmp_path, story)
 
-
-def test_whatever_ends_sessions_begins_the_records(tmp_path: Path) -> None:
+async def test_whatever_ends_sessions_begins_the_records(tmp_path: Path) -> None:
     """A restore and a takeover: records of the time before may be missing."""
-
-    async def story() -> None:
-        async with sqlite(tmp_path) as stores:
-            async with stores.database.transaction():
-                await forget(stores.database, now=NOW)
-            assert await stores.registry.client_clocks.recorded_since() == NOW
-
-    asyncio.run(story())
+    async with sqlite(tmp_path) as stores:
+        async with stores.database.transaction():
+            await forget(stores.database, now=NOW)
+        assert await stores.registry.client_clocks.recorded_since() == NOW

@@ -47,8 +47,8 @@ def sums(**counts: int) -> list[CountOfReason]:
     return [CountOfReason(client_id=client_id, reason="x", count=count) for client_id, count in counts.items()]
 
 
-def test_each_sign_in_and_refusal_is_counted_in_the_hour_it_happened(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_each_sign_in_and_refusal_is_counted_in_the_hour_it_happened(tmp_path: Path) -> None:
+    async with registry_at(tmp_path) as registry:
         counters = HourlyCounters()
         counters.sign_in("rp0", NOW)
         counters.refusal("rp0", "x", NOW + 1, authenticated=True)
@@ -61,11 +61,9 @@ def test_each_sign_in_and_refusal_is_counted_in_the_hour_it_happened(tmp_path: P
             Point(begins_at=began + HOUR, sign_ins=0, refusals=1),
         ]
 
-    run(tmp_path, story)
 
-
-def test_what_could_not_be_written_is_written_later(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_what_could_not_be_written_is_written_later(tmp_path: Path) -> None:
+    async with registry_at(tmp_path) as registry:
         counters = HourlyCounters()
         counters.refusal("rp0", "x", NOW, authenticated=True)
         counters.refusal("rp1", "x", NOW, authenticated=False)
@@ -78,11 +76,11 @@ def test_what_could_not_be_written_is_written_later(tmp_path: Path) -> None:
         await counters.flush(registry)
         assert await registry.hourly_counts.by_client_and_reason(since=0, until=EVER) == sums(rp0=2, rp1=1)
 
-    run(tmp_path, story)
 
-
-def test_strangers_who_name_any_number_of_clients_take_no_more_memory_and_no_count_is_lost(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_strangers_who_name_any_number_of_clients_take_no_more_memory_and_no_count_is_lost(
+    tmp_path: Path,
+) -> None:
+    async with registry_at(tmp_path) as registry:
         counters = HourlyCounters()
         for number in range(3 * CLAIMED_ENTRIES):
             counters.refusal(f"nobody{number}", "x", NOW, authenticated=False)
@@ -96,14 +94,12 @@ def test_strangers_who_name_any_number_of_clients_take_no_more_memory_and_no_cou
             CountOfReason(client_id="rp0", reason="x", count=1),
         ]
 
-    run(tmp_path, story)
 
-
-def test_full_counters_count_on_without_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_full_counters_count_on_without_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the store is away; the totals stay right."""
     monkeypatch.setattr(hourly_counters, "ENTRIES", 1)
 
-    async def story(registry: Registry) -> None:
+    async with registry_at(tmp_path) as registry:
         counters = HourlyCounters()
         for client_id in ("rp0", "rp1", "rp0"):
             counters.refusal(client_id, "x", NOW, authenticated=True)
@@ -113,15 +109,11 @@ def test_full_counters_count_on_without_the_client(tmp_path: Path, monkeypatch: 
             CountOfReason(client_id="rp0", reason="x", count=2),
         ]
 
-    run(tmp_path, story)
 
-
-def test_counters_end_after_90_days(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_counters_end_after_90_days(tmp_path: Path) -> None:
+    async with registry_at(tmp_path) as registry:
         counters = HourlyCounters()
         counters.sign_in("rp0", NOW)
         await counters.flush(registry)
         assert await remove_old(registry, now=NOW + KEPT_DAYS * DAY) == 0
         assert await remove_old(registry, now=NOW + KEPT_DAYS * DAY + HOUR) == 1
-
-    run(tmp_path, story)

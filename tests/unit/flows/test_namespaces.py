@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from typing import Any
 
@@ -138,7 +137,7 @@ def test_names_lifetimes_and_keys_stay_as_running_versions_know_them() -> None:
     assert code.key.hex()[:16] == "7b283c0dbac4518e"
 
 
-def test_an_entry_has_its_namespaces_name_lifetime_and_codec_whatever_the_verb() -> None:
+async def test_an_entry_has_its_namespaces_name_lifetime_and_codec_whatever_the_verb() -> None:
     """D18: a code is one MessagePack record, taken once, and ends exactly."""
     store = MemoryTransientStore()
     grant = Grant(
@@ -147,25 +146,22 @@ def test_an_entry_has_its_namespaces_name_lifetime_and_codec_whatever_the_verb()
     )  # fmt: skip
     code = namespaces.code_entry("https://op", "current", "rp", "code", "challenge")
 
-    async def story() -> None:
-        async with store.unit(0) as unit:
-            await code.put(unit, grant)
-            assert await unit.get("code", code.key) == msgspec.msgpack.encode(grant)
-            assert not await code.add(unit, grant)
-        assert await code.read(store, now=59.9) == grant
-        assert await code.read(store, now=60) is None
-        async with store.unit(1) as unit:
-            assert await code.get(unit) == grant
-            assert await code.take(unit) == grant
-            assert await code.take(unit) is None
-            proof = namespaces.PROOF.entry("https://op", "jkt", "jti")
-            assert await proof.add(unit, seconds=9)
-            assert not await proof.add(unit, seconds=9)
-            rate = namespaces.RATE.entry("https://op", "rp")
-            assert [await rate.count(unit), await rate.count(unit)] == [1, 2]
-        assert await proof.read(store, now=9.9) == b""
-        assert await proof.read(store, now=10) is None
-        assert await rate.read(store, now=120.9) == b"2"
-        assert await rate.read(store, now=121) is None
-
-    asyncio.run(story())
+    async with store.unit(0) as unit:
+        await code.put(unit, grant)
+        assert await unit.get("code", code.key) == msgspec.msgpack.encode(grant)
+        assert not await code.add(unit, grant)
+    assert await code.read(store, now=59.9) == grant
+    assert await code.read(store, now=60) is None
+    async with store.unit(1) as unit:
+        assert await code.get(unit) == grant
+        assert await code.take(unit) == grant
+        assert await code.take(unit) is None
+        proof = namespaces.PROOF.entry("https://op", "jkt", "jti")
+        assert await proof.add(unit, seconds=9)
+        assert not await proof.add(unit, seconds=9)
+        rate = namespaces.RATE.entry("https://op", "rp")
+        assert [await rate.count(unit), await rate.count(unit)] == [1, 2]
+    assert await proof.read(store, now=9.9) == b""
+    assert await proof.read(store, now=10) is None
+    assert await rate.read(store, now=120.9) == b"2"
+    assert await rate.read(store, now=121) is None

@@ -48,8 +48,8 @@ def run(path: Path, story: Callable[[Registry], Awaitable[None]]) -> None:
     asyncio.run(opened())
 
 
-def test_strangers_who_claim_to_be_a_client_push_none_of_its_refusals_out(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_strangers_who_claim_to_be_a_client_push_none_of_its_refusals_out(tmp_path: Path) -> None:
+    async with registry_at(tmp_path) as registry:
         recent = RecentRefusals()
         for at in range(KEPT[False] + 1):
             recent.note(refusal(at))
@@ -62,11 +62,9 @@ def test_strangers_who_claim_to_be_a_client_push_none_of_its_refusals_out(tmp_pa
         assert own == list(range(KEPT[False], 0, -1))
         assert len([each for each in found if each.claimed]) == KEPT[True]
 
-    run(tmp_path, story)
 
-
-def test_what_could_not_be_written_is_written_later_in_order(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_what_could_not_be_written_is_written_later_in_order(tmp_path: Path) -> None:
+    async with registry_at(tmp_path) as registry:
         recent = RecentRefusals()
         recent.note(refusal(1))
         holder = sqlite3.connect(tmp_path / "corpid.db", isolation_level=None)
@@ -78,13 +76,10 @@ def test_what_could_not_be_written_is_written_later_in_order(tmp_path: Path) -> 
         await recent.flush(registry)
         assert [each.at for each in await registry.client_refusals.of("rp0")] == [2, 1]
 
-    run(tmp_path, story)
 
-
-def test_a_thousand_invented_clients_keep_no_other_request_waiting(tmp_path: Path) -> None:
+async def test_a_thousand_invented_clients_keep_no_other_request_waiting(tmp_path: Path) -> None:
     """On SQLite nothing of the store waits, so the flush makes way itself."""
-
-    async def story(registry: Registry) -> None:
+    async with registry_at(tmp_path) as registry:
         recent = RecentRefusals()
         for number in range(50):
             recent.note(refusal(1, client_id=f"nobody{number}", claimed=True))
@@ -100,5 +95,3 @@ def test_a_thousand_invented_clients_keep_no_other_request_waiting(tmp_path: Pat
         await recent.flush(registry)
         beside.cancel()
         assert turns >= 50
-
-    run(tmp_path, story)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from corpid.ports import Upsert
 from corpid.rules.directory.records import Entity, Membership, User
 from corpid.rules.oauth.errors import TemporarilyUnavailable
 from corpid.rules.oauth.records import Client
-from tests.unit.flows.opened import EVENT, NOW, with_provider
+from tests.unit.flows.opened import EVENT, NOW, provider_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,19 +33,17 @@ async def write(provider: Provider, *records: Client | User | Entity | Membershi
     await provider.registry.directory.write([Upsert(record) for record in records], EVENT)
 
 
-def test_a_change_elsewhere_is_seen_after_five_seconds_and_never_later(tmp_path: Path) -> None:
-    async def story(provider: Provider) -> None:
+async def test_a_change_elsewhere_is_seen_after_five_seconds_and_never_later(tmp_path: Path) -> None:
+    async with provider_at(tmp_path) as provider:
         await write(provider, CLIENT)
         assert await provider.registry_cache.client("rp-1", NOW) == CLIENT
         await write(provider, msgspec.structs.replace(CLIENT, enabled=False))
         assert await provider.registry_cache.client("rp-1", NOW + 4.999) == CLIENT
         assert await provider.registry_cache.client("rp-1", NOW + 5) is None
 
-    with_provider(tmp_path, story)
 
-
-def test_a_change_made_here_is_seen_at_once(tmp_path: Path) -> None:
-    async def story(provider: Provider) -> None:
+async def test_a_change_made_here_is_seen_at_once(tmp_path: Path) -> None:
+    async with provider_at(tmp_path) as provider:
         await write(provider, CLIENT)
         assert await provider.registry_cache.client("rp-1", NOW) == CLIENT
         await write(provider, OFF)
@@ -54,10 +51,8 @@ def test_a_change_made_here_is_seen_at_once(tmp_path: Path) -> None:
         provider.registry_cache.drop()
         assert await provider.registry_cache.client("rp-1", NOW) is None
 
-    with_provider(tmp_path, story)
 
-
-def test_what_was_read_before_a_change_is_not_kept_after_it() -> None:
+async def test_what_was_read_before_a_change_is_not_kept_after_it() -> None:
     """D50: a read that began before `drop` must not bring the old state back."""
     cache: _Cache[str] = _Cache()
 
@@ -68,18 +63,14 @@ def test_what_was_read_before_a_change_is_not_kept_after_it() -> None:
     async def new() -> str:
         return "new"
 
-    async def story() -> None:
-        assert await cache.get("key", NOW, old) == "old"
-        assert await cache.get("key", NOW, new) == "new"
-        assert await cache.get("key", NOW, old) == "new"
-
-    asyncio.run(story())
+    assert await cache.get("key", NOW, old) == "old"
+    assert await cache.get("key", NOW, new) == "new"
+    assert await cache.get("key", NOW, old) == "new"
 
 
-def test_an_unknown_client_is_looked_for_each_time_and_takes_nobodys_place(tmp_path: Path) -> None:
+async def test_an_unknown_client_is_looked_for_each_time_and_takes_nobodys_place(tmp_path: Path) -> None:
     """Whoever invents client_ids cannot empty the cache."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         await write(provider, CLIENT)
         assert await provider.registry_cache.client("rp-1", NOW) == CLIENT
         for number in range(5000):
@@ -88,41 +79,32 @@ def test_an_unknown_client_is_looked_for_each_time_and_takes_nobodys_place(tmp_p
         assert await provider.registry_cache.client("rp-1", NOW) == CLIENT
         assert await provider.registry_cache.client("nobody-1", NOW) is not None
 
-    with_provider(tmp_path, story)
 
-
-def test_a_full_cache_forgets_the_oldest_answer_only() -> None:
+async def test_a_full_cache_forgets_the_oldest_answer_only() -> None:
     cache: _Cache[int] = _Cache()
 
-    async def story() -> None:
-        for number in range(4097):
-            assert await cache.get(number, NOW, partial(_value, number)) == number
-        assert await cache.get(1, NOW, partial(_value, -1)) == 1
-        assert await cache.get(0, NOW, partial(_value, -1)) == -1
-
-    asyncio.run(story())
+    for number in range(4097):
+        assert await cache.get(number, NOW, partial(_value, number)) == number
+    assert await cache.get(1, NOW, partial(_value, -1)) == 1
+    assert await cache.get(0, NOW, partial(_value, -1)) == -1
 
 
 async def _value(number: int) -> int:
     return number
 
 
-def test_a_clock_that_goes_back_makes_no_answer_older(tmp_path: Path) -> None:
+async def test_a_clock_that_goes_back_makes_no_answer_older(tmp_path: Path) -> None:
     """D49: what was read in the future is not believed."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         await write(provider, CLIENT)
         assert await provider.registry_cache.client("rp-1", NOW) == CLIENT
         await write(provider, OFF)
         assert await provider.registry_cache.client("rp-1", NOW - 1) is None
 
-    with_provider(tmp_path, story)
 
-
-def test_every_link_between_person_and_entity_must_be_enabled(tmp_path: Path) -> None:
+async def test_every_link_between_person_and_entity_must_be_enabled(tmp_path: Path) -> None:
     """DESIGN "Security": over the whole chain."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         assert await provider.registry_cache.acting("u", "e", NOW) is None
         await write(provider, *EVERY)
         provider.registry_cache.drop()
@@ -138,15 +120,11 @@ def test_every_link_between_person_and_entity_must_be_enabled(tmp_path: Path) ->
         assert await provider.registry_cache.acting("u", "e", NOW) is not None
         assert await provider.registry_cache.acting("e", "u", NOW) is None
 
-    with_provider(tmp_path, story)
 
-
-def test_maintenance_is_seen_within_five_seconds(tmp_path: Path) -> None:
-    async def story(provider: Provider) -> None:
+async def test_maintenance_is_seen_within_five_seconds(tmp_path: Path) -> None:
+    async with provider_at(tmp_path) as provider:
         await provider.registry_cache.refuse_maintenance(NOW)
         await provider.registry.deployment.set_maintenance(True, EVENT)
         await provider.registry_cache.refuse_maintenance(NOW + 4)
         with pytest.raises(TemporarilyUnavailable):
             await provider.registry_cache.refuse_maintenance(NOW + 5)
-
-    with_provider(tmp_path, story)

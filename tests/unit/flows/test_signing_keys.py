@@ -18,7 +18,7 @@ from corpid.ports import Conflict
 from corpid.rules import signing_keys as rules
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import CommandLine, Person
-from tests.unit.flows.opened import NOW, with_provider
+from tests.unit.flows.opened import NOW, provider_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,21 +49,18 @@ async def standby(provider: Provider) -> str:
     return key.kid
 
 
-def test_the_first_keys_are_made_once(tmp_path: Path) -> None:
-    async def story(provider: Provider) -> None:
+async def test_the_first_keys_are_made_once(tmp_path: Path) -> None:
+    async with provider_at(tmp_path) as provider:
         before = await provider.registry.keys.all()
         await signing_keys.ensure_first_keys(provider.registry, now=NOW + 99)
         assert not await signing_keys.ensure_standby_key(provider.registry, now=NOW + 99)
         assert await provider.registry.keys.all() == before
         assert sorted(key.use for key in before) == ["mac", "sig", "sig"]
 
-    with_provider(tmp_path, story)
 
-
-def test_a_deployment_of_an_earlier_version_gets_its_standby_key_once(tmp_path: Path) -> None:
+async def test_a_deployment_of_an_earlier_version_gets_its_standby_key_once(tmp_path: Path) -> None:
     """D42: also if several processes start together."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         kid = await standby(provider)
         with closing(sqlite3.connect(tmp_path / "corpid.sqlite")) as database, database:
             database.execute("DELETE FROM keys WHERE kid = ?", (kid,))
@@ -72,11 +69,9 @@ def test_a_deployment_of_an_earlier_version_gets_its_standby_key_once(tmp_path: 
         assert await standby(provider) != kid
         assert [entry.action for entry in await provider.registry.audit.entries()] == ["key.publish"]
 
-    with_provider(tmp_path, story)
 
-
-def test_a_rotation_lets_the_published_key_sign_after_two_hours_and_keeps_the_old_key(tmp_path: Path) -> None:
-    async def story(provider: Provider) -> None:
+async def test_a_rotation_lets_the_published_key_sign_after_two_hours_and_keeps_the_old_key(tmp_path: Path) -> None:
+    async with provider_at(tmp_path) as provider:
         (old,) = await published(provider, NOW)
         known = await standby(provider)
         token = compact.parse((await provider.signing_keys.at(NOW)).ring.sign(b"{}", "JWT"))
@@ -90,24 +85,19 @@ def test_a_rotation_lets_the_published_key_sign_after_two_hours_and_keeps_the_ol
         with pytest.raises(BadSignature):
             (await provider.signing_keys.at(last)).ring.verify(token)
 
-    with_provider(tmp_path, story)
 
-
-def test_a_rotation_is_noticed_within_five_seconds_without_a_restart(tmp_path: Path) -> None:
-    async def story(provider: Provider) -> None:
+async def test_a_rotation_is_noticed_within_five_seconds_without_a_restart(tmp_path: Path) -> None:
+    async with provider_at(tmp_path) as provider:
         start = NOW + LATER
         (old,) = await published(provider, start)
         new = (await signing_keys.rotate(provider.registry, OPERATOR, now=start + 1, at_once=True)).kid
         assert (await provider.signing_keys.at(start + 4.9)).ring.active.kid == old
         assert await published(provider, start + 5) == [new, old]
 
-    with_provider(tmp_path, story)
 
-
-def test_a_key_that_not_every_process_knows_signs_when_they_do(tmp_path: Path) -> None:
+async def test_a_key_that_not_every_process_knows_signs_when_they_do(tmp_path: Path) -> None:
     """D42: a standby key of this moment is known to each process after five seconds."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         start, registry = NOW + LATER, provider.registry
         (first,) = await published(provider, start)
         second = await signing_keys.revoke(registry, OPERATOR, first, now=start)
@@ -127,11 +117,9 @@ def test_a_key_that_not_every_process_knows_signs_when_they_do(tmp_path: Path) -
             if age < 10:
                 ring.verify(second_token)
 
-    with_provider(tmp_path, story)
 
-
-def test_two_rotations_in_a_row_leave_no_moment_without_a_key(tmp_path: Path) -> None:
-    async def story(provider: Provider) -> None:
+async def test_two_rotations_in_a_row_leave_no_moment_without_a_key(tmp_path: Path) -> None:
+    async with provider_at(tmp_path) as provider:
         first = (await published(provider, NOW))[0]
         second = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW)).kid
         third = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW + 600)).kid
@@ -140,13 +128,10 @@ def test_two_rotations_in_a_row_leave_no_moment_without_a_key(tmp_path: Path) ->
         ]
         assert signing == [first, second, second, third, third]
 
-    with_provider(tmp_path, story)
 
-
-def test_a_revoked_key_is_gone_in_five_seconds_and_the_published_one_signs_at_once(tmp_path: Path) -> None:
+async def test_a_revoked_key_is_gone_in_five_seconds_and_the_published_one_signs_at_once(tmp_path: Path) -> None:
     """D42: every process knows the next key already, and both are accepted until each knows of the revocation."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         start = NOW + LATER
         (old,), known = await published(provider, start), await standby(provider)
         stale = compact.parse((await provider.signing_keys.at(start)).ring.sign(b"{}", "JWT"))
@@ -164,26 +149,20 @@ def test_a_revoked_key_is_gone_in_five_seconds_and_the_published_one_signs_at_on
         with pytest.raises(RotationRefused, match="revoked already"):
             await signing_keys.revoke(provider.registry, OPERATOR, old, now=start + 20)
 
-    with_provider(tmp_path, story)
 
-
-def test_a_clock_that_is_behind_does_not_bring_a_revoked_key_back(tmp_path: Path) -> None:
+async def test_a_clock_that_is_behind_does_not_bring_a_revoked_key_back(tmp_path: Path) -> None:
     """D42: ten seconds after a process knows of it, it is gone."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         (old,) = await published(provider, NOW)
         await signing_keys.revoke(provider.registry, OPERATOR, old, now=NOW + 3600)
         ring = (await provider.signing_keys.at(NOW + 10)).ring
         assert old in ring.by_kid
         assert old not in (await provider.signing_keys.at(NOW + 20)).ring.by_kid
 
-    with_provider(tmp_path, story)
 
-
-def test_revoking_the_scheduled_key_lets_the_next_one_take_its_place(tmp_path: Path) -> None:
+async def test_revoking_the_scheduled_key_lets_the_next_one_take_its_place(tmp_path: Path) -> None:
     """Whatever is revoked, at no later moment is there no key that signs."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         (old,) = await published(provider, NOW)
         doubtful = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW)).kid
         made = await signing_keys.revoke(provider.registry, OPERATOR, doubtful, now=NOW + 600)
@@ -193,22 +172,18 @@ def test_revoking_the_scheduled_key_lets_the_next_one_take_its_place(tmp_path: P
         signing = [(await provider.signing_keys.at(NOW + TWO_HOURS + age)).ring.active.kid for age in (-1, 0, 10**6)]
         assert signing == [old, made.kid, made.kid]
 
-    with_provider(tmp_path, story)
 
-
-def test_revoking_the_standby_key_publishes_another(tmp_path: Path) -> None:
-    async def story(provider: Provider) -> None:
+async def test_revoking_the_standby_key_publishes_another(tmp_path: Path) -> None:
+    async with provider_at(tmp_path) as provider:
         (old,), doubtful = await published(provider, NOW), await standby(provider)
         assert await signing_keys.revoke(provider.registry, OPERATOR, doubtful, now=NOW) is None
         assert await standby(provider) != doubtful
         assert await published(provider, NOW + 5) == [old]
         assert doubtful not in (await provider.signing_keys.at(NOW + 5)).ring.by_kid
 
-    with_provider(tmp_path, story)
 
-
-def test_revoking_the_middle_one_of_three_keys_leaves_no_gap(tmp_path: Path) -> None:
-    async def story(provider: Provider) -> None:
+async def test_revoking_the_middle_one_of_three_keys_leaves_no_gap(tmp_path: Path) -> None:
+    async with provider_at(tmp_path) as provider:
         first = (await published(provider, NOW))[0]
         second = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW)).kid
         third = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW + 600)).kid
@@ -218,13 +193,10 @@ def test_revoking_the_middle_one_of_three_keys_leaves_no_gap(tmp_path: Path) -> 
         ]
         assert signing == [first, first, first, third, third]
 
-    with_provider(tmp_path, story)
 
-
-def test_revoking_the_key_that_signs_while_the_next_one_waits_lets_that_one_sign_at_once(tmp_path: Path) -> None:
+async def test_revoking_the_key_that_signs_while_the_next_one_waits_lets_that_one_sign_at_once(tmp_path: Path) -> None:
     """Issue: the key that is already published signs next."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         first = (await published(provider, NOW))[0]
         scheduled = await signing_keys.rotate(provider.registry, OPERATOR, now=NOW)
         next_key = await signing_keys.revoke(provider.registry, OPERATOR, first, now=NOW + 10)
@@ -233,13 +205,10 @@ def test_revoking_the_key_that_signs_while_the_next_one_waits_lets_that_one_sign
         signing = [(await provider.signing_keys.at(NOW + age)).ring.active.kid for age in (15, TWO_HOURS, 10**7)]
         assert signing == [scheduled.kid] * 3
 
-    with_provider(tmp_path, story)
 
-
-def test_of_two_operators_who_revoke_the_same_key_one_does(tmp_path: Path) -> None:
+async def test_of_two_operators_who_revoke_the_same_key_one_does(tmp_path: Path) -> None:
     """Each change is decided on the keys as they are."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         (old,) = await published(provider, NOW)
         both = [signing_keys.revoke(provider.registry, OPERATOR, old, now=NOW) for _ in range(2)]
         answers = await asyncio.gather(*both, return_exceptions=True)
@@ -247,15 +216,12 @@ def test_of_two_operators_who_revoke_the_same_key_one_does(tmp_path: Path) -> No
         assert len(await signing_keys.stored_keys(provider.registry)) == 3
         await standby(provider)
 
-    with_provider(tmp_path, story)
 
-
-def test_a_change_that_fails_on_the_way_leaves_every_key_as_it_was(
+async def test_a_change_that_fails_on_the_way_leaves_every_key_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the process died between two statements."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         before = await provider.registry.keys.all()
         with closing(sqlite3.connect(tmp_path / "corpid.sqlite")) as database, database:
             database.execute(
@@ -265,13 +231,10 @@ def test_a_change_that_fails_on_the_way_leaves_every_key_as_it_was(
             await signing_keys.revoke(provider.registry, OPERATOR, (await published(provider, NOW))[0], now=NOW)
         assert await provider.registry.keys.all() == before
 
-    with_provider(tmp_path, story)
 
-
-def test_dates_of_the_list_never_contradict_one_another(tmp_path: Path) -> None:
+async def test_dates_of_the_list_never_contradict_one_another(tmp_path: Path) -> None:
     """Issue: a key signs before it retires, or never; a revoked one has no later date."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         now = NOW
         for step in range(12):
             now += 700 * (1 + step % 3)
@@ -291,21 +254,16 @@ def test_dates_of_the_list_never_contradict_one_another(tmp_path: Path) -> None:
                 assert told == sorted(told), key
                 assert rules.retires_at(key) is None or rules.signs_from(key) is not None
 
-    with_provider(tmp_path, story)
 
-
-def test_an_unknown_key_is_not_revoked(tmp_path: Path) -> None:
-    async def story(provider: Provider) -> None:
+async def test_an_unknown_key_is_not_revoked(tmp_path: Path) -> None:
+    async with provider_at(tmp_path) as provider:
         with pytest.raises(RotationRefused, match="corpid key list"):
             await signing_keys.revoke(provider.registry, OPERATOR, "server-secret", now=NOW)
 
-    with_provider(tmp_path, story)
 
-
-def test_only_an_operator_touches_the_keys(tmp_path: Path) -> None:
+async def test_only_an_operator_touches_the_keys(tmp_path: Path) -> None:
     """DESIGN "Security": the law of access is asked by every write."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         before = await provider.registry.keys.all()
         with pytest.raises(Forbidden):
             await signing_keys.rotate(provider.registry, Person("u"), now=NOW)
@@ -313,35 +271,27 @@ def test_only_an_operator_touches_the_keys(tmp_path: Path) -> None:
             await signing_keys.revoke(provider.registry, Person("u"), before[0].kid, now=NOW)
         assert await provider.registry.keys.all() == before
 
-    with_provider(tmp_path, story)
 
-
-def test_the_servers_mac_is_the_same_for_the_same_parts_only(tmp_path: Path) -> None:
-    async def story(provider: Provider) -> None:
+async def test_the_servers_mac_is_the_same_for_the_same_parts_only(tmp_path: Path) -> None:
+    async with provider_at(tmp_path) as provider:
         mac = (await provider.signing_keys.at(NOW)).mac
         assert mac("code", "ab", "c") == mac("code", "ab", "c")
         assert len({mac("code", "ab", "c"), mac("code", "a", "bc"), mac("form", "ab", "c"), mac("code", "abc")}) == 4
         assert len(mac("code")) == 43
 
-    with_provider(tmp_path, story)
 
-
-def test_no_keys_are_given_out_without_the_server_secret(tmp_path: Path) -> None:
+async def test_no_keys_are_given_out_without_the_server_secret(tmp_path: Path) -> None:
     """Fails closed: an HMAC without a secret is one that anybody can compute."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         with closing(sqlite3.connect(tmp_path / "corpid.sqlite")) as database, database:
             database.execute("DELETE FROM keys WHERE use = 'mac'")
         with pytest.raises(ValueError, match="the server secret is missing"):
             await SigningKeys(provider.registry).at(NOW)
 
-    with_provider(tmp_path, story)
 
-
-def test_a_proofs_nonce_holds_for_its_step_of_two_minutes_and_the_next(tmp_path: Path) -> None:
+async def test_a_proofs_nonce_holds_for_its_step_of_two_minutes_and_the_next(tmp_path: Path) -> None:
     """RFC 9449 §8."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         keys, begin = await provider.signing_keys.at(NOW), NOW // 120 * 120
         nonce = keys.dpop_nonce(begin, loss="")
         assert keys.dpop_nonce(begin + 119.9, loss="") == nonce
@@ -352,17 +302,12 @@ def test_a_proofs_nonce_holds_for_its_step_of_two_minutes_and_the_next(tmp_path:
         for wrong in (None, "", nonce + "x", "ü"):
             assert not keys.is_dpop_nonce(wrong, begin, loss="")
 
-    with_provider(tmp_path, story)
 
-
-def test_a_nonce_of_before_a_loss_of_data_is_none_after_it(tmp_path: Path) -> None:
+async def test_a_nonce_of_before_a_loss_of_data_is_none_after_it(tmp_path: Path) -> None:
     """D67: the name of the loss is part of it."""
-
-    async def story(provider: Provider) -> None:
+    async with provider_at(tmp_path) as provider:
         keys = await provider.signing_keys.at(NOW)
         before, after = keys.dpop_nonce(NOW, loss=""), keys.dpop_nonce(NOW, loss="0001-a-b")
         assert keys.is_dpop_nonce(after, NOW, loss="0001-a-b")
         for nonce, loss in ((before, "0001-a-b"), (after, "0002-c-b"), (after, "")):
             assert not keys.is_dpop_nonce(nonce, NOW, loss=loss)
-
-    with_provider(tmp_path, story)

@@ -49,8 +49,8 @@ def use(count: int, habit: str = "", *, client_id: str = "rp0", last_at: float =
     return UseCount(client_id=client_id, generation="legacy", habit=habit, count=count, last_at=int(last_at))
 
 
-def test_a_sign_in_counts_once_and_so_does_each_of_its_habits(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_a_sign_in_counts_once_and_so_does_each_of_its_habits(tmp_path: Path) -> None:
+    async with registry_at(tmp_path) as registry:
         log = DeprecatedUsage()
         log.note("rp0", "legacy", ("without_state", "without_state", "response_mode"), NOW)
         log.note("rp0", "legacy", (), NOW + 5.9)
@@ -63,11 +63,9 @@ def test_a_sign_in_counts_once_and_so_does_each_of_its_habits(tmp_path: Path) ->
             use(2, "without_state", last_at=NOW + 3),
         ]
 
-    run(tmp_path, story)
 
-
-def test_what_was_written_is_not_written_again(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_what_was_written_is_not_written_again(tmp_path: Path) -> None:
+    async with registry_at(tmp_path) as registry:
         log = DeprecatedUsage()
         log.note("rp0", "legacy", (), NOW)
         await log.flush(registry)
@@ -76,14 +74,15 @@ def test_what_was_written_is_not_written_again(tmp_path: Path) -> None:
         await log.flush(registry)
         assert await registry.usage.all() == [use(2, last_at=NOW + 1)]
 
-    run(tmp_path, story)
-
 
 @pytest.mark.full
-def test_a_store_that_is_busy_gets_the_counts_at_the_next_flush(tmp_path: Path) -> None:
+async def test_a_store_that_is_busy_gets_the_counts_at_the_next_flush(tmp_path: Path) -> None:
     """Another process writes for longer than a request waits; what is noted meanwhile is added."""
 
-    async def story(registry: Registry) -> None:
+    async def note_later(log: DeprecatedUsage) -> None:
+        log.note("rp0", "legacy", (), NOW + 9)
+
+    async with registry_at(tmp_path) as registry:
         log = DeprecatedUsage()
         log.note("rp0", "legacy", ("without_nonce",), NOW)
         other = sqlite3.connect(tmp_path / "corpid.db", isolation_level=None)
@@ -95,14 +94,9 @@ def test_a_store_that_is_busy_gets_the_counts_at_the_next_flush(tmp_path: Path) 
         await log.flush(registry)
         assert await registry.usage.all() == [use(2, last_at=NOW + 9), use(1, "without_nonce")]
 
-    async def note_later(log: DeprecatedUsage) -> None:
-        log.note("rp0", "legacy", (), NOW + 9)
 
-    run(tmp_path, story)
-
-
-def test_a_flush_that_is_stopped_loses_nothing(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_a_flush_that_is_stopped_loses_nothing(tmp_path: Path) -> None:
+    async with registry_at(tmp_path) as registry:
         log = DeprecatedUsage()
         log.note("rp0", "legacy", (), NOW)
         other = sqlite3.connect(tmp_path / "corpid.db", isolation_level=None)
@@ -117,24 +111,22 @@ def test_a_flush_that_is_stopped_loses_nothing(tmp_path: Path) -> None:
         await log.flush(registry)
         assert await registry.usage.all() == [use(1)]
 
-    run(tmp_path, story)
 
-
-def test_many_counters_are_written_in_short_transactions(tmp_path: Path) -> None:
-    async def story(registry: Registry) -> None:
+async def test_many_counters_are_written_in_short_transactions(tmp_path: Path) -> None:
+    async with registry_at(tmp_path, clients=450) as registry:
         log = DeprecatedUsage()
         for number in range(450):
             log.note(f"rp{number}", "legacy", (), NOW)
         await log.flush(registry)
         assert len(await registry.usage.all()) == 450
 
-    run(tmp_path, story, clients=450)
 
-
-def test_a_full_log_counts_on_what_it_holds_and_nothing_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_log_counts_on_what_it_holds_and_nothing_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(deprecated_usage, "ENTRIES", 2)
 
-    async def story(registry: Registry) -> None:
+    async with registry_at(tmp_path, clients=3) as registry:
         log = DeprecatedUsage()
         for client_id in ("rp0", "rp1", "rp2", "rp0"):
             log.note(client_id, "legacy", (), NOW)
@@ -143,5 +135,3 @@ def test_a_full_log_counts_on_what_it_holds_and_nothing_new(tmp_path: Path, monk
         log.note("rp2", "legacy", (), NOW)
         await log.flush(registry)
         assert len(await registry.usage.all()) == 3
-
-    run(tmp_path, story, clients=3)

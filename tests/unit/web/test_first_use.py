@@ -9,7 +9,7 @@ from functools import cache
 from corpid.web import first_use
 
 
-def test_what_several_requests_need_first_is_made_once() -> None:
+async def test_what_several_requests_need_first_is_made_once() -> None:
     """Two of them at the same moment must not load a library twice at once."""
     calls: list[None] = []
 
@@ -22,5 +22,5 @@ def test_what_several_requests_need_first_is_made_once() -> None:
     async def test() -> list[object]:
         return await asyncio.gather(*(first_use._on_first_use(make) for _ in range(5)))
 
-    assert len({id(each) for each in asyncio.run(test())}) == 1
+    assert len({id(each) for each in await test()}) == 1
     assert len(calls) == 1
