@@ -17,7 +17,6 @@ from hypothesis import settings
 
 from tests import engines, quick_start
 from tests.sign_in.world import new_world
-from tests.world import loop
 from tests.world.session import anyio_backend, no_task_left, one_loop
 
 if TYPE_CHECKING:
@@ -97,7 +96,6 @@ async def made() -> AsyncIterator[World]:
 
 
 def pytest_sessionfinish() -> None:
-    loop.close()
     engines.stop()
     quick_start.stop()
 

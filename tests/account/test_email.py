@@ -27,10 +27,10 @@ from tests.account.scene import at_account, go, hidden, send, sessions
 from tests.enrolment.newcomer import GONE, followed, link_in, new_link
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE
-from tests.sign_in.world import PASSWORD, entity, new_world, run
+from tests.sign_in.world import PASSWORD, entity, new_world
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
     from corpid.sandbox.browser import Browser
     from tests.sign_in.world import World
@@ -52,17 +52,6 @@ async def mailed_world(**options: Any) -> AsyncIterator[tuple[World, Postbox]]:
     async with new_world(postbox=postbox, **{"entities": 1, **options}) as made:
         await made.write(replace(await alice(made), email=OLD, language="ms"))
         yield made, postbox
-
-
-def mailed(test: Callable[[World, Postbox], Awaitable[None]], **options: Any) -> None:
-    """Run a test with a postbox, in which Alice has an address."""
-    postbox = Postbox()
-
-    async def story(made: World) -> None:
-        await made.write(replace(await alice(made), email=OLD, language="ms"))
-        await test(made, postbox)
-
-    run(story, postbox=postbox, **{"entities": 1, **options})
 
 
 async def alice(made: World) -> User:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.adapters.transient_stores import Opened, Run
+    from tests.adapters.transient_stores import Opened
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -32,30 +32,6 @@ def postgresql() -> Iterator[Place]:
     """A migrated, empty database on PostgreSQL."""
     with engines.postgresql(migrated=True) as dsn:
         yield Place(dsn)
-
-
-@pytest.fixture(params=transient_stores.listed(transient_stores.STORES))
-def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
-    """Each sort of store."""
-    return transient_stores.runner(request.param, tmp_path)
-
-
-@pytest.fixture(params=transient_stores.WITHOUT_CLOCK)
-def run_at(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
-    """Stores in which `now` decides expiry."""
-    return transient_stores.runner(request.param, tmp_path)
-
-
-@pytest.fixture(params=transient_stores.listed(transient_stores.WITH_CLOCK))
-def run_by_its_clock(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
-    """Stores in which the engine's clock decides expiry."""
-    return transient_stores.runner(request.param, tmp_path)
-
-
-@pytest.fixture(params=transient_stores.WITH_TRANSACTIONS)
-def run_undoing(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
-    """Stores whose units are transactions."""
-    return transient_stores.runner(request.param, tmp_path)
 
 
 @pytest.fixture(params=transient_stores.listed(transient_stores.STORES))

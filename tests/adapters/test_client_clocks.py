@@ -12,7 +12,7 @@ from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
@@ -25,14 +25,6 @@ async def registered(place: Place) -> AsyncIterator[SqlStores]:
     async with place.opened() as stores:
         await stores.registry.directory.write([Upsert(RP)], EVENT)
         yield stores
-
-
-def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
-    async def registered(stores: SqlStores) -> None:
-        await stores.registry.directory.write([Upsert(RP)], EVENT)
-        await scenario(stores)
-
-    place.run(registered)
 
 
 async def test_the_largest_lead_of_a_period_stays_and_that_of_the_period_before(place: Place) -> None:

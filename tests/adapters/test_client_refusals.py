@@ -11,7 +11,7 @@ from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
     import pytest
 
@@ -40,14 +40,6 @@ async def registered(place: Place) -> AsyncIterator[SqlStores]:
     async with place.opened() as stores:
         await stores.registry.directory.write([Upsert(RP), Upsert(OTHER)], EVENT)
         yield stores
-
-
-def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
-    async def registered(stores: SqlStores) -> None:
-        await stores.registry.directory.write([Upsert(RP), Upsert(OTHER)], EVENT)
-        await scenario(stores)
-
-    place.run(registered)
 
 
 async def test_only_the_latest_refusals_of_a_client_are_kept_and_claimed_ones_push_nothing_out(place: Place) -> None:

@@ -18,7 +18,7 @@ from tests.adapters.databases import Place
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from corpid.rules.directory.records import Record
@@ -44,14 +44,6 @@ async def peopled(place: Place) -> AsyncIterator[SqlStores]:
     async with place.opened() as stores:
         await write(stores, TAN, LIM)
         yield stores
-
-
-def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
-    async def peopled(stores: SqlStores) -> None:
-        await write(stores, TAN, LIM)
-        await scenario(stores)
-
-    place.run(peopled)
 
 
 async def write(stores: SqlStores, *records: Record) -> None:

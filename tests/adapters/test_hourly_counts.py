@@ -14,7 +14,7 @@ from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT, race
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
@@ -52,14 +52,6 @@ async def registered(place: Place) -> AsyncIterator[SqlStores]:
     async with place.opened() as stores:
         await stores.registry.directory.write([Upsert(RP)], EVENT)
         yield stores
-
-
-def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
-    async def registered(stores: SqlStores) -> None:
-        await stores.registry.directory.write([Upsert(RP)], EVENT)
-        await scenario(stores)
-
-    place.run(registered)
 
 
 async def test_counts_add_up_by_hour_client_and_reason(place: Place) -> None:

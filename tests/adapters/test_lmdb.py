@@ -25,7 +25,7 @@ from tests.adapters.transient_stores import KEY, add, put, take
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from corpid.ports import TransientStore
@@ -75,16 +75,6 @@ asyncio.run(main())
 
 def data_files(path: Path) -> list[Path]:
     return sorted((path / "short-lived").glob("*.mdb"))
-
-
-def run(path: Path, scenario: Callable[[LmdbTransientStore], Awaitable[Any]]) -> Any:
-    """A scenario in one opening of the store."""
-
-    async def opened() -> Any:
-        async with lmdb_transient(path) as store:
-            return await scenario(store)
-
-    return asyncio.run(opened())
 
 
 async def lineage(store: LmdbTransientStore) -> str:

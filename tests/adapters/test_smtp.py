@@ -27,7 +27,7 @@ from tests.logs import capture_logs
 from tests.postbox import RENDERER
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
     from email.message import EmailMessage
     from pathlib import Path
 
@@ -164,13 +164,6 @@ def mail_log() -> Iterator[list[Any]]:
     with capture_logs() as logged:
         yield found
     found += [entry for entry in logged if entry["event"].startswith("mail_")]
-
-
-def run(test: Callable[[], Awaitable[None]]) -> list[Any]:
-    """What was logged meanwhile."""
-    with capture_logs() as logged:
-        asyncio.run(test())  # type: ignore[arg-type]
-    return [entry for entry in logged if entry["event"].startswith("mail_")]
 
 
 def bodies(message: EmailMessage) -> tuple[str, str]:

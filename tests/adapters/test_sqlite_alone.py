@@ -13,18 +13,7 @@ from corpid.stores.data_loss import after_machine_restart
 from tests.adapters.opened import EVENT, NOW, sqlite
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
     from pathlib import Path
-
-    from corpid.stores.sql.open import SqlStores
-
-
-def run(path: Path, scenario: Callable[[SqlStores], Awaitable[object]]) -> None:
-    async def opened() -> None:
-        async with sqlite(path) as stores:
-            await scenario(stores)
-
-    asyncio.run(opened())
 
 
 async def test_a_database_that_was_broken_is_not_ready(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.adapters.databases import Place
 from tests.adapters.opened import EVENT, program, race
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from corpid.stores.sql.open import SqlStores
@@ -52,14 +52,6 @@ async def registered(place: Place) -> AsyncIterator[SqlStores]:
     async with place.opened() as stores:
         await stores.registry.directory.write([Upsert(RP), Upsert(OTHER)], EVENT)
         yield stores
-
-
-def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
-    async def registered(stores: SqlStores) -> None:
-        await stores.registry.directory.write([Upsert(RP), Upsert(OTHER)], EVENT)
-        await scenario(stores)
-
-    place.run(registered)
 
 
 async def test_counts_are_added_and_the_latest_moment_stays(place: Place) -> None:

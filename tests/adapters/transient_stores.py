@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -15,15 +14,13 @@ from tests.adapters.opened import NOW, lmdb_transient, memory_transient, postgre
 from tests.clusters import redis_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from corpid.ports import TransientStore
 
-Scenario: TypeAlias = "Callable[[Any], Awaitable[object]]"
 Opened: TypeAlias = "Callable[[], AbstractAsyncContextManager[Any]]"
-Run: TypeAlias = "Callable[[Scenario], None]"
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 
@@ -68,19 +65,6 @@ def listed(names: Iterable[str]) -> list[Any]:
 def opened(store: str, path: Path) -> Opened:
     """Opens a fresh store each time."""
     return partial(STORES[store], path)
-
-
-def runner(store: str, path: Path) -> Run:
-    """Runs a scenario on a fresh store."""
-
-    def run(scenario: Scenario) -> None:
-        async def opened() -> None:
-            async with STORES[store](path) as fresh:
-                await scenario(fresh)
-
-        asyncio.run(opened())
-
-    return run
 
 
 async def put(store: TransientStore, value: bytes, *, ttl: float = 60, now: float = NOW, kind: str = "code") -> None:

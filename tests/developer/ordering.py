@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from corpid.sandbox.verification import Callback, CheckFailed, ProviderError
 from tests.developer.scene import developer, order
-from tests.sign_in.world import BASE, KEYS, new_world, run
+from tests.sign_in.world import BASE, KEYS, new_world
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
     import httpx
 
@@ -30,22 +30,6 @@ async def sandbox_world(**options: Any) -> AsyncIterator[tuple[World, Developer]
     async with new_world(developer=mode, **options) as made:
         waiting.made = made
         yield made, mode
-
-
-def in_sandbox(story: Callable[[World, Developer], Awaitable[None]], **options: Any) -> None:
-    """Run a test's coroutine in a demo; an answer that is held back moves the clock."""
-    mode = developer()
-
-    async def within(made: World) -> None:
-        await story(made, mode)
-
-    waiting = _Waiting(mode)
-
-    async def begun(made: World) -> None:
-        waiting.made = made
-        await within(made)
-
-    run(begun, developer=mode, **options)
 
 
 class _Waiting:

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.developer.people import Developer, Listed
-from tests.sign_in.world import BASE, new_world, run
+from tests.sign_in.world import BASE, new_world
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Iterable
 
     import httpx
 
@@ -36,17 +36,6 @@ async def demo_world(
     mode = developer(spares_loopback=spares_loopback, readiness=readiness)
     async with new_world(developer=mode, **options) as made:
         yield made
-
-
-def in_demo(
-    test: Callable[[World], Awaitable[None]],
-    *,
-    spares_loopback: bool = True,
-    readiness: Runs | None = None,
-    **options: Any,
-) -> None:
-    """Run a test's coroutine in the world of a demo."""
-    run(test, developer=developer(spares_loopback=spares_loopback, readiness=readiness), **options)
 
 
 async def order(made: World, members: object, *, address: str = "127.0.0.1", **headers: str) -> httpx.Response:

@@ -13,11 +13,11 @@ from corpid.flows.developer.exchanges import Answer, Exchange, Exchanges
 from corpid.sandbox.verification import Callback
 from corpid.web.http.server import bind
 from tests.developer.scene import KEY, SIGN_INS, developer, order
-from tests.sign_in.world import BASE, new_world, run, walk_to
+from tests.sign_in.world import BASE, new_world, walk_to
 from tests.world.provider import served
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
     from corpid.flows.developer.people import Developer
     from corpid.jose.key_ring import KeyRing
@@ -32,16 +32,6 @@ async def watched_demo(**options: Any) -> AsyncIterator[tuple[World, Developer]]
     mode = developer()
     async with new_world(developer=mode, **options) as made:
         yield made, mode
-
-
-def watched(story: Callable[[World, Developer], Awaitable[None]], **options: Any) -> None:
-    """Run a test's coroutine in a demo, with its developer mode at hand."""
-    mode = developer()
-
-    async def within(made: World) -> None:
-        await story(made, mode)
-
-    run(within, developer=mode, **options)
 
 
 async def listed(made: World, query: str = "") -> list[dict[str, Any]]:

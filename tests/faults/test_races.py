@@ -11,11 +11,11 @@ import pytest
 
 from corpid.sandbox import people
 from corpid.sandbox.people import Person
-from tests.faults.serving import Outside, deployment, outside
+from tests.faults.serving import deployment, outside
 from tests.protocol.directory import FOREIGN, HARBOUR, PASSWORD, TOTP_SECRET
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Iterator
 
     import httpx
 
@@ -31,14 +31,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """Two processes on one database."""
     with deployment(tmp_path_factory.mktemp("races"), processes=2) as made:
         yield made
-
-
-def story(served: Deployment, told: Callable[[Outside], Awaitable[None]]) -> None:
-    async def within() -> None:
-        async with outside(served) as person:
-            await told(person)
-
-    asyncio.run(within())
 
 
 def outcomes(answers: list[httpx.Response]) -> Counter[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from corpid.sandbox.people import Person
 from tests.interop.counterpart import Counterpart
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
 RINA = Person(user_name="rina", password="harbour lights", totp_secret="JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
 SITE = "http://127.0.0.1:8090"
@@ -34,22 +33,6 @@ async def demo_site(interface: Interface = LEGACY) -> AsyncIterator[tuple[DemoRP
     transport = httpx.ASGITransport(app=website.app)
     async with httpx.AsyncClient(transport=transport, base_url=SITE) as http:
         yield website, http
-
-
-def with_site(story: Callable[[DemoRP, httpx.AsyncClient], Awaitable[None]], interface: Interface = LEGACY) -> None:
-    """Run a story against the website, whose provider is a counterpart."""
-
-    async def run() -> None:
-        rp = Counterpart(interface).rp
-        registration = Registration(
-            issuer=rp.issuer, url=SITE, keys=RelyingPartyKeys.generate(), persons=(), interface=interface
-        )
-        website = DemoRP(registration, rp.http, rp.clock)
-        transport = httpx.ASGITransport(app=website.app)
-        async with httpx.AsyncClient(transport=transport, base_url=SITE) as http:
-            await story(website, http)
-
-    asyncio.run(run())
 
 
 def begun(website: DemoRP, interface: Interface = LEGACY, **options: str) -> Attempt:

@@ -23,7 +23,7 @@ from tests.web.processes import DIRECTORY, KEYS, RINA, environment
 from tests.web.served import PROCESS_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
 WEEK = 604_800
@@ -164,16 +164,6 @@ class Person:
         answer = await self.browsers[at].get(await rp.begin(), follow_redirects=False)
         assert answer.status_code == 302, answer.text
         return rp.callback(answer.headers["location"])
-
-
-def run_story(nodes: Nodes, story: Callable[[Person], Awaitable[None]]) -> None:
-    """Run what a test tells of a person who is signed in at every node."""
-
-    async def run() -> None:
-        async with signed_in(nodes) as person:
-            await story(person)
-
-    asyncio.run(run())
 
 
 @asynccontextmanager

@@ -61,16 +61,6 @@ async def signed_in_till_ready(nodes: Nodes) -> AsyncIterator[Person]:
         assert (await person.party(0).push()).status_code == 201
 
 
-def told(nodes: Nodes, story: Story) -> None:
-    async def run() -> None:
-        async with signed_in(nodes) as person:
-            await story(person)
-            await within(LONG, lambda: is_ready(person, 0))
-            assert (await person.party(0).push()).status_code == 201
-
-    asyncio.run(run())
-
-
 async def pushed(person: Person, times: int) -> list[httpx.Response]:
     parties = [person.party(0) for _ in range(times)]
     for party in parties[:1]:

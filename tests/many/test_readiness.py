@@ -61,25 +61,6 @@ async def process(path: Path, *, stopped: bool = False, **options: Any) -> Async
         yield Probe(await stack.enter_async_context(http), passed)
 
 
-def probed(path: Path, story: Story, *, stopped: bool = False, **options: Any) -> None:
-    """Run a story with a process of its own, whose clock is that of the machine, and can be moved on by some seconds.
-
-    A `stopped` clock is moved on by the story alone, so that a busy machine makes no second of it.
-    """
-
-    async def within() -> None:
-        passed, start = [0.0], time.time()
-        async with AsyncExitStack() as stack:
-            chosen = settings.load(base_url=BASE, data_dir=path, developer_mode=True, **options)
-            made = await stack.enter_async_context(
-                app.create(chosen, clock=lambda: (start if stopped else time.time()) + passed[0])
-            )
-            http = httpx.AsyncClient(transport=httpx.ASGITransport(app=made.asgi), base_url=BASE)
-            await story(Probe(await stack.enter_async_context(http), passed))
-
-    asyncio.run(within())
-
-
 def without(part: str) -> tuple[int, Any]:
     return 503, {"status": "not ready", "part": part}
 

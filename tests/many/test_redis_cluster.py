@@ -11,10 +11,10 @@ import pytest
 
 from tests.clusters import RedisCluster
 from tests.engines import postgresql
-from tests.many.nodes import run_story, running, signed_in, within, within_five_seconds
+from tests.many.nodes import running, signed_in, within, within_five_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from tests.many.nodes import Person
@@ -35,11 +35,6 @@ async def signed_in_at(path: Path, cluster: RedisCluster) -> AsyncIterator[Perso
     with postgresql() as database, running(path, database, cluster.url, count=2) as nodes:
         async with signed_in(nodes) as person:
             yield person
-
-
-def told(path: Path, cluster: RedisCluster, story: Callable[[Person], Awaitable[None]]) -> None:
-    with postgresql() as database, running(path, database, cluster.url, count=2) as nodes:
-        run_story(nodes, story)
 
 
 async def sign_in(person: Person) -> None:

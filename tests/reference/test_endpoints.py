@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -20,8 +19,6 @@ from scripts.reference.endpoints import Endpoint, endpoints
 from tests.reference import recording
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import httpx
 
     from corpid.sandbox.relying_party import RelyingParty
@@ -34,14 +31,6 @@ QUERY = [name for name, each in GENERATIONS.items() if not each.pushed]
 
 def of(generation: str, name: str) -> Endpoint:
     return next(each for each in endpoints(GENERATIONS[generation]) if each.name == name)
-
-
-def run(generation: str, test: Callable[[Recorder], Any], **chosen: Any) -> None:
-    async def within() -> None:
-        async with recording.recorder(INTERFACES[generation], **chosen) as recorder:
-            await test(recorder)
-
-    asyncio.run(within())
 
 
 def declared(endpoint: Endpoint, answer: httpx.Response, recorder: Recorder) -> str:

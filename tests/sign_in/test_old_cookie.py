@@ -6,8 +6,7 @@ The attacker wears the victim's cookie value from before the sign-in: they plant
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -16,10 +15,10 @@ from corpid.rules.limits import REPEAT_MISSES
 from tests import engines
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, answer_of, at_sign_in, choose, offered, passkey, recovery, wrong
-from tests.sign_in.world import cookies_of, form_of, new_world, post, run, walk_to, wear, world_on
+from tests.sign_in.world import cookies_of, form_of, new_world, post, walk_to, wear, world_on
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     import httpx
@@ -31,13 +30,6 @@ CHOICE = "Choose who you act for"
 FOREIGN = "This sign-in belongs to another browser"
 WAYS = ("app", "email", "recovery")
 STORES = pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])
-
-
-def runs(
-    story: Callable[[World], Awaitable[None]], memory: Callable[[], AbstractContextManager[str]] | None, **more: Any
-) -> None:
-    with nullcontext() if memory is None else memory() as url:
-        run(story, **more, **({"transient_url": url} if url else {}))
 
 
 async def ready(made: World) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,10 +11,10 @@ from corpid.rules.authentication.sign_in import StaleStep
 from tests import engines
 from tests.account import scene
 from tests.contexts import context
-from tests.sign_in.world import cookies_of, query_of, run, walk_to, wear, world_on
+from tests.sign_in.world import cookies_of, query_of, walk_to, wear, world_on
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from corpid.flows.authentication.visits import Visit
@@ -30,11 +29,6 @@ STORES = pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite",
 def hour_long_world_on(memory: Memory | None, **options: Any) -> AbstractAsyncContextManager[World]:
     """A world in which a session lasts an hour."""
     return world_on(memory, session_seconds=HOUR, **options)
-
-
-def runs(story: Callable[[World], Awaitable[None]], memory: Callable[[], AbstractContextManager[str]] | None) -> None:
-    with nullcontext() if memory is None else memory() as url:
-        run(story, session_seconds=HOUR, **({"transient_url": url} if url else {}))
 
 
 async def at_code(made: World, browser: Browser, who: str) -> Visit:

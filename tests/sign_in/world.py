@@ -16,14 +16,13 @@ from corpid import settings
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import Entity, Membership, Service, User
 from corpid.sandbox.people import Person
-from tests.world import loop, session
+from tests.world import session
 from tests.world.clients import CALLBACK, rp_keys
 from tests.world.clock import Clock
-from tests.world.loop import run_alone
 from tests.world.provider import RunningProvider, copied, started, template
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from contextlib import AbstractContextManager
 
     import httpx
@@ -193,20 +192,6 @@ async def world_on(memory: Memory | None, **options: Any) -> AsyncIterator[World
     with nullcontext() if memory is None else memory() as url:
         async with new_world(**options, **({"transient_url": url} if url else {})) as made:
             yield made
-
-
-def run(test: Callable[[World], Awaitable[None]], **options: Any) -> None:
-    """Run a test's coroutine in a new world: with a new provider, and a database as it is when nothing has happened.
-
-    The database stays open from one test to the next unless `options` say where it lies.
-    """
-    shared = None if ELSEWHERE & options.keys() else loop.shared_stores()
-
-    async def within() -> None:
-        async with world(shared=shared, **options) as made:
-            await test(made)
-
-    run_alone(within())
 
 
 def query_of(url: str | None) -> dict[str, str]:

@@ -68,14 +68,6 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_seals, "LOOK_SECONDS", 0.05)
 
 
-def ran(folder: Path, story: Any, **given: Any) -> None:
-    async def within() -> None:
-        async with node(folder, **given) as made:
-            await story(made)
-
-    asyncio.run(within())
-
-
 async def test_a_task_that_fails_is_in_the_metrics_until_it_works_again(tmp_path: Path) -> None:
     """The alert CorpidTaskFailing; the log has sweep_failed."""
     file = engines.sqlite(tmp_path / "everything.sqlite")  # short-lived data, too

@@ -11,7 +11,6 @@ The provider is the real one on SQLite; only its clock is the test's, and its pa
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 import uuid
@@ -33,7 +32,7 @@ from tests.world.clock import Clock
 from tests.world.provider import RunningProvider, started
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     import httpx
@@ -122,15 +121,3 @@ async def example_provider(path: Path, **overrides: Any) -> AsyncIterator[Opened
     async with started(OpenedProvider, chosen, clock=now()) as provider:
         await provider.apply(example_directory.content())
         yield provider
-
-
-def with_provider(path: Path, story: Callable[[OpenedProvider], Awaitable[T]], **overrides: Any) -> T:
-    """Run a story against a fresh provider whose data lies in `path`, and return what it returns; overrides are settings."""
-    chosen = settings.load(data_dir=path, **{"base_url": ISSUER, "trusted_proxies": (PROXY,), **overrides})
-
-    async def run() -> T:
-        async with started(OpenedProvider, chosen, clock=now()) as provider:
-            await provider.apply(example_directory.content())
-            return await story(provider)
-
-    return asyncio.run(run())

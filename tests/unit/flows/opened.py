@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -12,7 +11,7 @@ from corpid.ports import AuditEvent
 from tests import engines
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from corpid.flows.provider import Provider
@@ -36,15 +35,3 @@ async def provider_at(path: Path) -> AsyncIterator[Provider]:
     engines.sqlite(path / "corpid.sqlite")
     async with app.create(settings.load(data_dir=path), clock=Clock()) as application:
         yield application.provider
-
-
-def with_provider(path: Path, story: Callable[[Provider], Awaitable[T]]) -> T:
-    """Run a story against a new provider, whose keys were made at NOW; what the story returns comes back."""
-
-    engines.sqlite(path / "corpid.sqlite")
-
-    async def run() -> T:
-        async with app.create(settings.load(data_dir=path), clock=Clock()) as application:
-            return await story(application.provider)
-
-    return asyncio.run(run())

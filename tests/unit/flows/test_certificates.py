@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -40,15 +39,6 @@ async def registry_at(path: Path) -> AsyncIterator[Registry]:
     async with sqlite(path) as stores:
         await signing_key_flows.ensure_first_keys(stores.registry, now=NOW)
         yield stores.registry
-
-
-def run(path: Path, story: Callable[[Registry], Awaitable[None]]) -> None:
-    async def opened() -> None:
-        async with sqlite(path) as stores:
-            await signing_key_flows.ensure_first_keys(stores.registry, now=NOW)
-            await story(stores.registry)
-
-    asyncio.run(opened())
 
 
 async def kid_of(registry: Registry) -> str:

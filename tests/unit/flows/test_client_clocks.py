@@ -29,13 +29,13 @@ from corpid.stores.data_loss import forget
 from corpid.stores.memory import MemoryTransientStore
 from corpid.stores.sql.tables import client_clocks as client_clocks_table
 from tests.adapters.opened import sqlite
-from tests.unit.flows.opened import EVENT, provider_at, with_provider
+from tests.unit.flows.opened import EVENT, provider_at
 from tests.unit.flows.opened import NOW as STARTED
 from tests.unit.flows.test_usage import client
 from tests.world.clock import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from corpid.flows.provider import Provider
@@ -114,15 +114,6 @@ async def two_nodes(path: Path) -> AsyncIterator[Nodes]:
         nodes = Nodes(provider)
         await nodes.begin()
         yield nodes
-
-
-def with_nodes(path: Path, story: Callable[[Nodes], Awaitable[None]]) -> None:
-    async def told(provider: Provider) -> None:
-        nodes = Nodes(provider)
-        await nodes.begin()
-        await story(nodes)
-
-    with_provider(path, told)
 
 
 async def sign_ins(nodes: Nodes, lead: float) -> list[Assertion]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from tests.adapters.opened import EVENT, sqlite
 from tests.unit.flows.test_usage import client
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     import pytest
@@ -32,15 +31,6 @@ async def registry_at(path: Path) -> AsyncIterator[Registry]:
     async with sqlite(path) as stores:
         await stores.registry.directory.write([Upsert(client("rp0")), Upsert(client("rp1"))], EVENT)
         yield stores.registry
-
-
-def run(path: Path, story: Callable[[Registry], Awaitable[None]]) -> None:
-    async def opened() -> None:
-        async with sqlite(path) as stores:
-            await stores.registry.directory.write([Upsert(client("rp0")), Upsert(client("rp1"))], EVENT)
-            await story(stores.registry)
-
-    asyncio.run(opened())
 
 
 def sums(**counts: int) -> list[CountOfReason]:

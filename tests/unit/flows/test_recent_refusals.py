@@ -13,7 +13,7 @@ from tests.adapters.opened import EVENT, sqlite
 from tests.unit.flows.test_usage import client
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from corpid.ports import Registry
@@ -37,15 +37,6 @@ async def registry_at(path: Path) -> AsyncIterator[Registry]:
     async with sqlite(path) as stores:
         await stores.registry.directory.write([Upsert(client("rp0"))], EVENT)
         yield stores.registry
-
-
-def run(path: Path, story: Callable[[Registry], Awaitable[None]]) -> None:
-    async def opened() -> None:
-        async with sqlite(path) as stores:
-            await stores.registry.directory.write([Upsert(client("rp0"))], EVENT)
-            await story(stores.registry)
-
-    asyncio.run(opened())
 
 
 async def test_strangers_who_claim_to_be_a_client_push_none_of_its_refusals_out(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT, sqlite
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from corpid.ports import Registry
@@ -33,16 +33,6 @@ async def registry_at(path: Path, clients: int = 1) -> AsyncIterator[Registry]:
     async with sqlite(path) as stores:
         await stores.registry.directory.write([Upsert(client(f"rp{n}")) for n in range(clients)], EVENT)
         yield stores.registry
-
-
-def run(path: Path, story: Callable[[Registry], Awaitable[None]], clients: int = 1) -> None:
-    async def opened() -> None:
-        async with sqlite(path) as stores:
-            added = [Upsert(client(f"rp{number}")) for number in range(clients)]
-            await stores.registry.directory.write(added, EVENT)
-            await story(stores.registry)
-
-    asyncio.run(opened())
 
 
 def use(count: int, habit: str = "", *, client_id: str = "rp0", last_at: float = NOW) -> UseCount:
