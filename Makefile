@@ -56,6 +56,14 @@ test-full: setup-test  ## the long tests that `make test` leaves out
 interop: setup-interop  ## relying parties in Go and Java, and the image in a container
 	$(RUN) pytest -m interop -n auto $(PARALLEL) $(ARGS)
 
+# What a command imports cannot be counted while coverage is imported, too.
+report: setup-test  ## size by package, slowest tests, branch coverage of rules and flows (at least 97 %)
+	@rm -f build/coverage*
+	$(RUN) coverage run -m pytest -q -m "not full and not interop" -n auto $(PARALLEL) --durations=25 --ignore tests/cli/test_loading.py $(ARGS)
+	$(RUN) coverage combine -q build
+	$(RUN) scripts.report
+	$(RUN) coverage report --skip-covered --sort=cover --fail-under=97
+
 screenshots: setup-test  ## a picture of every page in every state, into build/screenshots
 	$(RUN) tests.browser.screenshots
 
@@ -97,7 +105,7 @@ clean:  ## remove everything that make and the tools created
 
 # Only the demo promises to leave the system's packages alone.
 demo: export SYSTEM_PACKAGES := never
-check test test-full interop screenshots pictures snapshots setup-test setup-interop: export SYSTEM_PACKAGES := install
+check test test-full interop report screenshots pictures snapshots setup-test setup-interop: export SYSTEM_PACKAGES := install
 
 .tools/.complete: requirements/tools.txt scripts/set-up-tools
 	@scripts/set-up-tools
@@ -110,4 +118,4 @@ check test test-full interop screenshots pictures snapshots setup-test setup-int
 	@$(RUN) corpid.web.pages
 	@touch $@
 
-.PHONY: help setup demo check fix setup-test setup-interop test test-full interop screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean
+.PHONY: help setup demo check fix setup-test setup-interop test test-full interop report screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean

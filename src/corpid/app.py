@@ -55,7 +55,7 @@ from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.issuers import Issuers
 from corpid.web.http.middleware import Middleware
 from corpid.web.http.probes import Probes
-from corpid.web.pages.rendering import Renderer
+from corpid.web.pages.rendering import shared_renderer
 from corpid.web.routes import Router, at_root, bodiless, hidden_paths, streamed
 from corpid.web.telemetry import access_log
 
@@ -471,7 +471,7 @@ def _developer_mode(developer: Developer, base_url: str) -> DeveloperMode:
 def _router(settings: Settings, provider: Provider, look: Theme, developer: Developer | None) -> ASGIApp:
     base_path = urlsplit(provider.policy.base_url).path
     account_base = base_path if provider.policy.is_first else provider.policy.deployment_url
-    renderer = Renderer(
+    renderer = shared_renderer(
         name=settings.name,
         base_path=base_path,
         account_base=account_base,

@@ -37,7 +37,7 @@ def account_named() -> sa.Select[Any]:
 
 
 def is_account_name(written: str, user_name: str) -> bool:
-    """Return whether what an entity wrote means the account of this user name."""
+    """Return whether a written user name means the account of another."""
     try:
         return user_name_key(written) == user_name_key(user_name)
     except NameRefused:

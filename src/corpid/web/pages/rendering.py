@@ -349,3 +349,7 @@ def speak(environment: Environment, voice: Translator) -> None:
     instants = {"time": _instant("time", voice.time), "moment": _instant("moment", voice.moment)}
     environment.filters.update(number=voice.number, day=voice.day, drawn=partial(drawn, voice=voice), **instants)
     environment.globals.update(_=voice.gettext, language=voice.language)
+
+
+shared_renderer: Final = lru_cache(maxsize=16)(Renderer)
+"""providers of one process whose pages are the same share it"""

@@ -133,9 +133,9 @@ _NAMES: Final = {each.name for each in fields(Texts)}
 _ADDRESSES: Final = ("link", *FOOTER_LINKS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Theme:
-    """A loaded theme.
+    """A loaded theme; each one is itself alone.
 
     `files` are static files by name. The pictures are names of such files, or empty.
     """
