@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid import cli, settings
+from corpid import __version__, cli, settings
 from corpid.flows import namespaces
 from corpid.ports import COMMAND_LINE
 from tests.cli.conftest import program
@@ -186,3 +186,9 @@ def test_a_mixed_script_name_is_remarked_on(terminal: Terminal) -> None:
     result = terminal.run("entity", "add", "A1", "--name", "\u0410lpha")
     assert result.exit_code == 0
     assert "mixes scripts" in result.stderr
+
+
+@pytest.mark.parametrize("asked", ["version", "--version"])
+def test_the_version_is_printed_whichever_way_it_is_asked_for(terminal: Terminal, asked: str) -> None:
+    """GNU Coding Standards §4.8: what a package manager and a script ask first."""
+    assert terminal.done(asked).strip() == __version__

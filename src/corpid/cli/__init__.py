@@ -131,10 +131,19 @@ _REASON_CHARACTERS: Final = 500
 app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     context: typer.Context,
     *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
     reason: Annotated[
         str, typer.Option(metavar="TEXT", help="Why: kept in the audit with what the command changes.")
     ] = "",
