@@ -47,7 +47,7 @@ def test_a_request_is_listed_shown_and_approved(terminal: Terminal) -> None:
     made = request(terminal)
     assert "Changes wait for approval: `corpid approval list --entity" in terminal.done("entity", "show", "209900042K")
     [listed] = json.loads(terminal.done("approval", "list", "--entity", "209900042K", "--json"))["requests"]
-    assert (listed["request"], listed["requester_name"], listed["state"]) == (made, "rina", "pending")
+    assert (listed["request"], listed["requester_name"], listed["state"]) == (made, "rina (Rina Example)", "pending")
     shown = terminal.done("approval", "show", made)
     assert "Covers for me" in shown
     assert "+ assignment: arjun for 209900042K at PERMITS as Filer\n" in shown

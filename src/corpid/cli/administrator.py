@@ -83,7 +83,8 @@ def hindrances(held: Appointment) -> list[str]:
 def _as_data(held: Appointment) -> dict[str, object]:
     own = held.administrator
     return {
-        "user": identity(held.membership, held.user),
+        "user": held.user.user_name,
+        "identity": identity(held.membership, held.user),
         "entity": held.entity.entity_id,
         "level": own.level,
         "services": own.services if own.level == "sub_administrator" else ALL,

@@ -192,10 +192,11 @@ def _row(member: Member) -> tuple[str, ...]:
 
 
 def _as_data(member: Member) -> dict[str, object]:
-    user, name, email = _shown(member)
+    identity, name, email = _shown(member)
     return {
         "membership_id": member.membership.membership_id,
-        "user": user,
+        "user": member.user.user_name,
+        "identity": identity,
         "user_name": person_names.user_name(member.membership, member.user),
         "external_id": member.membership.external_id or None,
         "name": name,

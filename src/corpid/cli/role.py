@@ -107,7 +107,8 @@ def as_data(role: Role, today: str) -> dict[str, object]:
     row = role.row
     client = {} if role.client_entity is None else {"client_entity": role.client_entity.entity_id}
     return {
-        "user": identity(role.membership, role.user),
+        "user": role.user.user_name,
+        "identity": identity(role.membership, role.user),
         "entity": role.entity.entity_id,
         **client,
         "service": row.service_id,

@@ -171,13 +171,13 @@ class AuditAction(StrEnum):
     MEMBERSHIP_RESEND = "membership.resend", "An invitation is to be sent again"
     MEMBERSHIP_DECLINE = "membership.decline", "An invitation was declined, by its link; the membership ended"
     MEMBERSHIP_SEND_PASSWORD_LINK = "membership.send_password_link", (
-        "An administrator helped a member with a link for a new password; `link.password` says whether it was sent; the "
+        "A link for a new password was asked for, by an administrator for a member; `link.password` says whether it was sent; the "
         "entity does not read it")
     MEMBERSHIP_SEND_SECOND_FACTOR_LINK = "membership.send_second_factor_link", (
-        "An administrator helped a member with a link for a second factor; `link.second_factor` says whether it was sent; "
+        "A link for a second factor was asked for, by an administrator for a member; `link.second_factor` says whether it was sent; "
         "the entity does not read it")
     MEMBERSHIP_UNLOCK = "membership.unlock", (
-        "An administrator helped a member by ending pauses and delays; `user.unlock` says whether they ended; the entity "
+        "An unlocking was asked for, by an administrator for a member; `user.unlock` says whether they ended; the entity "
         "does not read it")
     ADMINISTRATOR_ADD = "administrator.add", "A person can administer an entity"
     ADMINISTRATOR_UPDATE = "administrator.update", (

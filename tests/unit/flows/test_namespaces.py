@@ -55,6 +55,8 @@ STORED = {
     "help_links_to_person": (86400, "46b7038239fff6f1"),
     "help_unlock_of_member": (3600, "0a1c4dc616486802"),
     "help_unlock_of_person": (3600, "aa6528f035b72de6"),
+    "help_unlocks_of_member": (86400, "ff41ec5b316333b2"),
+    "help_unlocks_of_person": (86400, "e27289aaf065a68b"),
     "mailed_codes": (3600, "e375d66214e2a182"),
     "newcomer": (7776000, "feac7f790748c1ae"),
     "recoveries": (3600, "ed0d2e7d4c7aaa1f"),
