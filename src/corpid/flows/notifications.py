@@ -114,11 +114,11 @@ def second_factor_changed(done: Phrase) -> Notice:
 def asked_by(by: User, entity: Entity) -> Phrase:
     """The administrator who asked for help, in a sentence.
 
-    By user name, since a person writes their own name. Source: D68, D69
+    By user name, since a person writes their own name; a mail program makes no link of it. Source: D68, D69
     """
     return phrase(
         "{user_name}, who administers {entity}, asked us to help you sign in.",
-        user_name=by.user_name,
+        user_name=by.user_name.replace(".", ".\u2060"),
         entity=entity.name,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from unicodedata import category
 
 import msgspec
 
@@ -50,9 +51,10 @@ _NO_USER_NAME: Final = phrase(
     "Choose a user name without spaces, with at most {count} letters, digits and symbols such as . - _ @.",
     count=names.USER_NAME_CHARACTERS,
 )
-_SEPARATORS: Final = "/:\\"
+_SYMBOLS: Final = frozenset(".-_+")
 _NOT_CHOSEN: Final = phrase(
-    "Choose a user name without / : and \\. It can only be an e-mail address if it is the one that the invitation went to."
+    "Choose a user name of letters, digits and . - _ +, in one script. It can only be an e-mail address if it is the one "
+    "that the invitation went to."
 )
 _APP_SET_UP: Final = phrase("A new authenticator app was set up for your account.")
 _BY_EMAIL: Final = phrase("Codes by e-mail were set up for your account.")
@@ -93,10 +95,13 @@ async def submit_profile(context: RequestContext, visit: EnrolmentVisit, *, user
 def _can_be_chosen(user_name: str, address: str) -> bool:
     """Return whether a new person may be known by a user name.
 
-    An address only if it is the one that the link has proven: it identifies whoever is invited at it. Nothing that a
-    mail program makes a link of. Source: D68
+    An address only if it is the one that the link has proven: it identifies whoever is invited at it. No brackets, and
+    nothing that looks like another name. Source: D68
     """
-    return not set(_SEPARATORS) & set(user_name) and ("@" not in user_name or user_name == address.casefold())
+    if user_name == address.casefold():
+        return True
+    plain = all(each.isalnum() or each in _SYMBOLS or category(each).startswith("M") for each in user_name)
+    return plain and not names.mixed_scripts(user_name) and not names.looks_latin(user_name)
 
 
 async def _is_called_so(registry: Registry, invited: Membership, user_name: str) -> bool:

@@ -174,7 +174,8 @@ async def _renewing(context: RequestContext, visit: Visit) -> Visit:
         account = await context.provider.registry.factors.account(session.user_id)
         if account is not None and account.user.enabled:
             return replace(visit, renewing=account)
-    return replace(visit, interaction=replace(interaction, renewed_session_id="", back=None))
+    plain = replace(interaction, renewed_session_id="", back=None, request=own_pages.plain(interaction.request))
+    return replace(visit, interaction=plain)
 
 
 async def _as_it_still_holds(context: RequestContext, visit: Visit) -> Visit:

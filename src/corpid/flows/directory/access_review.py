@@ -17,10 +17,12 @@ from corpid.flows.directory.approvals import NoReason, submit
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import Page, cut
 from corpid.flows.directory.write import Refused, audit_event, authorised
-from corpid.rules.audit_actions import AuditAction
+from corpid.ports import Seen
+from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory import access_review as rules
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.access_review import ACCESS_ACTIONS, Access, AccessReview, ReviewDecision
+from corpid.rules.directory.invitations import shown_invitation
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, Membership, ThirdPartyAssignment, User
@@ -204,7 +206,7 @@ async def keep(registry: Registry, actor: Actor, entity_id: str, wanted: Sequenc
         authorise(actor, "write", _about(actor, entity_id, each.user_id, administrators))
     if not 1 <= len(wanted) <= MOST_DECISIONS:
         raise Refused(phrase("one call keeps 1 to {count} people", count=MOST_DECISIONS))
-    await _check_as_shown(registry, entity_id, wanted)
+    held = await _check_as_shown(registry, entity_id, wanted)
     decisions = [
         ReviewDecision(
             entity_id=entity_id, user_id=each.user_id, decision="keep", seen=each.seen, decided_at=int(now),
@@ -213,10 +215,23 @@ async def keep(registry: Registry, actor: Actor, entity_id: str, wanted: Sequenc
         for each in wanted
     ]  # fmt: skip
     events = [
-        _event(actor, AuditAction.ACCESS_REVIEW_KEEP, f"{each.user_id}/{entity_id}", entity_id, seen=each.seen)
-        for each in wanted
+        _event(
+            actor,
+            AuditAction.ACCESS_REVIEW_KEEP,
+            f"{each.user_id}/{entity_id}",
+            entity_id,
+            seen=each.seen,
+            **_invitation(membership),
+        )
+        for each, membership in zip(wanted, held, strict=True)
     ]
-    return await _decided(registry, actor, entity_id, decisions, events, now=now)
+    guards = [Seen(Membership, each.key, each) for each in held]
+    return await _decided(registry, actor, entity_id, decisions, events, now=now, guards=guards)
+
+
+def _invitation(membership: Membership) -> dict[str, str]:
+    """The detail of whose access it is, of somebody invited (D68)."""
+    return {INVITED_PERSON: shown_invitation(membership)} if membership.invited else {}
 
 
 async def end(
@@ -290,7 +305,8 @@ def _about(actor: Actor, entity_id: str, user_id: str, administrators: Sequence[
     return Object(kind="access review", entity_id=entity_id, user_id=user_id, has_other_reviewer=others)
 
 
-async def _check_as_shown(registry: Registry, entity_id: str, wanted: Sequence[Kept]) -> None:
+async def _check_as_shown(registry: Registry, entity_id: str, wanted: Sequence[Kept]) -> list[Membership]:
+    """Return the memberships of people whose access is as it was shown."""
     keys = [(each.user_id, entity_id) for each in wanted]
     held = await registry.directory.read(Membership, keys)
     for each, key in zip(wanted, keys, strict=True):
@@ -298,6 +314,7 @@ async def _check_as_shown(registry: Registry, entity_id: str, wanted: Sequence[K
             raise NotAsShown(_NO_SUCH_MEMBER)
         if rules.digest(await _access(registry, held[key])) != each.seen:
             raise NotAsShown(_CHANGED)
+    return [held[key] for key in keys]
 
 
 async def _decided(
@@ -308,8 +325,9 @@ async def _decided(
     events: Sequence[AuditEvent],
     *,
     now: float,
+    guards: Sequence[Seen] = (),
 ) -> AccessReview:
-    """Store decisions with their events, in one transaction."""
+    """Store decisions with their events, in one transaction, if `guards` still hold."""
     seen = await registry.access_reviews.of(entity_id)
     review = seen or rules.first(entity_id, now=now)
     if not review.began_at:
@@ -321,7 +339,7 @@ async def _decided(
         for event in events:
             await registry.audit.write(event, now=now)
 
-    await registry.directory.write(await still_acting(registry, actor), None, within)
+    await registry.directory.write([*await still_acting(registry, actor), *guards], None, within)
     return review
 
 

@@ -122,12 +122,18 @@ def is_again(review: AccessReview, *, now: float) -> bool:
 def digest(access: Access) -> str:
     """A short name of a person's access.
 
-    It is another one if anything changes. Dates and parameters count, and so does a suspension; names and addresses do not. Source: docs/decisions/0022
+    It is another one if anything changes. Dates and parameters count, and so do a suspension and the address of an
+    invitation; names and other addresses do not. Source: D68, docs/decisions/0022
     """
     membership = access.membership
     held = access.administrator
     parts = (
-        (membership.membership_id, membership.enabled, membership.invited),
+        (
+            membership.membership_id,
+            membership.enabled,
+            membership.invited,
+            *([membership.email] if membership.invited else ()),
+        ),
         (held.level, held.services) if held else (),
         sorted(map(msgspec.json.encode, access.roles)),
         sorted(map(msgspec.json.encode, access.third_party_roles)),

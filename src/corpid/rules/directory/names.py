@@ -104,6 +104,19 @@ def _script(character: str) -> str:
     return unicodedata.name(character, "UNKNOWN").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").split()[0]
 
 
+_LIKE_LATIN: Final = frozenset("аеорсухіјѕһԁԛԝӏοανικρυ")
+"""small letters of other scripts that look like one of Latin (Unicode TS 39)"""
+
+
+def looks_latin(name: str) -> bool:
+    """Return whether a name of another script looks like Latin letters.
+
+    `name` is in small letters. Source: D51, Unicode TS 39 §4 (whole-script confusables)
+    """
+    letters = {character for character in name if character.isalpha() and not character.isascii()}
+    return bool(letters) and letters <= _LIKE_LATIN
+
+
 COUNTRIES: Final = frozenset(
     """
     AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW

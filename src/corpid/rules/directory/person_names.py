@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from unicodedata import category
 
 from corpid.rules.directory.names import folded
+from corpid.rules.directory.names import user_name as mapped
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import Membership, User
@@ -23,11 +24,20 @@ _CHARACTERS: Final = 60
 def identity(membership: Membership, user: User) -> str:
     """The account's user name, or the address of an invitation.
 
-    The entity cannot write it. The identifier of the membership for an invitation without an address, which nobody can accept. Source: D68
+    The entity cannot write it. In small letters, as both are compared: a capital I looks like a small l. An invitation
+    without an address, which nobody can accept, has the identifier of the membership. Source: D68
     """
     if membership.invited:
-        return membership.email or membership.membership_id
-    return user.user_name
+        return membership.email.lower() or membership.membership_id
+    return canonical(user.user_name)
+
+
+def canonical(user_name: str) -> str:
+    """A user name as it is compared (D51), for people to read."""
+    try:
+        return mapped(user_name)
+    except ValueError:
+        return user_name
 
 
 def full_name(membership: Membership, user: User) -> str:
@@ -64,9 +74,13 @@ def labelled(identity: str, name: str) -> str:
     """
     if not name or folded(name) == folded(identity):
         return identity
+    return f"{identity} ({_bounded(name)})" if identity else _bounded(name)
+
+
+def _bounded(name: str) -> str:
+    """A short name without brackets and arrows, which writes no sentence."""
     shown = "".join(_BRACKETS.get(category(each)) or ("-" if "\u2190" <= each <= "\u21ff" else each) for each in name)
-    shown = shown if len(shown) <= _CHARACTERS else f"{shown[: _CHARACTERS - 1]}…"
-    return f"{identity} ({shown})" if identity else shown
+    return shown if len(shown) <= _CHARACTERS else f"{shown[: _CHARACTERS - 1]}…"
 
 
 def name_outside(user: User) -> str:
@@ -74,4 +88,4 @@ def name_outside(user: User) -> str:
 
     Empty for an invited person: another entity wrote what is known of them. Source: D61
     """
-    return "" if user.placeholder else user.name
+    return "" if user.placeholder else _bounded(user.name)

@@ -283,12 +283,15 @@ async def give(at: PortalContext) -> Saved:
     return await submit_roles(at, person, [role_assignment.given(was, row)], "access-given")
 
 
-async def submit_roles(at: PortalContext, person: Member, changes: Sequence[Change], done: str) -> Saved:
+async def submit_roles(
+    at: PortalContext, person: Member, changes: Sequence[Change], done: str, *, shown: Sequence[Member] = ()
+) -> Saved:
     """Write changes of a person's roles or request them.
 
-    Says which, on the person's page. Raises Rejected, also if the form was shown for somebody else. Source: D68
+    Says which, on the person's page. `shown` are further people whom the form showed. Raises Rejected, also if it was
+    shown for somebody else. Source: D68
     """
-    check_names(at, names_shown(person))
+    check_names(at, names_shown(person, *shown))
     submitting = role_assignment.submit(
         at.context.provider.registry,
         at.actor,

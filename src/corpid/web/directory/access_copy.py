@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import Rejected
@@ -70,7 +71,7 @@ async def copy(at: PortalContext) -> View:
     changes = [change for _, _, change in copies.found[:_MOST]]
     registry = at.context.provider.registry
     return CopyAccess(
-        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
+        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person, colleague)),
         action=portal_path(at.web, COPY),
         kept=(("person", given["person"]), (_FROM, given[_FROM])),
         colleague=colleague.name,
@@ -121,8 +122,12 @@ async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copi
 
 
 def box(row: Assignment) -> str:
-    """The name of a role's box."""
-    return _BOX + sha256("\0".join(row.key[2:]).encode()).hexdigest()[:12]
+    """The name of a role's box.
+
+    Another one if anything else is copied, except the day on which it begins.
+    """
+    copied = msgspec.structs.replace(row, user_id="", start_date="")
+    return _BOX + sha256(msgspec.json.encode(copied)).hexdigest()[:12]
 
 
 async def give_copies(at: PortalContext) -> Saved:
@@ -136,7 +141,7 @@ async def give_copies(at: PortalContext) -> Saved:
     chosen = [change for row, _, change in copies.found if box(row) in at.form]
     if not chosen:
         raise Rejected(phrase("Choose what to copy."), field=box(copies.found[0][0]) if copies.found else "")
-    return await submit_roles(at, person, chosen, "access-given")
+    return await submit_roles(at, person, chosen, "access-given", shown=[colleague])
 
 
 SECTION: Final = Section[PortalContext](
