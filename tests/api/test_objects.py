@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from corpid.flows.directory.apply import apply
 from corpid.flows.operations.signing_keys import ROTATED_EVERY_SECONDS
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.objects import RESOURCES
-from corpid.rules.directory.records import Administrator
+from corpid.rules.directory.records import Administrator, Membership, User
 from corpid.web.api.schemas import EXAMPLES
 from tests.api.calling import ENTITY, HARBOUR, ORCHARD, Api, bound, calling, pointers
 from tests.protocol.directory import ALICE, BOB
@@ -140,6 +141,23 @@ def test_a_person_is_renamed_but_never_to_the_name_of_another(api: Api) -> None:
     assert api.patch(path, {"user_name": "alice"}, if_match=added["etag"]).status_code == 409
     renamed = api.patch(path, {"user_name": "Lina.Tan"}, if_match=added["etag"]).json()
     assert (renamed["id"], renamed["user_name"]) == (added["id"], "lina.tan")
+
+
+def test_a_user_name_of_the_entity_means_its_member_and_one_that_means_two_people_is_refused(api: Api) -> None:
+    """D68: account user name and the entity's are asked together."""
+    role = {"entity": HARBOUR, "service": "PERMITS", "role": "Checker"}
+    registry, alice = api.world.provider.registry, ALICE
+    [held] = api.world.run(registry.directory.read(Membership, [(alice.user_id, HARBOUR)])).values()
+    api.world.writes(replace(held, user_name="a.tan"), User(user_id="id-zoe", user_name="a.tan2", name="Zoe"))
+    assert api.added("/assignments", {**role, "user": "A.Tan", "ref": "1"})["user_id"] == alice.user_id
+    found = api.get(f"/assignments?user=a.tan&entity={HARBOUR}").json()["items"]
+    assert {each["user_id"] for each in found} == {alice.user_id}
+    zoe = Membership(user_id="id-zoe", entity_id=HARBOUR, user_name="alice")
+    api.world.writes(zoe)  # as an earlier version let an entity call somebody
+    answer = api.post("/assignments", {**role, "user": "alice", "ref": "2"})
+    assert answer.status_code == 409
+    assert "alice" in answer.json()["detail"]
+    assert "a.tan2 (Zoe)" in answer.json()["detail"]
 
 
 def test_an_api_client_moves_nobodys_address_for_recovery(api: Api) -> None:

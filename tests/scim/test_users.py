@@ -85,6 +85,25 @@ def test_user_names_and_external_ids_are_unique_within_the_entity(scim: Scim) ->
     assert scim.patch(f"/Users/{user['id']}", {"op": "replace", "path": "userName", "value": "Mei"}).status_code == 200
 
 
+def test_a_user_name_is_not_the_account_of_another_member(scim: Scim) -> None:
+    """D68: in two steps a client would otherwise swap two people, since the first has given its own name up."""
+    (alice,) = scim.found("Users", 'userName eq "alice"')
+    user = scim.added("mei")
+    assert (
+        scim.patch(f"/Users/{alice['id']}", {"op": "replace", "path": "userName", "value": "a.tan"}).status_code == 200
+    )
+    for path, body in (
+        (f"/Users/{user['id']}", {"op": "replace", "path": "userName", "value": "Alice"}),
+        (f"/Users/{user['id']}", {"op": "replace", "path": "userName", "value": "A.Tan"}),
+    ):
+        assert "userName" in refused(scim.patch(path, body), 409, "uniqueness")
+    assert "userName" in refused(
+        scim.call("POST", "/Users", {"schemas": [USER], "userName": "alice"}), 409, "uniqueness"
+    )
+    assert [each["id"] for each in scim.found("Users", 'userName eq "a.tan"')] == [alice["id"]]
+    assert scim.found("Users", 'userName eq "alice"') == []
+
+
 def test_users_are_found_by_filter(scim: Scim) -> None:
     """RFC 7644 §3.4.2.2."""
     mei = scim.added("mei@harbour.example", **MEI)["id"]
