@@ -26,8 +26,7 @@ ENTITY: Final = "Harbour Logistics Pte. Ltd."
 def person(name: str, user_name: str, *roles: str) -> ReviewedPerson:
     return ReviewedPerson(
         url="/x",
-        name=name,
-        user_name=user_name,
+        name=f"{user_name} ({name})",
         tags=(),
         level=None,
         roles=tuple(

@@ -61,7 +61,7 @@ async def test_people_who_were_not_looked_at_are_listed_with_what_they_may_do_in
     assert "A review has been due since" in browser.page.text
     assert "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme" in browser.page.text
     assert "Permit Year: 2026" in browser.page.text
-    assert "Nadia Rahman has no access yet." in browser.page.text
+    assert "nadia (Nadia Rahman) has no access yet." in browser.page.text
     assert "alice (Alice Tan) is an owner" in browser.page.text
 
 

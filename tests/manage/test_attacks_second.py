@@ -152,7 +152,7 @@ async def test_a_copied_role_is_given_with_the_values_that_were_shown(made: Worl
     assert "9999" not in browser.page.text
     more = (Parameter(name="Permit Year", value="9999"),)
     await made.write(checker("nadia", end_date="2099-12-31", parameters=more))
-    await confirm(browser, **{box(checker(end_date="2027-01-31")): "yes"})
+    await confirm(browser, **{box(checker(end_date="2027-01-31"), "2027-01-15"): "yes"})
     assert [(each.end_date, each.parameters) for each in await roles_of(made)] in (
         [],
         [("2027-01-31", checker().parameters)],

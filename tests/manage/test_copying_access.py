@@ -25,7 +25,7 @@ async def test_the_roles_that_are_ticked_are_given_from_today_and_no_others(made
     assert "Approver" not in browser.page.text
     await confirm(browser)
     assert "Choose what to copy." in browser.page.text
-    await confirm(browser, **{box(checker(end_date="2099-12-31")): "yes"})
+    await confirm(browser, **{box(checker(end_date="2099-12-31"), "2027-01-15"): "yes"})
     [row] = await roles(made)
     assert (row.role, row.end_date, row.parameters) == ("Checker", "2099-12-31", checker().parameters)
     assert row.start_date > "2020-01-01"

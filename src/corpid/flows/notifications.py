@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.ports import Action, Address, Code, Email, Facts
+from corpid.rules.directory.person_names import canonical
 from corpid.rules.limits import MAILED_CODE_SECONDS, MINUTE, TOTP_MISSES
 from corpid.texts import counted, phrase
 
@@ -118,7 +119,7 @@ def asked_by(by: User, entity: Entity) -> Phrase:
     """
     return phrase(
         "{user_name}, who administers {entity}, asked us to help you sign in.",
-        user_name=by.user_name.replace(".", ".\u2060"),
+        user_name=canonical(by.user_name).replace(".", ".\u2060"),
         entity=entity.name,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from unicodedata import category
 
 import msgspec
 
@@ -100,8 +99,8 @@ def _can_be_chosen(user_name: str, address: str) -> bool:
     """
     if user_name == address.casefold():
         return True
-    plain = all(each.isalnum() or each in _SYMBOLS or category(each).startswith("M") for each in user_name)
-    return plain and not names.mixed_scripts(user_name) and not names.looks_latin(user_name)
+    plain = all(each.isalnum() or each in _SYMBOLS for each in user_name if each.isascii())
+    return plain and names.is_distinct(user_name)
 
 
 async def _is_called_so(registry: Registry, invited: Membership, user_name: str) -> bool:

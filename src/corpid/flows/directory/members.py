@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory.lists import Page, as_place, cut, place, with_records
-from corpid.flows.directory.provisioning import Member, State, members_by_name
+from corpid.flows.directory.provisioning import Member, State, invited_at, members_by_name
 from corpid.flows.directory.write import Refused, authorised
 from corpid.ports import MemberQuery, MemberSearch
 from corpid.ports.provisioning import SEARCH_WORDS
@@ -17,6 +17,7 @@ from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import needed
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.person_names import canonical
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, ThirdPartyAssignment
 from corpid.texts import phrase
@@ -99,7 +100,10 @@ async def find_member(registry: Registry, entity_id: str, named: str) -> Member 
     query = MemberQuery(entity_id=entity_id, conditions=(("any_user_name", "eq", named),), limit=_CANDIDATES)
     _, stored = await registry.provisioning.members(query)
     found = [Member(membership=each.membership, user=each.user) for each in stored]
-    refuse_several(named, [each.name for each in found])
+    known = {each.membership.membership_id: each.name for each in found}
+    if known:  # an address identifies whom it invites, and means nobody (D68)
+        known |= {each.membership.membership_id: each.name for each in await invited_at(registry, entity_id, named)}
+    refuse_several(named, list(known.values()))
     return found[0] if found else None
 
 
@@ -114,7 +118,7 @@ async def find_person(registry: Registry, entity_id: str, named: str, *, of_enti
     if found is None or (account is not None and account.user_id == found.user.user_id):
         return account
     if account is not None and not of_entity:
-        refuse_several(named, [found.name, account.user_name])
+        refuse_several(named, [found.name, canonical(account.user_name)])
     return found.user
 
 

@@ -18,6 +18,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.person_names import canonical
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import User
 from corpid.texts import phrase
@@ -164,7 +165,7 @@ async def unlock(
     Who was found and authorised before. `now` in epoch seconds. Raises StoreUnavailable. D45, D47
     """
     async with transient.unit(now) as unit:
-        await throttle.unlock(unit, issuer, user.user_name)
+        await throttle.unlock(unit, issuer, canonical(user.user_name))
         await registry.code_guesses.forget_all(user.user_id, event)
 
 

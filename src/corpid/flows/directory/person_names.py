@@ -10,7 +10,7 @@ import msgspec
 
 from corpid.rules.directory.approvals import change_of
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.person_names import full_name, identity, labelled, name_outside
+from corpid.rules.directory.person_names import canonical, full_name, identity, labelled, name_outside
 from corpid.rules.directory.records import Membership, RequestedPerson, User
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ async def _read(
 def known(user: User, membership: Membership | None) -> RequestedPerson:
     """A person as the entity of a membership knows them, or did. Source: D68"""
     if membership is None:
-        return RequestedPerson(user_id=user.user_id, identity=user.user_name, name=user.name)
+        return RequestedPerson(user_id=user.user_id, identity=canonical(user.user_name), name=user.name)
     return RequestedPerson(
         user_id=user.user_id,
         identity=identity(membership, user),

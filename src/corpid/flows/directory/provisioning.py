@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LastOwner", "MalformedDetails", "Member", "MemberDetails", "MembersPage", "State", "Taken", "UnknownMember",
-    "WantedMembers", "change_member", "considered_invitation", "count_redirection", "end_member", "end_seen", "invitation", "invite", "member", "members",
+    "WantedMembers", "change_member", "considered_invitation", "count_redirection", "end_member", "end_seen", "invitation", "invite", "invited_at", "member", "members",
     "members_by_name", "refuse_taken", "rows_under", "store_refusals", "submit_invitation", "with_details",
 ]  # fmt: skip
 
@@ -72,6 +72,8 @@ State: TypeAlias = Literal["invited", "active", "suspended", "locked"]
 _MOST: Final = 1000
 """roles of one member that end with the membership, each with an audit entry"""
 _LONGEST_ID: Final = 100
+_SAME_ADDRESS: Final = 20
+"""members with one address that are looked at"""
 _ATTEMPTS: Final = 3
 """to end a membership that changes meanwhile"""
 
@@ -114,12 +116,16 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name_alone(self) -> str:
         """The name that the entity wrote, else their own, else the identity (D61)."""
-        return person_names.full_name(self.membership, self.user) or self.identity
+        return person_names.bounded(person_names.full_name(self.membership, self.user)) or self.identity
 
     @property
     def email(self) -> str:
-        """The address at which the entity knows them; may be empty (D61)."""
-        return person_names.email(self.membership, self.user)
+        """The address at which the entity knows them; may be empty (D61).
+
+        That of an invitation is in small letters (D68).
+        """
+        address = person_names.email(self.membership, self.user)
+        return address.lower() if self.membership.invited else address
 
     @property
     def state(self) -> State:
@@ -457,6 +463,26 @@ async def refuse_taken(registry: Registry, membership: Membership, was: Membersh
             and await _another_has(registry, membership, condition)
         ):
             raise Taken(member)
+    if membership.user_name != getattr(was, "user_name", "") and await _identifies_invited(registry, membership):
+        raise Taken("user_name")
+
+
+async def _identifies_invited(registry: Registry, membership: Membership) -> bool:
+    """Return whether a user name is the address of another invitation (D68)."""
+    found = await invited_at(registry, membership.entity_id, membership.user_name)
+    return any(each.membership.membership_id != membership.membership_id for each in found)
+
+
+async def invited_at(registry: Registry, entity_id: str, address: str) -> list[Member]:
+    """Return the open invitations of an entity to an address.
+
+    Raises StoreUnavailable. Source: D68
+    """
+    if "@" not in address:
+        return []
+    query = MemberQuery(entity_id=entity_id, conditions=(("email", "eq", address),), limit=_SAME_ADDRESS)
+    _, found = await registry.provisioning.members(query)
+    return [_shown(each) for each in found if each.membership.invited]
 
 
 async def _another_has(registry: Registry, membership: Membership, condition: Condition) -> bool:

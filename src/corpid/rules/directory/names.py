@@ -104,17 +104,28 @@ def _script(character: str) -> str:
     return unicodedata.name(character, "UNKNOWN").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").split()[0]
 
 
-_LIKE_LATIN: Final = frozenset("аеорсухіјѕһԁԛԝӏοανικρυ")
+_LIKE_LATIN: Final = frozenset("аеорсухіјѕһкԁԛԝӏοανικρυ")
 """small letters of other scripts that look like one of Latin (Unicode TS 39)"""
+_OF_LATIN: Final = frozenset("ßæøœđłþð")
+"""ordinary letters of Latin that are no letter of ASCII with a mark"""
 
 
-def looks_latin(name: str) -> bool:
-    """Return whether a name of another script looks like Latin letters.
+def is_distinct(name: str) -> bool:
+    """Return whether a name looks like no name in other letters.
 
-    `name` is in small letters. Source: D51, Unicode TS 39 §4 (whole-script confusables)
+    Of one script, with its own marks only; of Latin its ordinary letters. `name` is in small letters. Source: D51, D68,
+    Unicode TS 39 §4, §5.2
     """
-    letters = {character for character in name if character.isalpha() and not character.isascii()}
-    return bool(letters) and letters <= _LIKE_LATIN
+    other = {character for character in name if not character.isascii()}
+    letters = {character for character in other if character.isalpha()}
+    scripts = {_script(character) for character in letters}
+    marks = (unicodedata.category(each).startswith("M") and _script(each) in scripts for each in other - letters)
+    ordinary = (
+        _script(each) != "LATIN" or each in _OF_LATIN or unicodedata.normalize("NFD", each)[0].isascii()
+        for each in letters
+    )
+    like_latin = bool(letters) and letters <= _LIKE_LATIN
+    return not mixed_scripts(name) and not like_latin and all(marks) and all(ordinary)
 
 
 COUNTRIES: Final = frozenset(

@@ -74,11 +74,11 @@ def labelled(identity: str, name: str) -> str:
     """
     if not name or folded(name) == folded(identity):
         return identity
-    return f"{identity} ({_bounded(name)})" if identity else _bounded(name)
+    return f"{identity} ({bounded(name)})" if identity else bounded(name)
 
 
-def _bounded(name: str) -> str:
-    """A short name without brackets and arrows, which writes no sentence."""
+def bounded(name: str) -> str:
+    """A short name without brackets and arrows, which writes no sentence. Source: D68"""
     shown = "".join(_BRACKETS.get(category(each)) or ("-" if "\u2190" <= each <= "\u21ff" else each) for each in name)
     return shown if len(shown) <= _CHARACTERS else f"{shown[: _CHARACTERS - 1]}…"
 
@@ -88,4 +88,4 @@ def name_outside(user: User) -> str:
 
     Empty for an invited person: another entity wrote what is known of them. Source: D61
     """
-    return "" if user.placeholder else _bounded(user.name)
+    return "" if user.placeholder else bounded(user.name)

@@ -78,10 +78,10 @@ async def copy(at: PortalContext) -> View:
         another=address(at, COPY, person=given["person"]),
         roles=tuple(
             CopiedRole(
-                name=box(row),
+                name=box(row, at.context.today),
                 sentence=access_texts.sentence(name, row, service, entity, today),
                 details=access_texts.details(row),
-                chosen=box(row) in at.form,
+                chosen=box(row, at.context.today) in at.form,
             )
             for row, service, _ in copies.found[:_MOST]
         ),
@@ -121,12 +121,12 @@ async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copi
     return _Copies(bool(held_by_colleague.after), found, held)
 
 
-def box(row: Assignment) -> str:
+def box(row: Assignment, today: str) -> str:
     """The name of a role's box.
 
-    Another one if anything else is copied, except the day on which it begins.
+    Another one if anything else is copied; one that has begun begins today.
     """
-    copied = msgspec.structs.replace(row, user_id="", start_date="")
+    copied = msgspec.structs.replace(row, user_id="", start_date=row.start_date if row.start_date > today else "")
     return _BOX + sha256(msgspec.json.encode(copied)).hexdigest()[:12]
 
 
@@ -138,9 +138,11 @@ async def give_copies(at: PortalContext) -> Saved:
     if why is not None:
         raise Rejected(why)
     copies = await _copies(at, person, colleague)
-    chosen = [change for row, _, change in copies.found if box(row) in at.form]
+    chosen = [change for row, _, change in copies.found if box(row, at.context.today) in at.form]
     if not chosen:
-        raise Rejected(phrase("Choose what to copy."), field=box(copies.found[0][0]) if copies.found else "")
+        raise Rejected(
+            phrase("Choose what to copy."), field=box(copies.found[0][0], at.context.today) if copies.found else ""
+        )
     return await submit_roles(at, person, chosen, "access-given", shown=[colleague])
 
 

@@ -196,8 +196,7 @@ async def _person(at: PortalContext, each: Found, roles: Sequence[Role], service
     kind = f"{person}/revoke" if membership.invited else f"{REVIEW}/{membership.membership_id}/end"
     return ReviewedPerson(
         url=portal_path(at.web, person),
-        name=member.name_alone,
-        user_name=member.identity,
+        name=name,
         tags=() if member.state == "active" else (STATES[member.state],),
         level=level_sentence(name, held, at.entity, tuple(sorted(services.get(one, one) for one in listed_services)))
         if held

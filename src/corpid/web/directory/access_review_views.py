@@ -17,7 +17,6 @@ class ReviewedPerson(ViewPart, frozen=True, kw_only=True):
 
     url: str
     name: str
-    user_name: str
     tags: tuple[Phrase, ...]
     level: Phrase | None
     roles: tuple[ShownRole, ...]

@@ -199,6 +199,8 @@ def _shown(member: str, value: object, names: Names) -> Shown:
         return Shown(text=", ".join(names.services.get(each, each) for each in value)) if every else Shown(text=_ALL)  # type: ignore[attr-defined]
     if isinstance(value, bool):
         return Shown(text=_YES if value else _NO)
+    if member in {"email", "user_name"}:
+        return Shown(text=str(value).lower())  # a capital I looks like a small l (D68)
     known: Mapping[str, Phrase] = {"level": LEVELS, "approvals": APPROVALS, "state": _STATES}.get(member, {})  # type: ignore[assignment]
     return Shown(text=known.get(str(value), str(value)))
 

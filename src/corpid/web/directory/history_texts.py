@@ -214,7 +214,7 @@ def person(entry: AuditEntry, names: Names) -> str | Phrase:
 def _invited(members: Mapping[str, object]) -> str:
     """Whom an entry invited: the address, and the name beside it (D68)."""
     address, name = (str(members.get(member) or "") for member in ("email", "name"))
-    return labelled(address, name)
+    return labelled(address.lower(), name)
 
 
 def _entity(entity_id: str, names: Names) -> str:
@@ -286,7 +286,7 @@ def _one(member: str, value: object, names: Names, zone: ZoneInfo) -> str | Phra
         return f"{value.get('name', '')} = {value.get('value', '')}"
     if member == "expires_at" and isinstance(value, int):
         return datetime.fromtimestamp(value, zone).date().isoformat()
-    text = str(value)
+    text = str(value).lower() if member in {"email", "user_name"} else str(value)
     if (member, text) in _VALUES:
         return _VALUES[member, text]
     if member in {"services", "service_id"}:

@@ -34,12 +34,10 @@ async def question(at: PortalContext) -> View:
     where = (
         phrase(
             "An e-mail goes to the address of the account {user_name}, and nowhere else.",
-            user_name=found.user.user_name,
+            user_name=found.identity,
         )
         if page.is_link
-        else phrase(
-            "This is for the account {user_name}, which gets an e-mail about it.", user_name=found.user.user_name
-        )
+        else phrase("This is for the account {user_name}, which gets an e-mail about it.", user_name=found.identity)
     )
     works = at.web.provider.mail.works
     return ConfirmAction(
