@@ -148,6 +148,7 @@ LATER_MIGRATIONS: Final = (
     "DROP TABLE notices, access_review_decisions, access_reviews",
     "ALTER TABLE sessions DROP COLUMN browser_key",
     "ALTER TABLE services DROP COLUMN description, DROP COLUMN role_descriptions",
+    "ALTER TABLE change_requests DROP COLUMN people",
 )
 """what they made, taken back: otherwise they would fail"""
 

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,7 +101,8 @@ class Deployment:
 def deployment(data_dir: Path, *, processes: int) -> Iterator[Deployment]:
     """A filled database and this many server processes."""
     made = Deployment(data_dir, [free_port() for _ in range(processes)])
-    asyncio.run(fill(data_dir, time.time, base_url=made.issuer, developer_mode=True))
+    with ThreadPoolExecutor(1) as apart:  # the test may be on a loop of its own
+        apart.submit(asyncio.run, fill(data_dir, time.time, base_url=made.issuer, developer_mode=True)).result()
     try:
         for port in made.ports:
             made.start(port)
