@@ -105,6 +105,15 @@ async def test_the_history_filter_asks_former_members_too(made: World) -> None:
         assert "assignment.add" in [each.action for each in part.entries], "Finn's history is hidden"
 
 
+async def test_a_written_user_name_hides_nobodys_page(made: World) -> None:
+    """D68: a token calls Cora as the identifier of Bob's membership, which the address of his page names."""
+    await acme(made)
+    page = (await member(made, "id-bob")).membership_id
+    await provisioned(made, await member(made, "id-cora"), user_name=page, name="Cora Chan")
+    browser = await in_portal(made, f"person/{page}")
+    assert browser.page.heading == "bob (Bob Lim)"
+
+
 async def twin(made: World) -> None:
     """Cora is called finn by a request that was made before Finn joined, and approved afterwards."""
     registry = made.provider.registry

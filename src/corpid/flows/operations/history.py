@@ -51,6 +51,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     person: str = ""
     """a user name, or the identifier of a membership"""
+    user_id: str = ""
+    """a person who is known already, instead of `person`"""
     service: str = ""
     kind: str = ""
     """of KINDS"""
@@ -83,7 +85,7 @@ async def changes(registry: Registry, actor: Administering, wanted: Wanted, *, b
     access.Forbidden, StoreUnavailable. Source: D57, D61, D68
     """
     query = AuditQuery(
-        user_id=await _person(registry, actor, wanted.person) if wanted.person else "",
+        user_id=await _person(registry, actor, wanted.person) if wanted.person else wanted.user_id,
         entity_id=actor.entity_id,
         actions=KINDS.get(wanted.kind, _EVERY),
         since=wanted.since,

@@ -214,7 +214,7 @@ async def _entries(at: PortalContext, found: Member) -> tuple[ShownEntry, ...]:
     """The last changes of a member that the reader may see."""
     registry, actor, user_id = at.context.provider.registry, at.actor, found.user.user_id
     try:
-        part = await history.changes(registry, actor, Wanted(person=membership_id_of(at)), before=0, limit=_EXAMINED)
+        part = await history.changes(registry, actor, Wanted(user_id=user_id), before=0, limit=_EXAMINED)
     except Forbidden:
         return ()
     entries = [entry for entry in part.entries if history.person_of(entry) == user_id][:_ENTRIES]
