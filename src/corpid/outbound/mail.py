@@ -71,7 +71,6 @@ class NoMail:
 
         Source: D48
         """
-        # It takes long to load, and commands do without.
         log().info("mail_not_sent", detail="no mail server is set: mail_url")
 
     async def deliver(self, email: Email) -> None:  # noqa: ARG002 - the port's signature

@@ -108,7 +108,6 @@ class Argon2Passwords:
             except VerifyMismatchError:
                 return False
             except (VerificationError, ValueError) as error:
-                # It takes long to load, and commands do without.
                 log().error("password_hash_unusable", detail=str(error))
         self._same_work(octets)
         return False

@@ -69,49 +69,43 @@ async def admin_api(request: Request, web: WebContext) -> Response:  # noqa: ARG
     return _AdminApi(web)
 
 
+def _answering(load: _lru_cache_wrapper[Endpoint]) -> Endpoint:
+    """An endpoint that is loaded on first use, as the admin API."""
+
+    async def answer(request: Request, web: WebContext) -> Response:
+        endpoint = await _on_first_use(load)
+        return await endpoint(request, web)
+
+    return answer
+
+
 @cache
-def _scim_answer() -> Endpoint:
-    """SCIM's endpoint, loaded on first use as the admin API."""
+def _scim() -> Endpoint:
     from corpid.web.scim.application import answer  # noqa: PLC0415
 
     return answer
 
 
-async def scim(request: Request, web: WebContext) -> Response:
-    """Answer a request to SCIM."""
-    answer = await _on_first_use(_scim_answer)
-    return await answer(request, web)
-
-
 @cache
-def _portal_answer() -> Endpoint:
-    """The portal's endpoint, loaded on first use as the admin API."""
+def _portal() -> Endpoint:
     from corpid.web.directory.endpoints import manage  # noqa: PLC0415
 
     return manage
 
 
-async def portal(request: Request, web: WebContext) -> Response:
-    """Answer a request to the portal."""
-    answer = await _on_first_use(_portal_answer)
-    return await answer(request, web)
-
-
 @cache
-def _console_answer() -> Endpoint:
-    """The console's endpoint, loaded on first use as the admin API."""
-    from corpid.web.operations.endpoints import console  # noqa: PLC0415
+def _console() -> Endpoint:
+    from corpid.web.operations.endpoints import console as answer  # noqa: PLC0415
 
-    return console
+    return answer
 
 
-async def console(request: Request, web: WebContext) -> Response:
-    """Answer a request to the console."""
-    answer = await _on_first_use(_console_answer)
-    return await answer(request, web)
+scim: Final = _answering(_scim)
+portal: Final = _answering(_portal)
+console: Final = _answering(_console)
 
 
 def load_rare_pages() -> None:
     """Load the portal and the console, before a server forks its workers."""
-    _portal_answer()
-    _console_answer()
+    _portal()
+    _console()

@@ -327,8 +327,8 @@ async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) 
     """Verify a browser's answer in JSON and continue the sign-in.
 
     Returns the updated visit, with a new cookie value. After the password, or if one person has to sign in again, the
-    passkey has to be theirs. The person reads the same sentence for every fault. Raises Rejected, Throttled, StaleStep, OtherBrowser,
-    FormHandled, AlreadyCompleted. Source: WebAuthn §7.2, D15, D45, D46, D54
+    passkey has to be theirs. The person reads the same sentence for every fault. Raises Rejected, Throttled, StaleStep,
+    OtherBrowser, FormHandled, AlreadyCompleted. Source: WebAuthn §7.2, D15, D45, D46, D54
     """
     interaction = visit.interaction
     expected = visit.renewing.user.user_id if visit.renewing else interaction.user_id

@@ -215,11 +215,11 @@ async def keep(registry: Registry, actor: Actor, entity_id: str, wanted: Sequenc
         for each in wanted
     ]  # fmt: skip
     events = [
-        _event(
+        audit_event(
             actor,
             AuditAction.ACCESS_REVIEW_KEEP,
             f"{each.user_id}/{entity_id}",
-            entity_id,
+            entity_id=entity_id,
             seen=each.seen,
             **_invitation(membership),
         )
@@ -288,7 +288,9 @@ async def sign_off(registry: Registry, actor: Actor, entity_id: str, *, now: flo
     ended = sum(each.decision == "end" for each in decisions.values())
     kept = len(decisions) - ended
     becomes = rules.signed_off(review, by=actor.name, kept=kept, ended=ended, now=now)
-    event = _event(actor, AuditAction.ACCESS_REVIEW_SIGN_OFF, entity_id, entity_id, kept=str(kept), ended=str(ended))
+    event = audit_event(
+        actor, AuditAction.ACCESS_REVIEW_SIGN_OFF, entity_id, entity_id=entity_id, kept=str(kept), ended=str(ended)
+    )
 
     async def within() -> None:
         await registry.access_reviews.sign_off(review, becomes, actions=ACCESS_ACTIONS, after=settled)
@@ -332,7 +334,7 @@ async def _decided(
     review = seen or rules.first(entity_id, now=now)
     if not review.began_at:
         review = rules.begun(review, by=actor.name, now=now)
-        events = [_event(actor, AuditAction.ACCESS_REVIEW_BEGIN, entity_id, entity_id), *events]
+        events = [audit_event(actor, AuditAction.ACCESS_REVIEW_BEGIN, entity_id, entity_id=entity_id), *events]
 
     async def within() -> None:
         await registry.access_reviews.decide(seen, review, decisions)
@@ -391,10 +393,6 @@ async def _roles(registry: Registry, kind: type[R], entity_id: str) -> dict[str,
             return found
         after = rows[-1].key
         await asyncio.sleep(0)
-
-
-def _event(actor: Actor, action: AuditAction, subject: str, entity_id: str, **detail: str) -> AuditEvent:
-    return msgspec.structs.replace(audit_event(actor, action, subject, **detail), entity_id=entity_id)
 
 
 class ReviewDates:

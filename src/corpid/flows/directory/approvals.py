@@ -183,7 +183,8 @@ async def approve(
 
     Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's,
     `names` the digest of the names that they were shown (empty: those of the request). Raises Refused if it was decided
-    before, what it changes is no longer as it was, or breaks a rule by now, NamesChanged, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D68
+    before, what it changes is no longer as it was, or breaks a rule by now, NamesChanged, access.Forbidden, Conflict,
+    StoreUnavailable. Source: D55, D68
     """
     request = await _decidable(registry, request_id, actor, reason)
     after = _after(request, Event.APPROVE, actor, reason, now)

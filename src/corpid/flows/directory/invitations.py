@@ -141,5 +141,4 @@ async def _entity(registry: Registry, invited: Membership) -> list[Seen]:
 
 def _event(actor: Actor, action: AuditAction, membership: Membership, **detail: str) -> AuditEvent:
     named = {INVITED_PERSON: shown_invitation(membership)} if membership.invited else {}
-    event = audit_event(actor, action, "/".join(membership.key), **named, **detail)
-    return replace(event, entity_id=membership.entity_id)
+    return audit_event(actor, action, "/".join(membership.key), entity_id=membership.entity_id, **named, **detail)

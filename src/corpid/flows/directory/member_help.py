@@ -90,15 +90,15 @@ def _thing(rule: _Rule, of: Membership, held: Administrator | None, *, operates:
 async def request_help(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
     """Record that an administrator helps a member, within the limits.
 
-    `of` is the membership as the administrator saw it; `carry_out_help` follows. Raises Refused at a limit, access.Forbidden,
-    ChangedMeanwhile, StoreUnavailable. Source: D47, D54, D57, D69
+    `of` is the membership as the administrator saw it; `carry_out_help` follows. Raises Refused at a limit,
+    access.Forbidden, ChangedMeanwhile, StoreUnavailable. Source: D47, D54, D57, D69
     """
     registry, rule = context.provider.registry, _RULES[asked]
     held = await read_level(registry, of)
     authorise(actor, rule.action, _thing(rule, of, held))
     guards = await still_acting(registry, actor)
     await _count(context, of, asked)
-    event = msgspec.structs.replace(audit_event(actor, rule.asked, "/".join(of.key)), entity_id=of.entity_id)
+    event = audit_event(actor, rule.asked, "/".join(of.key), entity_id=of.entity_id)
     seen = [Seen(Membership, of.key, of), Seen(Administrator, of.key, held)]
     try:
         await registry.directory.write([*guards, *seen], event)

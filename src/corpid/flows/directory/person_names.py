@@ -35,7 +35,21 @@ async def names_of(
     for it for a third party, and have only their own name. Nobody without a name is returned. Raises
     StoreUnavailable. Source: D61, D68
     """
-    users, held = await _read(registry, entity_id, {*members, *former, *outside})
+    users, held = await read_people(registry, entity_id, {*members, *former, *outside})
+    return names_among(users, held, former=former, outside=outside)
+
+
+def names_among(
+    users: Mapping[str, User],
+    held: Mapping[str, Membership],
+    *,
+    former: Collection[str] = (),
+    outside: Collection[str] = (),
+) -> dict[str, str]:
+    """Return the names of people whom `read_people` has read.
+
+    The rest as in `names_of`. Source: D61, D68
+    """
     found: dict[str, str] = {}
     for user_id, user in users.items():
         membership = held.get(user_id)
@@ -64,16 +78,19 @@ async def people_of(
             wanted.add(str(getattr(record, "user_id", "")))
         if isinstance(record, Membership) and record.invited:
             invited[record.user_id] = record
-    users, held = await _read(registry, entity_id, wanted)
+    users, held = await read_people(registry, entity_id, wanted)
     people = {user_id: placeholder(each) for user_id, each in invited.items()} | users
     found = {user_id: known(user, (invited | held).get(user_id)) for user_id, user in people.items()}
     return tuple(found[user_id] for user_id in sorted(found))
 
 
-async def _read(
+async def read_people(
     registry: Registry, entity_id: str, people: Collection[str]
 ) -> tuple[dict[str, User], dict[str, Membership]]:
-    """People and their memberships of an entity, by identifier."""
+    """People and their memberships of an entity, by identifier.
+
+    Raises StoreUnavailable. Source: D61
+    """
     wanted = sorted({*people} - {""})
     users = await registry.directory.read(User, [(user_id,) for user_id in wanted])
     held = await registry.directory.read(Membership, [(user_id, entity_id) for user_id in wanted])

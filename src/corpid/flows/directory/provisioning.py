@@ -304,8 +304,8 @@ async def change_member(
     """Replace the details of a member, and suspend or restore it.
 
     `expected` is the membership as the caller has read it. If the address of an invited member changes, an e-mail is
-    sent to the new one, and what was given or asked for under the earlier one ends. Raises UnknownMember, MalformedDetails, Taken, TooManyInvitations, LastOwner, ChangedMeanwhile,
-    access.Forbidden (also if it needs approval), Conflict, StoreUnavailable. Source: D55, D60, D61, D68
+    sent to the new one, and what was given or asked for under the earlier one ends. Raises UnknownMember, MalformedDetails,
+    Taken, TooManyInvitations, LastOwner, ChangedMeanwhile, access.Forbidden (also if it needs approval), Conflict, StoreUnavailable. Source: D55, D60, D61, D68
     """
     found = await member(registry, membership_id, actor=actor)
     was = found.membership

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.person_names import names_of
@@ -155,5 +153,4 @@ def _object(entity_id: str) -> Object:
 
 
 def _event(actor: Actor, action: AuditAction, record: RegisteredProvisioningToken) -> AuditEvent:
-    event = audit_event(actor, action, record.token_id)
-    return msgspec.structs.replace(event, entity_id=record.entity_id)
+    return audit_event(actor, action, record.token_id, entity_id=record.entity_id)

@@ -209,8 +209,8 @@ async def submit(
 ) -> ChangeRequest | None:
     """Write changes of a member's roles, or request them.
 
-    `of` is the membership as it was decided on. Returns the request, None if the changes were written. As `approvals.submit`; also raises Refused if they break a
-    rule. Source: D55, D68, R-14
+    `of` is the membership as it was decided on. Returns the request, None if the changes were written. As
+    `approvals.submit`; also raises Refused if they break a rule. Source: D55, D68, R-14
     """
     await _refuse_unfit(registry, changes)
     roles = [Seen(Assignment, change.key, change.was) for change in changes]  # type: ignore[arg-type]

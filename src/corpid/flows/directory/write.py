@@ -325,10 +325,19 @@ def switched(record: S, described: str, *, enabled: bool) -> S:
     return msgspec.structs.replace(record, enabled=enabled)
 
 
-def audit_event(actor: Actor, action: AuditAction, subject: str, **detail: str) -> AuditEvent:
-    """An event of an actor; `subject` is the object of the action. Source: DESIGN, Security."""
-    details = {**actor.detail, **detail}
-    return AuditEvent(actor=actor.name, action=action, object=subject, request_id=actor.request_id, detail=details)
+def audit_event(actor: Actor, action: AuditAction, subject: str, *, entity_id: str = "", **detail: str) -> AuditEvent:
+    """An event of an actor; `subject` is the object of the action.
+
+    With an entity it stands in that entity's history. Source: DESIGN, Security; D57
+    """
+    return AuditEvent(
+        actor=actor.name,
+        action=action,
+        object=subject,
+        entity_id=entity_id,
+        request_id=actor.request_id,
+        detail={**actor.detail, **detail},
+    )
 
 
 def object_of(change: Change) -> Object:

@@ -9,13 +9,13 @@ import msgspec
 
 from corpid.flows.directory import request_lists
 from corpid.flows.directory.members import find_member, refuse_several
-from corpid.flows.directory.person_names import names_of
+from corpid.flows.directory.person_names import names_among, read_people
 from corpid.flows.operations import audit
 from corpid.ports import AuditPart, AuditQuery
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.names import is_storable, user_name
 from corpid.rules.directory.person_names import identity, shown_name
-from corpid.rules.directory.records import Entity, Membership, Service, User
+from corpid.rules.directory.records import Entity, Service
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -188,8 +188,7 @@ async def names(registry: Registry, actor: Administering, entries: Iterable[Audi
     former = {person_of(each) for each in entries if each.entity_id == own} - {""}
     outside = {person_of(each) for each in entries if each.entity_id != own} - {""}
     actors = {user_id for each in entries for user_id in _people_acting(each)}
-    users = await directory.read(User, [(each,) for each in sorted(former)])
-    memberships = await directory.read(Membership, [(each, own) for each in sorted(former | outside)])
+    users, held = await read_people(registry, own, actors | former | outside)
     entity_ids = {each for entry in entries for each in (entry.entity_id, entry.other_entity_id)} - {""}
     service_ids = {service_of(each) for each in entries} | {
         each for entry in entries for value in (entry.before, entry.after) for each in _listed(value.get("services"))
@@ -197,12 +196,12 @@ async def names(registry: Registry, actor: Administering, entries: Iterable[Audi
     services = await directory.read(Service, [(each,) for each in sorted(service_ids - {""})])
     entities = await directory.read(Entity, [(each,) for each in sorted(entity_ids)])
     return Names(
-        people=await names_of(registry, own, actors, former=former, outside=outside),
-        outside=frozenset(outside - former - {user_id for user_id, _ in memberships}),
+        people=names_among(users, held, former=former, outside=outside),
+        outside=frozenset(outside - former - held.keys()),
         user_names={
-            user_id: identity(memberships[user_id, own], user) if (user_id, own) in memberships else user.user_name
-            for (user_id,), user in users.items()
-            if (user_id, own) in memberships or not user.placeholder
+            user_id: identity(held[user_id], users[user_id]) if user_id in held else users[user_id].user_name
+            for user_id in former & users.keys()
+            if user_id in held or not users[user_id].placeholder
         },
         services={service_id: each.name for (service_id,), each in services.items()},
         entities={entity_id: each.name for (entity_id,), each in entities.items()},

@@ -100,9 +100,13 @@ def _able_owner() -> sa.Select[Any]:
     return sa.select(administrators.c.user_id).select_from(chain).where(_OWNERS, able).limit(1)
 
 
-def _between(known: RecordType) -> sa.Select[Any]:
-    """Client entity, third party and service → grants, or roles under them."""
-    names = ("client_entity_id", "entity_id", "service_id")
+_PARTIES: Final = ("client_entity_id", "entity_id", "service_id")
+"""of a grant, and of the roles under it"""
+_MEMBER: Final = ("user_id", "entity_id")
+
+
+def _with_same(known: RecordType, names: Sequence[str]) -> sa.Select[Any]:
+    """Values of these columns → records that have them."""
     same = (known.table.c[name] == sa.bindparam(name, type_=sa.Text) for name in names)
     return sa.select(*columns(known.table, known.codec)).where(*same)
 
@@ -117,12 +121,6 @@ def _vacated() -> sa.Update:
     """`waiting`, `entity` → a membership without what is unique."""
     this = memberships.c.user_id == sa.bindparam("waiting"), memberships.c.entity_id == sa.bindparam("entity")
     return sa.update(memberships).where(*this).values(membership_id="", user_name_key="", external_id="")
-
-
-def _carried_by(known: RecordType) -> sa.Select[Any]:
-    """`user_id`, `entity_id` → a member's records of one kind."""
-    same = (known.table.c[name] == sa.bindparam(name, type_=sa.Text) for name in ("user_id", "entity_id"))
-    return sa.select(*columns(known.table, known.codec)).where(*same)
 
 
 def _joins_or_is_renamed(was: Written | None, becomes: Membership | User) -> bool:
@@ -144,12 +142,12 @@ class SqlRecords:
         self._able_operator: Final = database.prepare(_able_operator)
         self._locked_owners: Final = database.prepare(_locked_owners)
         self._able_owner: Final = database.prepare(_able_owner)
-        self._grants: Final = database.prepare(lambda: _between(kinds[ThirdPartyGrant]))
-        self._roles_under: Final = database.prepare(lambda: _between(kinds[ThirdPartyAssignment]))
+        self._grants: Final = database.prepare(partial(_with_same, kinds[ThirdPartyGrant], _PARTIES))
+        self._roles_under: Final = database.prepare(partial(_with_same, kinds[ThirdPartyAssignment], _PARTIES))
         self._vacate: Final = database.prepare(_vacated)
         self._namesakes: Final = database.prepare(namesakes)
         self._account_named: Final = database.prepare(account_named)
-        self._carried: Final = [(kind, database.prepare(partial(_carried_by, kinds[kind]))) for kind in CARRIED]
+        self._carried: Final = [(kind, database.prepare(partial(_with_same, kinds[kind], _MEMBER))) for kind in CARRIED]
         self._move: Final = [database.prepare(partial(_moved, kinds[kind].table)) for kind in CARRIED]
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
@@ -346,9 +344,7 @@ class SqlRecords:
 
     async def _invited_person(self, key: tuple[str, ...]) -> dict[str, str]:
         """The detail of an event about somebody who is invited (D68)."""
-        row = await self._database.row(
-            self._kinds[Membership].one, dict(zip(("user_id", "entity_id"), key, strict=True))
-        )
+        row = await self._database.row(self._kinds[Membership].one, dict(zip(_MEMBER, key, strict=True)))
         invited = None if row is None else MEMBERSHIPS.decode(row)
         return {INVITED_PERSON: shown_invitation(invited)} if invited is not None and invited.invited else {}
 

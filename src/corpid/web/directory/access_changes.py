@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.role_assignment import HeldRole
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.role_forms import RoleForm
+    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 
@@ -70,20 +71,20 @@ async def change(at: PortalContext) -> View:
     form = _changed_form(role, given)
     wrong = faults(form, today) if given.get(CHECK) == "all" else ()
     always = form_of(role.row, role.service).start != form.start
+
+    async def ask(errors: tuple[FieldError, ...]) -> View:
+        return replace(view, fields=await build_fields(at, form, always=always), errors=errors)
+
     if given.get(CHECK) != "all" or wrong:
-        return replace(
-            view, fields=await build_fields(at, form, always=always), errors=at.errors or role_fields.errors_of(wrong)
-        )
+        return await ask(at.errors or role_fields.errors_of(wrong))
     becomes = row_of(form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=today, ref=role.row.ref)
     try:
         changes = await _changes(at, role, form)
         needs = await role_assignment.needs_approval(at.context.provider.registry, at.actor, changes)
     except Rejected as rejected:
-        return replace(
-            view, fields=await build_fields(at, form, always=always), errors=((rejected.field, rejected.sentence),)
-        )
+        return await ask(((rejected.field, rejected.sentence),))
     except Refused as error:
-        return replace(view, fields=await build_fields(at, form, always=always), errors=(("", refusal_of(error)),))
+        return await ask((("", refusal_of(error)),))
     kept = (*role_fields.hidden(form), (CHECK, "all"))
     return replace(
         view,

@@ -67,7 +67,11 @@ class HelpPage:
     what: Phrase
     button: Phrase
     done: str
-    is_link: bool = True
+
+    @property
+    def is_link(self) -> bool:
+        """True for a link by e-mail."""
+        return self.asked != "unlock"
 
 
 HELP_PAGES: Final[Mapping[str, HelpPage]] = {
@@ -104,7 +108,6 @@ HELP_PAGES: Final[Mapping[str, HelpPage]] = {
         ),
         button=phrase("Unlock the account"),
         done="person-help-unlock",
-        is_link=False,
     ),
 }
 """by the last parts of their addresses (D69)"""
