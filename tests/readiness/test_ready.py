@@ -18,7 +18,7 @@ import pytest
 from corpid.sandbox.demo_rp import CLIENT_ID
 from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERMEDIATE, LEGACY, Interface
 from corpid.sandbox.readiness.cases import CASES
-from tests.interop.examples import KINDS, example
+from tests.interop.examples import KINDS, example, of_kind
 from tests.readiness.scene import PATIENCE, RunningDemo, demo, verdicts
 
 if TYPE_CHECKING:
@@ -52,9 +52,8 @@ def registered(client: Example, running: RunningDemo) -> None:
     running.apply({"clients": {client.client_id: members}})
 
 
-@pytest.mark.full
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [of_kind(kind) for kind in KINDS])
 def test_every_example_is_ready(running: RunningDemo, tmp_path: Path, kind: str) -> None:
     """README: an example teaches what is right."""
     with example(kind, running.issuer, tmp_path / "keys.json", f"{kind}-ready") as client:
