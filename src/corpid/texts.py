@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from zoneinfo import ZoneInfo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+Packed: TypeAlias = "str | int | list[Packed] | dict[str, Packed]"
 _CLOSING_ISOLATE: Final = "\u2069"
 """ends a name that would change the direction of its surroundings"""
 
@@ -84,3 +86,54 @@ def counted(count: int, one: str, many: str, /, **values: object) -> Phrase:
     E.g. `counted(5, "{count} minute left", "{count} minutes left")`.
     """
     return Phrase(one, many, {"count": count, **values})
+
+
+def packed(text: str) -> Packed:
+    """A text as strings, numbers, lists and mappings, for `unpacked`."""
+    if not isinstance(text, Phrase):
+        return str(text)
+    return {
+        "message": text.message,
+        "many": text.many,
+        "values": {name: _packed_value(value) for name, value in text.values.items()},
+    }
+
+
+def _packed_value(value: object) -> Packed:
+    if isinstance(value, str):
+        return packed(value)
+    if isinstance(value, tuple):
+        return [packed(each) for each in value]
+    if isinstance(value, datetime):
+        return {"time": value.isoformat(), "zone": str(value.tzinfo)}
+    if isinstance(value, date):
+        return {"day": value.isoformat()}
+    if isinstance(value, int):
+        return value
+    raise TypeError(f"no value of a text: {value!r}")
+
+
+def unpacked(stored: object) -> Phrase:
+    """The text of `packed`. Raises ValueError for anything else."""
+    text = _unpacked_value(stored)
+    if isinstance(text, Phrase):
+        return text
+    if isinstance(text, str):
+        return Phrase("{text}", "", {"text": text})
+    raise ValueError("no text")
+
+
+def _unpacked_value(stored: object) -> object:
+    match stored:
+        case str() | int():
+            return stored
+        case [*each]:
+            return tuple(map(_unpacked_value, each))
+        case {"message": str(message), "many": str(many), "values": dict(values)}:
+            return Phrase(message, many, {name: _unpacked_value(value) for name, value in values.items()})
+        case {"time": str(time), "zone": str(zone)}:
+            return datetime.fromisoformat(time).astimezone(ZoneInfo(zone))
+        case {"day": str(day)}:
+            return date.fromisoformat(day)
+        case _:
+            raise ValueError("no text")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urljoin
 
 from msgspec.structs import replace
 
@@ -56,6 +56,15 @@ async def send(
     """Post a form to a page of the account as it is, following nothing."""
     sent = {"Content-Type": FORM, **({"Sec-Fetch-Site": site} if site else {})}
     return await browser.http.post(account(made, page), content=urlencode(fields), headers=sent)
+
+
+async def rejected(browser: Browser, answer: httpx.Response) -> httpx.Response:
+    """The page to which a form that was not accepted leads, with what was typed and its errors (D73)."""
+    assert answer.status_code == 303
+    assert "?entered=" in answer.headers["location"]
+    page = await browser.http.get(urljoin(str(answer.url), answer.headers["location"]))
+    assert page.status_code == 200
+    return page
 
 
 def hidden(browser: Browser) -> dict[str, str]:

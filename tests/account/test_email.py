@@ -23,7 +23,7 @@ from corpid.rules.limits import (
     MAILED_CODE_SECONDS,
     TOTP_MISSES,
 )
-from tests.account.scene import at_account, go, hidden, send, sessions
+from tests.account.scene import at_account, go, hidden, rejected, send, sessions
 from tests.enrolment.newcomer import GONE, followed, link_in, new_link
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE
@@ -174,7 +174,7 @@ async def test_a_code_ends_with_its_time_and_a_new_one_ends_the_earlier() -> Non
         await send(made, browser, "extend/email", **form)
         made.clock.pass_(61)
         answer = await send(made, browser, "email", decision="code", code=postbox.code(), **form)
-        assert "This code no longer works." in answer.text
+        assert "This code no longer works." in (await rejected(browser, answer)).text
         assert await waiting(made) is None
 
 
@@ -193,8 +193,7 @@ async def test_what_cannot_be_a_new_address_is_refused(email: str, sentence: str
         browser = await at_account(made, "email")
         sent = len(postbox.emails)
         answer = await send(made, browser, "email", decision="send", email=email, **hidden(browser))
-        assert answer.status_code == 422
-        assert sentence in answer.text
+        assert sentence in (await rejected(browser, answer)).text
         assert len(postbox.emails) == sent
 
 
@@ -423,7 +422,7 @@ async def test_of_two_changes_at_the_same_moment_one_is_stored() -> None:
         answers = await asyncio.gather(
             *(send(made, browser, "email", decision="code", code=code, **form) for _ in range(3))
         )
-        assert {each.status_code for each in answers} <= {303, 422}
+        assert {each.status_code for each in answers} == {303}
         assert len(await made.audit("user.prove_email")) == 1
         stored = await waiting(made)
         assert stored is not None

@@ -148,8 +148,11 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
             token_id="x", back="/x",
         ),
         "portal-token-created": provisioning_tokens.TokenCreated(
-            frame=frame, name="Staff directory", token="q5Yx1m0s8yWc6T2nB4vK7pR9dF3hJ5lZ0aXeCuGiQoE", until=AT, back="/x",
-            url="https://id.example/scim/v2",
+            frame=frame, name="Staff directory", token="q5Yx1m0s8yWc6T2nB4vK7pR9dF3hJ5lZ0aXeCuGiQoE", until=AT,
+            action="/x", url="https://id.example/scim/v2",
+        ),
+        "portal-token-hidden": provisioning_tokens.TokenHidden(
+            frame=below, name="Staff directory", revoke="/x", new="/x", back="/x"
         ),
         "portal-token-revoke": provisioning_tokens.RevokeToken(
             frame=below, action="/x", heading=phrase("Revoke the token “{name}”?", name="Staff directory"), used=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 from msgspec.structs import replace
 
-from tests.console.scene import REASON, WITHOUT_PASSKEY, console, go, in_console, send, status
+from tests.console.scene import REASON, WITHOUT_PASSKEY, console, go, in_console, send
 from tests.sign_in.world import form_of, new_world
 
 
@@ -95,7 +95,7 @@ async def test_a_client_is_registered_by_form_with_every_fault_next_to_its_field
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "new-client")
         await browser.fill_and_submit(client_id="shop", name="Shop", redirect_uris="http://shop.example/cb")
-        assert status(browser) == 422
+        assert "entered=" in browser.url
         errors = browser.page.text
         assert "redirect_uris" in errors or "https" in errors
         form = browser.page.form_with("client_id", "name")
@@ -131,7 +131,8 @@ async def test_a_form_that_was_opened_before_somebody_elses_change_overwrites_no
         browser = await in_console(made, "operator", "edit-client/rp1")
         await made.client(name="Changed meanwhile")
         await browser.fill_and_submit(name="From an old page")
-        assert (status(browser), browser.page.heading) == (409, "Somebody else has changed this client")
+        assert "Nothing of your change was saved: this is the client as it is now." in browser.page.text
+        assert form_of(browser, "name")["name"] == "Changed meanwhile"
         found = await made.provider.registry.clients.get("rp1")
         assert found is not None
         assert found.name == "Changed meanwhile"

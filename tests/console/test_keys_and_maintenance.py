@@ -28,7 +28,7 @@ async def test_a_key_is_revoked_only_by_who_types_its_identifier() -> None:
         key, _ = await stored_keys(made.provider.registry)
         await go(made, browser, f"revoke-key/{key.kid}")
         await browser.fill_and_submit(typed="another", reason=REASON)
-        assert status(browser) == 422
+        assert "entered=" in browser.url
         await browser.fill_and_submit(typed=key.kid)
         assert "The key has been revoked." in browser.page.text
         keys = await stored_keys(made.provider.registry)
@@ -55,7 +55,7 @@ async def test_maintenance_is_turned_on_and_off_here_and_leaves_the_console_open
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "switch-maintenance")
         await browser.fill_and_submit("decision")
-        assert status(browser) == 422
+        assert "entered=" in browser.url
         await browser.fill_and_submit("decision", reason=REASON)
         assert "Maintenance is on." in browser.page.text
         other = await made.browser()

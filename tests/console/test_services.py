@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corpid.rules.directory.records import Service
 from tests.console.scene import REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
-from tests.sign_in.world import World, new_world
+from tests.sign_in.world import World, form_of, new_world
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import OperatorLevel
@@ -61,7 +61,8 @@ async def test_a_late_form_does_not_overwrite_what_changed_during_the_sign_in() 
         made.clock.pass_(60)
         await made.factors(browser, made.people["the-operator"])
         await browser.fill_and_submit(name="Other", reason=REASON)
-        assert browser.page.heading == "Somebody else has changed this service"
+        assert "Nothing of your change was saved: this is the service as it is now." in browser.page.text
+        assert form_of(browser, "name")["description"] == "Changed by another."
         assert (await stored(made)).description == "Changed by another."
 
 
@@ -71,7 +72,8 @@ async def test_a_service_that_was_changed_meanwhile_is_not_overwritten() -> None
         browser = await in_console(made, "operator", EDIT)
         await made.write(replace(await stored(made), description="Changed by another."))
         await browser.fill_and_submit(name="Other", reason=REASON)
-        assert browser.page.heading == "Somebody else has changed this service"
+        assert "Nothing of your change was saved: this is the service as it is now." in browser.page.text
+        assert form_of(browser, "name")["description"] == "Changed by another."
         assert (await stored(made)).name == "Permits"
 
 

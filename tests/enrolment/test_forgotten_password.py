@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urljoin, urlsplit
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 ASKED: Final = "Check your e-mail"
+SEALED: Final = re.compile(r"(?<=corpid_form=)([A-Za-z0-9_-]+)")
 HEADERS: Final = {"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
 
 
@@ -92,11 +94,13 @@ async def test_nobody_learns_from_the_answer_who_exists() -> None:
         answers = [await ask(made, name) for name in ("nina", "omar", "petra", "nobody", "no name\u200b", "x" * 5000)]
         told = {(answer.status_code, answer.content, *_headers(answer)) for answer in answers}
         assert len(told) == 1, told
-        assert answers[0].status_code == 200
+        assert (answers[0].status_code, answers[0].headers["location"]) == (303, "/recover?sent=1")
 
 
 def _headers(answer: httpx.Response) -> list[tuple[str, str]]:
-    return sorted((name, value) for name, value in answer.headers.items() if name != "date")
+    """Of a sealed cookie (D73) its length."""
+    shown = [(name, value) for name, value in answer.headers.items() if name != "date"]
+    return sorted((name, SEALED.sub(lambda found: str(len(found[1])), value)) for name, value in shown)
 
 
 async def test_nothing_that_depends_on_the_account_is_done_within_the_request() -> None:
@@ -158,7 +162,7 @@ async def test_one_account_gets_a_few_emails_while_a_link_works_and_never_waits_
     async with new_world(postbox=postbox) as made:
         await made.person("nina", email=MAILBOX)
         for number in range(RECOVERIES_PER_ACCOUNT + 2):
-            assert (await ask(made, "nina", f"192.0.2.{number}")).status_code == 200
+            assert (await ask(made, "nina", f"192.0.2.{number}")).status_code == 303
         assert len(postbox.emails) == RECOVERIES_PER_ACCOUNT
         made.clock.pass_(PASSWORD_LINK_SECONDS - 1)
         await ask(made, "nina")
@@ -207,12 +211,12 @@ async def test_one_address_asks_a_few_times_an_hour() -> None:
     """D47: whoever is named."""
     async with new_world(postbox=Postbox()) as made:
         for number in range(RECOVERIES_PER_ADDRESS):
-            assert (await ask(made, f"nobody{number}")).status_code == 200
+            assert (await ask(made, f"nobody{number}")).status_code == 303
         refused = await ask(made, "nina")
         assert refused.status_code == 429
         assert int(refused.headers["retry-after"]) <= 3600
         assert "minutes, then try again" in refused.text
-        assert (await ask(made, "nina", "192.0.2.7")).status_code == 200
+        assert (await ask(made, "nina", "192.0.2.7")).status_code == 303
 
 
 async def test_somebody_else_who_asks_again_ends_nothing_that_was_begun() -> None:
@@ -356,7 +360,7 @@ async def test_no_name_is_asked_for_again_and_another_sites_or_browsers_form_is_
         await made.person("nina", email=MAILBOX)
         browser = await at_the_page(made)
         await browser.fill_and_submit(user_name="  ")
-        assert (newcomer.status(browser), "Enter your user name." in browser.page.text) == (422, True)
+        assert (newcomer.status(browser), "Enter your user name." in browser.page.text) == (200, True)
         refused = [await sent(made, browser, "nina", **{"Sec-Fetch-Site": "cross-site"})]
         own = form_of(browser, "user_name")
         for token in ("", "x", own["form_token"]):

@@ -152,7 +152,7 @@ async def test_wrong_codes_are_slowed_as_those_of_other_links(made: World) -> No
     await browser.open(f"{made.base}/enrol")
     for _ in range(20):
         await browser.fill_and_submit(code="0000-0000-0000-0000-0000")
-        assert newcomer.status(browser) == 422
+        assert newcomer.status(browser) == 200
     # The first one beyond begins the delay.
     for _ in range(2):
         await browser.fill_and_submit(code="0000-0000-0000-0000-0000")

@@ -130,7 +130,7 @@ async def test_the_terms_of_an_offer_are_checked_field_by_field_and_kept(made: W
     assert form is not None
     year = next(name for name in form.names() if name.startswith("parameter-"))
     await browser.fill_and_submit(start="2027-02-01", end="2027-01-01", **{year: "soon"})
-    assert status(browser) == 422
+    assert "entered=" in browser.url
     assert "Choose one role, or any role." in browser.page.text
     assert "Enter a day that is not before the first one." in browser.page.text
     assert "Enter a year of four digits, such as 2026." in browser.page.text

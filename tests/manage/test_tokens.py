@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from corpid.flows.directory import provisioning_tokens
 from corpid.rules.directory.provisioning_tokens import token_hash
 from corpid.rules.directory.records import Entity
-from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, rejected, send
 from tests.sign_in.world import World, form_of
 
 if TYPE_CHECKING:
@@ -49,15 +49,66 @@ async def test_a_token_is_shown_once_with_how_to_use_it_and_works(made: World) -
 
 
 async def test_a_form_sent_twice_makes_one_token(made: World) -> None:
-    """D60: a reload of the page that shows it."""
+    """D60, D73: both lead to the page that shows it."""
     await appoint(made)
     browser = await in_portal(made, "tokens/new")
     token = form_of(browser, "name")
     first = await send(made, browser, "tokens/new", **{**token, "name": "HR", "days": "365"})
     second = await send(made, browser, "tokens/new", **{**token, "name": "HR", "days": "365"})
-    assert (first.status_code, second.status_code) == (200, 422)
-    assert "This form was sent before" in second.text
+    assert first.headers["Location"] == second.headers["Location"]
+    [stored] = await tokens(made)
+    await go(made, browser, f"tokens/{stored.token_id}/created")
+    assert stored.token_hash == token_hash(shown(browser))
+    changed = await send(made, browser, "tokens/new", **{**token, "name": "Other", "days": "365"})
+    late = await rejected(made, browser, changed)
+    assert "This form was sent before" in late.text
     assert len(await tokens(made)) == 1
+
+
+async def test_a_new_token_stays_on_its_page_for_a_minute_and_in_its_session_only(made: World) -> None:
+    """D73: reloading spends nothing."""
+    await appoint(made)
+    browser, other = await in_portal(made, "tokens/new"), await in_portal(made, "tokens")
+    await browser.fill_and_submit("name", name="HR", days="90")
+    secret, page = shown(browser), browser.url.partition("/manage/")[2]
+    changes = len(await made.provider.registry.audit.entries(limit=1000))
+    await go(made, other, page)
+    assert (other.page.heading, secret in other.page.text) == ("The token is no longer shown", False)
+    made.clock.pass_(59)
+    for _ in range(2):
+        await browser.reload()
+        assert shown(browser) == secret
+    made.clock.pass_(1)
+    await browser.reload()
+    assert browser.page.heading == "The token is no longer shown"
+    assert "revoke it and create another one" in browser.page.text
+    assert secret not in browser.page.text
+    assert len(await made.provider.registry.audit.entries(limit=1000)) == changes
+    assert len(await tokens(made)) == 1
+
+
+async def test_a_token_that_is_said_to_be_copied_is_shown_no_more(made: World) -> None:
+    """D73: the first of two clicks hides it, and Back does not bring it back."""
+    await appoint(made)
+    browser = await in_portal(made, "tokens/new")
+    await browser.fill_and_submit("name", name="HR", days="90")
+    secret, page = shown(browser), browser.url.partition("/manage/")[2]
+    token = form_of(browser, "form_token")
+    await browser.fill_and_submit("form_token", button="I have copied it")
+    assert browser.page.heading == "Provisioning tokens"
+    assert await go(made, browser, page) == "The token is no longer shown"
+    assert secret not in browser.page.text
+    again = await send(made, browser, page, **token)
+    assert again.headers["Location"].endswith("/manage/tokens")
+
+
+async def test_a_new_token_is_stored_nowhere_unencrypted(made: World) -> None:
+    """D73."""
+    await appoint(made)
+    browser = await in_portal(made, "tokens/new")
+    await browser.fill_and_submit("name", name="HR", days="90")
+    files = b"".join(each.read_bytes() for each in made.directory.rglob("*") if each.is_file())
+    assert shown(browser).encode() not in files
 
 
 async def test_a_token_needs_a_purpose_and_one_of_the_lifetimes(made: World) -> None:
@@ -65,7 +116,7 @@ async def test_a_token_needs_a_purpose_and_one_of_the_lifetimes(made: World) -> 
     browser = await in_portal(made, "tokens/new")
     token = form_of(browser, "name")
     for fields in ({"name": "  ", "days": "90"}, {"name": "HR", "days": "4000"}, {"name": "x" * 101, "days": "90"}):
-        assert (await send(made, browser, "tokens/new", **{**token, **fields})).status_code == 422
+        await rejected(made, browser, await send(made, browser, "tokens/new", **{**token, **fields}))
     assert await tokens(made) == []
 
 

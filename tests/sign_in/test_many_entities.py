@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.rules.directory.records import Membership
-from tests.sign_in.world import EVERY_SCOPE, entity, new_world, query_of, walk_to
+from tests.sign_in.world import EVERY_SCOPE, entity, new_world, query_of, rejected, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,8 +99,8 @@ async def test_an_entity_that_this_person_does_not_hold_cannot_be_chosen(made: W
         form = browser.page.form_with("entity")
         assert form is not None
         fields = {"entity": refused} | {c.name: c.value for c in form.controls if not c.choice}
-        answer = await browser.http.post(form.action, data=fields, headers={"Sec-Fetch-Site": "same-origin"})
-        assert answer.status_code == 422
+        sent = await browser.http.post(form.action, data=fields, headers={"Sec-Fetch-Site": "same-origin"})
+        answer = await rejected(browser, sent)
         assert "Choose the organisation you act for." in answer.text
     assert browser.left is None
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
 from argon2.profiles import CHEAPEST
 from msgspec.structs import replace
@@ -217,6 +217,15 @@ async def post(
     sent = {"Content-Type": FORM, **({"Sec-Fetch-Site": site} if site else {}), **headers}
     where = f"{browser.url.partition('?')[0]}/{action}"
     return await browser.http.post(where, content=urlencode(fields), headers=sent)
+
+
+async def rejected(browser: Browser, answer: httpx.Response) -> httpx.Response:
+    """The page to which a form that was not accepted leads, with what was typed and its errors (D73)."""
+    assert answer.status_code == 303
+    assert answer.headers["location"].endswith("?entered=1")
+    page = await browser.http.get(urljoin(str(answer.url), answer.headers["location"]))
+    assert page.status_code == 200
+    return page
 
 
 def way_back(browser: Browser) -> str:

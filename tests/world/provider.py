@@ -31,7 +31,9 @@ from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.stores.data_loss import no_store_yet
 from corpid.stores.sql.open import open_sqlite
+from corpid.web.context import SIGN_IN_PATH
 from corpid.web.http.server import Server
+from corpid.web.routes import PAGES_WITH_FORMS
 from tests.engines import sqlite
 from tests.world import clients, short_lived
 from tests.world.clock import Clock
@@ -93,7 +95,8 @@ class RunningProvider:
     def connect(self, address: str = "127.0.0.1") -> httpx.AsyncClient:
         """Somebody who reaches the provider from an address, and keeps cookies."""
         transport = httpx.ASGITransport(app=self.application.asgi, client=(address, 50000))
-        http = httpx.AsyncClient(transport=transport, base_url=self.base)
+        hooks = {"response": [answered_by_a_redirect]}
+        http = httpx.AsyncClient(transport=transport, base_url=self.base, event_hooks=hooks)
         self.stack.push_async_callback(http.aclose)
         return http
 
@@ -117,6 +120,26 @@ class RunningProvider:
 
     async def delete(self, *records: Written) -> None:
         await self.provider.registry.directory.write([Delete(each) for each in records], EVENT)
+
+
+DIRECT: Final = frozenset({400, 403, 404, 408, 409, 410, 413, 421, 429, 500, 503})
+"""statuses of a page that may answer a form itself: limits, forged, forbidden, gone, too large, misdirected, maintenance"""
+_PAGES: Final = tuple(path.removesuffix("{rest}") for path in PAGES_WITH_FORMS)
+
+
+async def answered_by_a_redirect(answer: httpx.Response) -> None:
+    """No form of ours is answered with a page, whatever test sends it: Reload and Back send nothing again (D73)."""
+    request, status = answer.request, answer.status_code
+    if request.method != "POST" or not answer.headers.get("content-type", "").startswith("text/html"):
+        return
+    path = request.url.path
+    if status in DIRECT or not path.startswith(_PAGES):
+        return
+    if status == 200 and path.startswith(SIGN_IN_PATH):
+        await answer.aread()
+        if 'name="form_token"' not in answer.text:
+            return  # a sign-in that is over says so at once (D37)
+    raise AssertionError(f"{path} answers a form with a page ({status})")
 
 
 def origin(url: str) -> str:

@@ -266,6 +266,12 @@ CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SES
 """outlives the session that such a page is open for, and so every time that it is given"""
 KEPT_FORM: Final = Namespace("kept_form", limits.INTERACTION_SECONDS, bytes)
 """a form that came too late, while its person signs in again"""
+REJECTED_FORM: Final = Namespace("rejected_form", limits.INTERACTION_SECONDS, str)
+"""a form that was not accepted, or is to be confirmed, encrypted (`kept_forms`)"""
+REJECTED_ONCE: Final = Namespace("rejected_once", limits.INTERACTION_SECONDS, bytes)
+"""the bytes of a rejected form, so that the same once more are no further attempt"""
+SHOWN_ONCE: Final = Namespace("shown_once", limits.SHOWN_ONCE_SECONDS, str)
+"""a secret that is shown once, encrypted, until its person has acknowledged it (`shown_once`)"""
 SAVED_FORM: Final = Namespace("saved_form", 60, str)
 """where a form of portal or console led, so that a double click changes nothing twice; empty while it is used"""
 NEW_EMAIL: Final = Namespace("new_email", limits.MAILED_CODE_SECONDS, bytes)

@@ -31,6 +31,7 @@ ARRIVALS_PER_BROWSER: Final = 10
 """sign-ins that a browser has begun without a pushed request, and has not finished"""
 COMPLETION_KEPT_SECONDS: Final = 7200  # D15
 REDIRECT_REPEATED_SECONDS: Final = 60  # D15
+SHOWN_ONCE_SECONDS: Final = 60  # D73
 DENY_ENTRY_SECONDS: Final = 660  # D18
 SPENT_MARGIN_SECONDS: Final = 300  # D49: records of what was spent outlive their end
 

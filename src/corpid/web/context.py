@@ -34,6 +34,9 @@ SIGN_IN: Final = "sign_in"
 ARRIVE: Final = "arrive"
 """the action, and the field, of a browser that brings the sign-in that it holds"""
 
+ENTERED: Final = "entered"
+"""the parameter, and the hidden field, of a page that shows a form that was not accepted (D73)"""
+
 
 def interaction_path(web: WebContext, interaction_id: str, action: str = "") -> str:
     """The address path of an interaction's page or action.
@@ -112,6 +115,8 @@ class WebContext:
     """of the cookie with an unstored sign-in (D34)"""
     passkey_cookie_name: str = field(init=False)
     """of the cookie that says, and says no more, that an enrolment created a passkey in this browser (D46)"""
+    form_cookie_name: str = field(init=False)
+    """of the cookie with a form that was not accepted, on a page without a sign-in (D73)"""
 
     def __post_init__(self) -> None:
         policy = self.provider.policy
@@ -122,6 +127,7 @@ class WebContext:
         object.__setattr__(self, "cookie_name", name)
         object.__setattr__(self, "arrival_cookie_name", f"{name}_arrival")
         object.__setattr__(self, "passkey_cookie_name", f"{name}_passkey")
+        object.__setattr__(self, "form_cookie_name", f"{name}_form")
 
     @property
     def account_path(self) -> str:

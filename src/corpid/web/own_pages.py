@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from starlette.responses import Response
 
+from corpid.flows import kept_forms
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import OwnVisit, TooOld
 from corpid.flows.authentication import browsers, interactions
@@ -20,6 +21,7 @@ from corpid.flows.authentication.own_pages import AGAIN, CANCELLED, PATHS
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
+from corpid.flows.kept_forms import KeptForm
 from corpid.flows.oauth import rate_limits
 from corpid.ports import Conflict
 from corpid.rules.authentication.sign_in import StaleStep
@@ -29,6 +31,7 @@ from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 from corpid.web import repeated_forms
+from corpid.web.context import ENTERED
 from corpid.web.http.requests import cookie, form_bytes, headers, may_complete, page_request
 from corpid.web.pages.errors import ErrorContext, as_page
 from corpid.web.pages.layout import BARE, Link
@@ -36,25 +39,29 @@ from corpid.web.pages.plain import not_found, remember_language
 from corpid.web.pages.refusals import refusal_of
 from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
-from corpid.web.pages.views import Problem
+from corpid.web.pages.views import Problem, in_frame
 from corpid.web.sites import (
     CHANGED_MEANWHILE,
     OTHER_ACCOUNT,
     SAVED,
     At,
+    Closed,
     Elsewhere,
     Gone,
-    Instead,
     Invalid,
+    Outdated,
     Page,
     PageContext,
     Saved,
     Site,
+    Unconfirmed,
     first_page,
     ways_out,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
 
     from corpid.flows.authentication.browsers import Browser
@@ -71,6 +78,8 @@ that a line break, a question mark or a percent sign in it would lead elsewhere"
 
 _QUERY: Final = re.compile(r"[A-Za-z0-9!$%&'()*+,./:;=?@_~-]{0,500}")
 """what the query of a page can be that a person returns to"""
+_NAME_CHARACTERS: Final = 16
+"""of what names a kept form"""
 _ADDED: Final = frozenset({AGAIN, CANCELLED, OTHER_ACCOUNT, SAVED})
 """parameters that redirects and links add, each for one request"""
 
@@ -122,6 +131,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
         query=dict(query),
         filters={name: value for name, value in query.items() if value and name in known},
         saved=site.changes.get(query.get(SAVED, "")) if is_from_own_page(request) else None,
+        entered="" if posted else query.get(ENTERED, ""),
         again=AGAIN in query and is_from_own_page(request),
         cancelled=CANCELLED in query and not posted and site.keeps and page.fresh,
     )
@@ -151,8 +161,8 @@ async def _answer(
         if longer:
             return await _extend(site, request, at, page)
         return await (_post if request.method == "POST" else _get)(site, request, at, page)
-    except Instead as instead:
-        return page_response(request, web.renderer, instead.view, status=instead.status)
+    except Closed as closed:
+        return page_response(request, web.renderer, closed.view, status=403)
     except Elsewhere as elsewhere:
         return _to(site, web, elsewhere.page)
     except StaleStep:
@@ -239,18 +249,54 @@ def _to(site: Site[At], web: WebContext, page: str, change: str = "") -> Respons
     return see_other(site.path(web, page) + query)
 
 
-async def _shown(request: Request, at: At, page: Page[At], *, status: int = 200) -> Response:
-    view = await page.view(at)
-    return view if isinstance(view, Response) else page_response(request, at.web.renderer, view, status=status)
+async def _shown(request: Request, at: At, page: Page[At], *, checked: bool = False, status: int = 200) -> Response:
+    view = await (page.check if checked and page.check is not None else page.view)(at)
+    if isinstance(view, Response):
+        return view
+    if at.entered:
+        view = in_frame(view, entered=at.entered)
+    return page_response(request, at.web.renderer, view, status=status)
 
 
 async def _get(site: Site[At], request: Request, at: At, page: Page[At]) -> Response:
+    place = own_sessions.form_place(at.visit, at.page, at.entered)
+    kept = await kept_forms.read(at.context, place) if at.entered else None
     if page.fresh:
-        at = await site.open(at)
+        try:
+            # A form that was in time is shown for as long as it can be sent.
+            at = await (site.still_open if kept is not None and site.keeps else site.open)(at)
+        except TooOld:
+            if kept is not None and site.keeps:
+                await own_sessions.keep_form(at.context, at.visit, at.page, dict(kept.fields))
+            raise
     if site.keeps and at.again:
         form = await own_sessions.kept_form(at.context, at.visit, at.page, take=may_complete(request))
         at = replace(at, form=form)
-    return await _shown(request, at, page)
+    if kept is None:
+        return await _shown(request, replace(at, entered=""), page)
+    try:
+        return await _shown(request, replace(at, form=kept.fields, errors=kept.errors), page, checked=kept.checked)
+    except (Rejected, Invalid, Refused, Conflict) as refused:
+        # What is to be confirmed is no longer what was entered.
+        failed = replace(at, form=kept.fields, errors=_errors(refused, page.field))
+        return await _shown(request, failed, page)
+
+
+async def _not_accepted(
+    site: Site[At],
+    at: At,
+    page: Page[At],
+    *errors: FieldError,
+    form: Mapping[str, str] | None = None,
+    checked: bool = False,
+) -> Response:
+    """Keep a form, and redirect to the page that shows it again (D73)."""
+    name = own_sessions.digest_of(at.form)[:_NAME_CHARACTERS]
+    fields = page.kept(dict(at.form)) if form is None else form
+    typed = {field: value for field, value in fields.items() if field != ENTERED}
+    kept = KeptForm(fields=typed, errors=errors, checked=checked)
+    await kept_forms.keep(at.context, own_sessions.form_place(at.visit, at.page, name), kept)
+    return _to(site, at.web, replace(at, entered=name).here)
 
 
 async def _sent(site: Site[At], request: Request, at: At, page: Page[At]) -> At | None:
@@ -285,8 +331,7 @@ async def _extend(site: Site[At], request: Request, at: At, page: Page[At]) -> R
     except StaleStep:
         pass
     except Rejected as rejected:
-        failed = replace(sent, form={}, errors=(("", rejected.sentence),))
-        return await _shown(request, failed, page, status=422)
+        return await _not_accepted(site, sent, page, ("", rejected.sentence), form={})
     return _to(site, at.web, at.page)
 
 
@@ -300,29 +345,33 @@ async def _post(site: Site[At], request: Request, at: At, page: Page[At]) -> Res
         return await repeated_forms.once(
             request, sent, lambda: _submitted(site, request, sent, page), start=site.path(at.web)
         )
-    answer, _ = await _submitted(site, request, sent, page)
-    return answer
+    return await _submitted(site, request, sent, page)
 
 
-async def _submitted(site: Site[At], request: Request, at: At, page: Page[At]) -> tuple[Response, bool]:
-    """The answer to a form, and whether it changed something."""
+async def _submitted(site: Site[At], request: Request, at: At, page: Page[At]) -> Response:
+    """The answer to a form."""
     assert page.submit is not None  # noqa: S101 - asked by `_post`
     try:
         changed = await page.submit(at)
     except Throttled as slowed:
         failed = replace(at, errors=((page.field, slowed.sentence),))
-        return throttled(await _shown(request, failed, page), slowed), False
+        return throttled(await _shown(request, failed, page), slowed)
+    except Unconfirmed as unconfirmed:
+        return await _not_accepted(site, at, page, *unconfirmed.errors, checked=True)
+    except Outdated as outdated:
+        return await _not_accepted(site, at, page, ("", outdated.sentence), form={})
     except (Rejected, Invalid, Refused, Conflict) as refused:
-        failed = replace(at, errors=_errors(refused, page.field))
-        return await _shown(request, failed, page, status=422), False
+        return await _not_accepted(site, at, page, *_errors(refused, page.field))
+    if at.form.get(ENTERED):
+        await own_sessions.forget_form(at.context, at.visit, at.page, at.form[ENTERED])
     if isinstance(changed, Response):
-        return changed, False
+        return changed
     saved = changed if isinstance(changed, Saved) else Saved(changed, page.leads_to if changed else at.page)
     answer = _to(site, at.web, saved.page, saved.change)
     language = lookup((at.form.get("language", ""),), LANGUAGES)
     if language is not None:
         remember_language(answer, at.web, Pick(tag=language.tag))
-    return answer, bool(saved.change)
+    return answer
 
 
 def _errors(refused: Rejected | Invalid | Refused | Conflict, field: str) -> tuple[FieldError, ...]:

@@ -26,14 +26,13 @@ _LOOK_SECONDS: Final = 0.2
 
 
 async def once(
-    request: Request, at: PageContext[OwnVisit], use: Callable[[], Awaitable[tuple[Response, bool]]], *, start: str
+    request: Request, at: PageContext[OwnVisit], use: Callable[[], Awaitable[Response]], *, start: str
 ) -> Response:
-    """Use a form unless it was sent within the last minute.
+    """Use a form unless it was sent before.
 
-    `use` returns its answer, and True if it changed something; if it did not, or failed, the form can be sent again.
-    A repeated one waits for the first for up to three seconds, then redirects to the same page; if the first takes
-    longer, it gets a page that links to `start`. Raises what `use` raises, StoreUnavailable.
-    Source: D15, DESIGN "One-time means one statement"
+    A repeated one waits for the first for up to three seconds, then redirects to the page to which that led; if the
+    first takes longer, it gets a page that links to `start`. If the first failed, or was answered with something else
+    than a redirect, the form can be sent again. Raises what `use` raises, StoreUnavailable. Source: D15, D73
     """
     for look in range(_LOOKS):
         if look:
@@ -46,14 +45,15 @@ async def once(
     return page_response(request, at.web.renderer, _still_running(start), status=409)
 
 
-async def _first(at: PageContext[OwnVisit], use: Callable[[], Awaitable[tuple[Response, bool]]]) -> Response:
+async def _first(at: PageContext[OwnVisit], use: Callable[[], Awaitable[Response]]) -> Response:
     try:
-        answer, has_changed = await use()
+        answer = await use()
     except Exception:  # a cancelled one may have changed something
         await own_sessions.release_form(at.context, at.visit, at.page, at.form)
         raise
-    if has_changed:
-        await own_sessions.save_form(at.context, at.visit, at.page, at.form, answer.headers["Location"])
+    led_to = answer.headers.get("Location")
+    if led_to:
+        await own_sessions.save_form(at.context, at.visit, at.page, at.form, led_to)
     else:
         await own_sessions.release_form(at.context, at.visit, at.page, at.form)
     return answer

@@ -15,6 +15,7 @@ from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import OwnVisit
 from corpid.flows.authentication.own_pages import PATHS, SIGN_OUT_PATH
 from corpid.texts import phrase
+from corpid.web.context import ENTERED
 from corpid.web.pages.layout import Link, ViewPart
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ SAVED: Final = "saved"
 """the parameter that names what was changed"""
 _IN_PAGES: Final = "/?&=%+,:;@~"
 """stays as it is in the address of a page, which may be quoted already and may have a query"""
-_EVERY_FORM: Final = frozenset({"form_token", "step", "names"})
+_EVERY_FORM: Final = frozenset({"form_token", "step", "names", ENTERED})
 SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 STILL_HERE: Final = phrase("You did not sign in again, so nothing has changed. What you entered is still here.")
 OTHER_ACCOUNT: Final = "other-account"
@@ -56,13 +57,37 @@ class Elsewhere(Exception):
         self.page = page
 
 
-class Instead(Exception):
-    """A page that is shown in place of the one asked for."""
+class Closed(Exception):
+    """A site that does not let the person in.
 
-    def __init__(self, view: View, *, status: int = 200) -> None:
+    It has the page that says why (403).
+    """
+
+    def __init__(self, view: View) -> None:
         super().__init__(view.heading)
         self.view = view
-        self.status = status
+
+
+class Unconfirmed(Exception):
+    """A form that is to be confirmed on its check page.
+
+    It has the errors of a confirmation before.
+    """
+
+    def __init__(self, *errors: FieldError) -> None:
+        super().__init__(*(text for _, text in errors))
+        self.errors = errors
+
+
+class Outdated(Exception):
+    """A form about a record that somebody else has changed.
+
+    Its page is shown again as it is now.
+    """
+
+    def __init__(self, sentence: Phrase) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
 
 
 class Invalid(Exception):
@@ -99,7 +124,9 @@ class PageContext(Generic[Visit]):
     page_at: Callable[[str], Page[Any] | None] = lambda _: None
     """the page of the site at a path"""
     form: Mapping[str, str] = field(default_factory=dict)
-    """as sent now, or as kept while the person signed in again"""
+    """as sent now, or as kept because it was not accepted, or while the person signed in again"""
+    entered: str = ""
+    """names the kept form that the page shows (D73)"""
     errors: tuple[FieldError, ...] = ()
     saved: Phrase | None = None
     """what was just changed"""
@@ -113,7 +140,8 @@ class PageContext(Generic[Visit]):
     @property
     def here(self) -> str:
         """The path in the site, with the known parameters."""
-        return f"{self.page}?{urlencode(self.filters)}" if self.filters else self.page
+        query = {**self.filters, ENTERED: self.entered} if self.entered else self.filters
+        return f"{self.page}?{urlencode(query)}" if query else self.page
 
     @property
     def notes(self) -> tuple[Phrase, ...]:
@@ -158,6 +186,8 @@ class Page(Generic[At]):
     submit: Callable[[At], Awaitable[str | Saved | Response]] | None = None
     """saves the form, and returns what was changed (`Site.changes`), or the response if nothing was; empty: nothing yet, and
     the page shows what is next"""
+    check: Callable[[At], Awaitable[View]] | None = None
+    """the page on which its form is confirmed: `submit` raises Unconfirmed until then"""
     leads_to: str = ""
     field: str = ""
     """the field of its errors; empty: the page as a whole"""
@@ -166,7 +196,7 @@ class Page(Generic[At]):
     part_of: str | None = None
     """the page that contains it, which is opened in its place"""
     kept: Callable[[dict[str, str]], dict[str, str]] = dict
-    """what of its form is stored while the person signs in again: no secrets"""
+    """what of its form is kept (D54, D73): no secrets"""
     needs: tuple[Action, ObjectKind] | None = None
     """the right to what it changes: without it the page is neither linked to nor opened, nor is its form taken"""
 
@@ -208,7 +238,7 @@ class Site(Generic[At]):
     context: type[At]
     """what its pages are given"""
     arrive: Callable[[PageContext[OwnVisit]], Awaitable[OwnVisit]]
-    """the person as the site knows them: the visit of `context`; raises Elsewhere, Forbidden"""
+    """the person as the site knows them: the visit of `context`; raises Elsewhere, Forbidden, Closed"""
     open: Callable[[At], Awaitable[At]] = open_form
     """before a page is shown that needs a recent sign-in; raises TooOld"""
     still_open: Callable[[At], Awaitable[At]] = use_form
@@ -223,7 +253,7 @@ class Site(Generic[At]):
     """whether it is served during maintenance, too"""
     keeps: bool = False
     """whether the query, and a form that comes too late, are there again after a new sign-in, and a form that is sent
-    twice, as by a double click, changes nothing twice"""
+    twice, as by a double click, is used once"""
 
     @cached_property
     def fields(self) -> Names:

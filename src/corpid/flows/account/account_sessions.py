@@ -24,6 +24,7 @@ from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, ACCOUNT_PAGE_EXTENSIONS, 
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
+    from corpid.flows.account.sent_forms import SentForm
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.namespaces import Entry
@@ -38,6 +39,8 @@ class AccountVisit(OwnVisit):
 
     opening: Opening | None = None
     """the page they are at, if factors are changed on it"""
+    sent: SentForm | None = None
+    """the form that is being used"""
 
 
 async def visit(context: RequestContext, browser: Browser | None) -> AccountVisit | None:
@@ -119,6 +122,8 @@ async def admit(context: RequestContext, visit: AccountVisit) -> Attempt:
     """
     require(visit, now=context.now)
     attempt = await throttle.change(context, visit.user.user_id)
+    if visit.sent is not None:
+        visit.sent.attempt = attempt
     # Its person has just signed in in this browser.
     return msgspec.structs.replace(attempt, known=True)
 

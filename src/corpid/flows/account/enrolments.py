@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.account import links
+from corpid.flows.account import links, sent_forms
 from corpid.flows.account.links import Step, chosen_steps, next_step
+from corpid.flows.account.sent_forms import SentForm
 from corpid.flows.authentication import throttle
 from corpid.flows.authentication.interactions import claim_step_of
 from corpid.flows.authentication.sign_in import Rejected
@@ -141,6 +142,8 @@ class EnrolmentVisit:
     """the invitation that it answers, if its link is an entity's"""
     typed: Mapping[str, str] = field(default_factory=dict)
     """what a page shows again after an error"""
+    sent: SentForm | None = None
+    """the form that is being used"""
 
     @property
     def extendable(self) -> bool:
@@ -149,6 +152,22 @@ class EnrolmentVisit:
         A few times, and never past the end of the link.
         """
         return self.enrolment.extensions < ENROLMENT_EXTENSIONS and self.enrolment.expires_at < self.link_ends_at
+
+
+def step_name(enrolment: Enrolment) -> str:
+    """The step that a form names.
+
+    More time does not change it (D15, WCAG 2.2.1).
+    """
+    return str(enrolment.serial - enrolment.extensions)
+
+
+def form_place(enrolment: Enrolment) -> tuple[str, ...]:
+    """The place of the current step's form, if it is not accepted.
+
+    `kept_forms` keeps it there. A step that has moved on has another place. Source: D73
+    """
+    return ("enrolment", enrolment.enrolment_id, step_name(enrolment))
 
 
 def derived_app_secret(context: RequestContext, purpose: str, subject: str) -> str:
@@ -223,17 +242,24 @@ async def _refuse_expired(context: RequestContext, link_hash: str) -> None:
             raise Expired(invited.entity)
 
 
-async def open_link(context: RequestContext, browser: Browser, code: str) -> str:
+async def open_link(context: RequestContext, browser: Browser, code: str, *, digest: bytes = b"") -> str:
     """Open a link in a browser.
 
-    The id by which this browser sees it, the same each time.
+    The id by which this browser sees it, the same each time. `digest` is the SHA-256 of the form: a wrong code in the
+    same bytes is counted once.
 
     Raises ValueError for what cannot be a code, Throttled, NotHere and
-    StoreUnavailable. Source: D34, D47
+    StoreUnavailable. Source: D34, D47, D73
     """
     link_hash = link_codes.hashed(code)
-    await throttle.attempt_link_code(context)
-    await look(context, link_hash)
+    attempt = await throttle.attempt_link_code(context)
+    try:
+        await look(context, link_hash)
+    except NotHere:
+        if digest:
+            place = ("link code", browser.browser_id)
+            await sent_forms.counts(context, SentForm(place=place, digest=digest, attempt=attempt))
+        raise
     opened_id = derive_opened_id(context, browser.browser_id, link_hash)
     async with context.provider.transient.unit(context.now) as unit:
         await throttle.link_code_accepted(context, unit)

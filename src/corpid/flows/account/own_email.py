@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import namespaces, notifications
-from corpid.flows.account import account_sessions, links, own_factors
+from corpid.flows.account import account_sessions, links, own_factors, sent_forms
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.authentication import second_factors
 from corpid.flows.authentication.sign_in import Rejected
@@ -219,13 +219,19 @@ async def prove(context: RequestContext, visit: AccountVisit, *, code: str) -> N
 
 
 async def _require_code(context: RequestContext, visit: AccountVisit, wanted: Wanted, code: str) -> None:
-    """Raise Rejected for a wrong code, counted before it is compared."""
+    """Raise Rejected for a wrong code.
+
+    It is counted before it is compared, and once for the same bytes.
+    """
     misses = namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, wanted.wanted_id)
     async with context.provider.transient.unit(context.now) as unit:
         tries = await misses.count(unit)
     typed = "".join(code.split()).encode()
     if tries <= TOTP_MISSES and hmac.compare_digest(typed, _code(context, visit, wanted).encode()):
         return
+    if not await sent_forms.counts(context, visit.sent):
+        async with context.provider.transient.unit(context.now) as unit:
+            tries = await misses.count(unit, -1)
     if tries >= TOTP_MISSES:
         await forget(context, visit)
         raise Rejected(phrase("Too many wrong codes. Enter your new e-mail address again."))

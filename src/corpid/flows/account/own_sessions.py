@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from corpid.flows import namespaces
+from corpid.flows import kept_forms, namespaces
 from corpid.flows.authentication import browsers, own_pages, sessions
 from corpid.flows.oauth import held_arrivals
 from corpid.flows.oauth.arrival import Entered
@@ -156,15 +156,36 @@ async def release_form(context: RequestContext, visit: OwnVisit, page: str, form
 
 
 async def save_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str], led_to: str) -> None:
-    """Note for a minute to which address a form led. Raises StoreUnavailable. Source: D15"""
+    """Note for ten minutes to which address a form led. Raises StoreUnavailable. Source: D15, D73"""
     async with context.provider.transient.unit(context.now) as unit:
-        await _sent(context, visit, page, form).put(unit, led_to)
+        await _sent(context, visit, page, form).put(unit, led_to, seconds=namespaces.REJECTED_FORM.seconds)
+
+
+def digest_of(form: Mapping[str, str]) -> str:
+    """SHA-256 of a form as it was sent, in hexadecimal.
+
+    Its token is of one page that was shown once. Source: D73
+    """
+    return sha256(msgspec.json.encode(sorted(form.items()))).hexdigest()
+
+
+def form_place(visit: OwnVisit, page: str, name: str) -> tuple[str, ...]:
+    """The place of a form of a page in this session.
+
+    As `kept_forms` takes it. Source: D73
+    """
+    return ("own page", visit.form, page, name)
+
+
+async def forget_form(context: RequestContext, visit: OwnVisit, page: str, name: str) -> None:
+    """Forget a kept form after its next submission. Raises StoreUnavailable. Source: D73"""
+    async with context.provider.transient.unit(context.now) as unit:
+        await kept_forms.drop(context, unit, form_place(visit, page, name))
 
 
 def _sent(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> Entry[str]:
-    # Its token is of one page that was shown once.
-    digest = sha256(msgspec.json.encode(sorted(form.items()))).hexdigest()
-    return namespaces.SAVED_FORM.entry(context.provider.policy.base_url, visit.session.session_id, page, digest)
+    issuer, session = context.provider.policy.base_url, visit.session
+    return namespaces.SAVED_FORM.entry(issuer, session.session_id, page, digest_of(form))
 
 
 def _kept(context: RequestContext, visit: OwnVisit, page: str) -> Entry[dict[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import enrolments
+from corpid.flows.account import enrolments, sent_forms
 from corpid.flows.account.links import Step
 from corpid.flows.authentication import (
     code_guesses,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
+    from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent
     from corpid.rules.authentication.throttling import CodeGuesses
@@ -38,32 +39,53 @@ _PURPOSE: Final = "enrolment-proof"
 async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, password: str) -> Enrolment:
     """Verify the person's password.
 
-    Raises Rejected, Throttled, PasswordsBusy and StaleStep (D44, D47).
+    Raises Rejected, Repeated, Throttled, PasswordsBusy and StaleStep (D44, D47, D73).
     """
     enrolment, user = _at(visit, Step.PROVE_PASSWORD), visit.user
-    attempt = await throttle.attempt_with_link(context, enrolment.link_hash)
+    counted = await attempt(context, visit)
+    if counted.earlier:
+        await sent_forms.refuse_repeated(context, visit.sent)
     known = await context.provider.registry.factors.credentials(user.user_id)
     name, stored = names.user_name(user.user_name), known.password_hash
-    if not await password_checks.fits(context, attempt, name, password_hash=stored, password=password):
-        await context.provider.registry.audit.write(
-            event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"), now=context.now
-        )
+    if not await password_checks.fits(context, counted, name, password_hash=stored, password=password):
+        if await sent_forms.counts(context, visit.sent):
+            await context.provider.registry.audit.write(
+                event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"), now=context.now
+            )
         raise Rejected(WRONG_PASSWORD)
     return await enrolments.move(context, enrolment, Step.PROVE_PASSWORD)
+
+
+async def attempt(context: RequestContext, visit: EnrolmentVisit) -> Attempt:
+    """Count an attempt with the link, and note it with the form.
+
+    Raises Throttled. Source: D47, D73
+    """
+    counted = await throttle.attempt_with_link(context, visit.enrolment.link_hash)
+    if visit.sent is not None:
+        visit.sent.attempt = counted
+    return counted
 
 
 async def submit_code(context: RequestContext, visit: EnrolmentVisit, *, code: str) -> Enrolment:
     """Verify an app code, or spend a recovery code.
 
-    Five misses end the enrolment. Raises Rejected, Stopped, Throttled (also as Paused) and StaleStep. Source: D45, D47
+    Five misses end the enrolment. Raises Rejected, Repeated, Stopped, Throttled (also as Paused) and StaleStep. Source:
+    D45, D47, D73
     """
     enrolment, user = _at(visit, Step.PROVE_SECOND_FACTOR), visit.user
     known = await context.provider.registry.factors.credentials(user.user_id)
     by_app, guesses = bool(known.totp_secret) and "".join(code.split()).isdecimal(), None
     if by_app:
-        guesses = await code_guesses.attempt_with_link(context, known, enrolment.link_hash)
+        seen = await code_guesses.of_links(context, user.user_id)
+        if seen.guesses:
+            # Tried again it would be another guess, since the app's code changes.
+            await sent_forms.refuse_repeated(context, visit.sent)
+        counted, guesses = await code_guesses.attempt_with_link(context, seen, known, enrolment.link_hash)
+        if visit.sent is not None:
+            visit.sent.attempt = counted
     else:
-        await throttle.attempt_with_link(context, enrolment.link_hash)
+        await attempt(context, visit)
     entry = event(context, user, AuditAction.ENROLMENT_SECOND_FACTOR, "ok")
     try:
         if by_app:
@@ -82,11 +104,15 @@ async def submit_code(context: RequestContext, visit: EnrolmentVisit, *, code: s
 
 
 async def miss(context: RequestContext, visit: EnrolmentVisit, guesses: CodeGuesses | None = None) -> None:
-    """Count a wrong code.
+    """Count a wrong code, unless it came in the same bytes before.
 
-    Raises Stopped at the fifth, which ends the enrolment. Source: D45
+    Raises Stopped at the fifth, which ends the enrolment. Source: D45, D73
     """
     enrolment = visit.enrolment
+    if not await sent_forms.counts(context, visit.sent):
+        if guesses is not None:
+            await code_guesses.give_back(context, guesses)
+        return
     async with context.provider.transient.unit(context.now) as unit:
         last = await second_factors.count_miss(context, unit, enrolment.enrolment_id)
         if last:
@@ -142,7 +168,8 @@ async def submit_passkey(context: RequestContext, visit: EnrolmentVisit, *, pass
         )
     except PasskeyRefused as refusal:
         entry = event(context, user, AuditAction.ENROLMENT_PASSKEY, "refused", reason=passkeys.reason(refusal))
-        await context.provider.registry.audit.write(entry, now=context.now)
+        if await sent_forms.counts(context, visit.sent):
+            await context.provider.registry.audit.write(entry, now=context.now)
         raise Rejected(phrase("This passkey was not accepted. Use another passkey or a code.")) from None
     return await enrolments.move(context, enrolment, Step.PROVE_SECOND_FACTOR)
 

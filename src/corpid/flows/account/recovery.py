@@ -10,7 +10,7 @@ from contextlib import suppress
 from math import ceil
 from typing import TYPE_CHECKING
 
-from corpid.flows import namespaces, notifications
+from corpid.flows import kept_forms, namespaces, notifications
 from corpid.flows.account import enrolments, links
 from corpid.flows.authentication import second_factor_methods, throttle
 from corpid.flows.authentication.throttle import Throttled
@@ -38,16 +38,17 @@ async def ask(context: RequestContext) -> None:
         raise Throttled(ceil(kind.seconds - context.now % kind.seconds))
 
 
-async def answer(context: RequestContext, user_name: str, *, browser_key: str) -> None:
+async def answer(context: RequestContext, user_name: str, *, browser_key: str, digest: bytes = b"") -> None:
     """Send the recovery e-mail, after the request was answered.
 
     Nothing is sent without an account and an address. An account gets a few while a link works; more are dropped. A
     browser known for the account has a share of its own, so that strangers cannot lock its owner out. An enrolment
-    begun with an earlier link continues, since somebody else may have asked. Source: D44, D45, D47
+    begun with an earlier link continues, since somebody else may have asked. `digest` is the SHA-256 of the form: for
+    the same bytes one e-mail is sent. Source: D44, D45, D47, D73
     """
     with suppress(StoreUnavailable):
         user = await _named(context, user_name)
-        if user is None or not user.email or not await _admitted(context, user, browser_key):
+        if user is None or not user.email or not await _admitted(context, user, browser_key, digest):
             return
         if not user.enabled or not await _goes_on(context, user):
             notifications.no_link(context, user)
@@ -83,7 +84,9 @@ async def _named(context: RequestContext, user_name: str) -> User | None:
     return await context.provider.registry.directory.user_by_name(name)
 
 
-async def _admitted(context: RequestContext, user: User, browser_key: str) -> bool:
+async def _admitted(context: RequestContext, user: User, browser_key: str, digest: bytes) -> bool:
+    if digest and not await kept_forms.is_first_rejection(context, ("forgotten password", user.user_id), digest):
+        return False
     known = await throttle.is_known(context, names.user_name(user.user_name), browser_key, user_id=user.user_id)
     emails = namespaces.RECOVERY_EMAILS.entry(
         context.provider.policy.base_url, user.user_id, browser_key if known else ""

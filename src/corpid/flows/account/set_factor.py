@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import notifications
-from corpid.flows.account import enrolments, links, reauthenticate
+from corpid.flows.account import enrolments, links, reauthenticate, sent_forms
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.account.links import Step
 from corpid.flows.authentication import (
@@ -81,10 +81,11 @@ async def submit_profile(context: RequestContext, visit: EnrolmentVisit, *, user
     if not _can_be_chosen(key, invited.membership.email):
         raise Rejected(_NOT_CHOSEN, field="user_name")
     # The answer says which user names there are, so only a free one costs nothing.
-    attempt = await throttle.attempt_with_link(context, enrolment.link_hash)
-    if await context.provider.registry.directory.user_by_name(key) is not None:
-        raise Rejected(NAME_TAKEN, field="user_name")
-    if await _is_called_so(context.provider.registry, invited.membership, key):
+    attempt = await reauthenticate.attempt(context, visit)
+    registry = context.provider.registry
+    named = await registry.directory.user_by_name(key)
+    if named is not None or await _is_called_so(registry, invited.membership, key):
+        await sent_forms.counts(context, visit.sent)
         raise Rejected(NAME_TAKEN, field="user_name")
     await throttle.give_back(context, attempt)
     chosen = {"user_name": user_name.strip(), "name": full_name, "email": invited.membership.email, "name_taken": False}
@@ -120,9 +121,12 @@ async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, pas
     if step not in {Step.FIRST, Step.PASSWORD}:
         raise StaleStep
     attempt = await throttle.change(context, enrolment.link_hash)
+    if visit.sent is not None:
+        visit.sent.attempt = attempt
     try:
         password_hash = await password_checks.chosen(context, attempt, user, password)
     except PasswordRefused as refusal:
+        await sent_forms.counts(context, visit.sent)
         raise Rejected(refusal.sentence) from None
     return await enrolments.move(context, enrolment, step, password_hash=password_hash)
 
@@ -212,7 +216,7 @@ async def submit_mailed_code(context: RequestContext, visit: EnrolmentVisit, *, 
     enrolment = visit.enrolment
     if enrolment.step is not Step.MAILED_CODE:
         raise StaleStep
-    await throttle.attempt_with_link(context, enrolment.link_hash)
+    await reauthenticate.attempt(context, visit)
     try:
         second_factors.check(context, enrolment.enrolment_id, enrolment, visit.user, code)
     except WrongCode:

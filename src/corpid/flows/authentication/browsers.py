@@ -261,6 +261,10 @@ class SubmittedForm:
     """true if waiting for another request with the same form failed, so that this one is tried now"""
 
 
+_REJECTED: Final = b"rejected "
+"""before the digest of a form that was rejected"""
+
+
 class FormHandled(Exception):
     """The error for a form that another request handles or has handled (D15, D34)."""
 
@@ -268,14 +272,21 @@ class FormHandled(Exception):
 async def note_form(context: RequestContext, unit: TransientUnit, cookie: str, form: SubmittedForm) -> None:
     """Record that a form is being handled, by its cookie value.
 
-    If another form of this browser is being handled, both are tried. Raises FormHandled. Source: D15, D34
+    If another form of this browser is being handled, both are tried. Raises FormHandled, also for a form that was
+    rejected in the last ten minutes. Source: D15, D34, D73
     """
     if not form.digest or form.waited:
         return
     repeated = namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, cookie)
     form.noted = await repeated.add(unit, form.digest)
-    if not form.noted and await repeated.get(unit) == form.digest:
+    if form.noted:
+        return
+    stored = await repeated.get(unit) or b""
+    if stored.removeprefix(_REJECTED) == form.digest:
         raise FormHandled
+    if stored.startswith(_REJECTED):
+        await repeated.put(unit, form.digest)
+        form.noted = True
 
 
 async def is_handled(context: RequestContext, cookie: str, form: bytes) -> bool:
@@ -287,15 +298,20 @@ async def is_handled(context: RequestContext, cookie: str, form: bytes) -> bool:
     return await repeated.read(context.provider.transient, now=context.now) == form
 
 
-async def handled_in_vain(context: RequestContext, cookie: str, form: SubmittedForm) -> None:
+async def handled_in_vain(context: RequestContext, cookie: str, form: SubmittedForm, *, rejected: bool) -> None:
     """Record that a form was handled without replacing the cookie value.
 
-    No other request then needs to wait for it. Source: D15, D34
+    No other request then needs to wait for it; if it was rejected, none tries it again for ten minutes. Source: D15,
+    D34, D73
     """
     if not form.noted or not await is_handled(context, cookie, form.digest):
         return
+    entry = namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, cookie)
     async with context.provider.transient.unit(context.now) as unit:
-        await namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, cookie).take(unit)
+        if rejected:
+            await entry.put(unit, _REJECTED + form.digest, seconds=namespaces.REJECTED_FORM.seconds)
+        else:
+            await entry.take(unit)
 
 
 async def replace_by_form(
@@ -324,7 +340,7 @@ async def replace_again(context: RequestContext, old_cookie: str | None, form: b
         return None
     repeated = namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, old_cookie)
     sent = await repeated.read(context.provider.transient, now=context.now)
-    if sent is None:
+    if sent is None or sent.startswith(_REJECTED):
         return None
     cookie = _successor(context, old_cookie, sent)
     browser = await recognise(context, cookie)

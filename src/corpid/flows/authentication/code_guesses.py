@@ -21,6 +21,7 @@ from corpid.rules.limits import CODE_GUESSES, HOUR, MINUTE
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
+    from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent
     from corpid.rules.authentication.records import Credentials
@@ -83,16 +84,32 @@ def group(context: RequestContext, user_id: str, browser_key: str, *, known: boo
     return namespaces.KNOWN_BROWSER.entry(context.provider.policy.base_url, user_id, browser_key).key.hex()
 
 
-async def attempt_with_link(context: RequestContext, credentials: Credentials, link_hash: str) -> CodeGuesses:
+async def of_links(context: RequestContext, user_id: str) -> CodeGuesses:
+    """Return the count of a person's guesses in enrolments by a link. Source: D45"""
+    return await context.provider.registry.code_guesses.get(user_id, LINK)
+
+
+async def attempt_with_link(
+    context: RequestContext, seen: CodeGuesses, credentials: Credentials, link_hash: str
+) -> tuple[Attempt, CodeGuesses]:
     """Count a guess in an enrolment by a link.
 
-    Returns the count including it. Raises Paused and Throttled. Source: D45, D47
+    `seen` is that of `of_links`. Returns the attempt, and the count including it. Raises Paused and Throttled. Source:
+    D45, D47
     """
-    seen = await context.provider.registry.code_guesses.get(credentials.user_id, LINK)
     factors = fingerprint(credentials)
     after = one_more_guess(context, seen, factors)
-    await throttle.attempt_with_link(context, link_hash)
-    return await count(context, seen, after, factors)
+    attempt = await throttle.attempt_with_link(context, link_hash)
+    return attempt, await count(context, seen, after, factors)
+
+
+async def give_back(context: RequestContext, counted: CodeGuesses) -> None:
+    """Take back a guess, unless others were counted since.
+
+    `counted` includes it. Source: D45, D73
+    """
+    before = msgspec.structs.replace(counted, guesses=counted.guesses - 1, paused_until=0)
+    await context.provider.registry.code_guesses.replace(counted, before)
 
 
 def pause_event(entry: AuditEvent, guesses: CodeGuesses) -> AuditEvent:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec.structs import replace
 
+from corpid.flows import kept_forms
 from corpid.flows.authentication import (
     browsers,
     completion,
@@ -188,6 +189,22 @@ def event(
     return context.event(actor, action, client_id=visit.client.client_id, outcome=outcome, **detail)
 
 
+def form_place(interaction: Interaction) -> tuple[str, ...]:
+    """The place of a form of the current step.
+
+    As `kept_forms` takes it. A step that has moved on has another place. Source: D73
+    """
+    return ("sign-in", interaction.interaction_id, step_name(interaction))
+
+
+def step_name(interaction: Interaction) -> str:
+    """Return the step that a form names.
+
+    An extension does not change it. Source: D15, WCAG 2.2.1
+    """
+    return str(interaction.serial - interaction.extensions)
+
+
 async def submit_password(context: RequestContext, visit: Visit, *, user_name: str, password: str) -> Visit:
     """Check the first factor and return the updated visit.
 
@@ -203,6 +220,10 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
         name = ""
     known = visit.knows() and await throttle.is_known(context, name, visit.browser.browser_key)
     attempt = await throttle.attempt(context, name, visit.browser.browser_key, known=known)
+    place, digest = form_place(visit.interaction), visit.form.digest
+    if attempt.earlier and await kept_forms.was_rejected(context, place, digest):
+        await throttle.give_back(context, attempt)
+        raise Rejected(_WRONG if renewing is None else WRONG_PASSWORD)
     # The database gets the same query for every name, whether the user exists or not.
     account = await context.provider.registry.factors.account_by_name(name)
     credentials = account.held.credentials if account else Credentials(user_id="")
@@ -211,9 +232,12 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
     if renewing is not None and user is not None and user.user_id != renewing.user.user_id:
         right = False  # renamed meanwhile, and somebody else has the name now
     if not right or account is None or user is None or not user.enabled:
-        await context.provider.registry.audit.write(
-            event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "refused"), now=context.now
-        )
+        if await kept_forms.is_first_rejection(context, place, digest):
+            await context.provider.registry.audit.write(
+                event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "refused"), now=context.now
+            )
+        else:
+            await throttle.give_back(context, attempt)
         raise Rejected(_WRONG if renewing is None else WRONG_PASSWORD)
     await _refuse_without_second_factor(context, visit, account)
     credentials = await password_checks.strengthened(context, attempt, name, credentials=credentials, password=password)

@@ -109,6 +109,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     counts: tuple[_Count, ...]
     known: bool = False
     """true if the browser is known for the account"""
+    earlier: bool = False
+    """true if the first of the limits has counted others"""
 
 
 async def last_entity(context: RequestContext, user_name: str, browser_key: str, *, user_id: str = "") -> str | None:
@@ -230,13 +232,13 @@ async def attempt_with_link(context: RequestContext, link_hash: str) -> Attempt:
         return await _admit(context, unit, of_link, _limit(context, _address(context), _FREE_FOR_ADDRESS))
 
 
-async def attempt_link_code(context: RequestContext) -> None:
+async def attempt_link_code(context: RequestContext) -> Attempt:
     """Count an attempt to open a link by its code.
 
     Raises Throttled if the attempt comes too early. Source: D47
     """
     async with context.provider.transient.unit(context.now) as unit:
-        await _admit(context, unit, _limit(context, _link_codes(context), _FREE_FOR_LINK_CODES))
+        return await _admit(context, unit, _limit(context, _link_codes(context), _FREE_FOR_LINK_CODES))
 
 
 async def link_code_accepted(context: RequestContext, unit: TransientUnit) -> None:
@@ -312,7 +314,7 @@ async def _admit(context: RequestContext, unit: TransientUnit, *limits: _Limit) 
                 if by := -begun.step - (begun.who not in own):
                     await _count(context, unit, begun.who, by)
             raise
-    return Attempt(counts=tuple(counts))
+    return Attempt(counts=tuple(counts), earlier=bucket(counted[0]).attempts > 1)
 
 
 async def _beyond(context: RequestContext, unit: TransientUnit, limit: _Limit, found: Bucket) -> Sequence[_Count]:

@@ -10,8 +10,18 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from corpid.flows.account import account_sessions, activity, deletion, own_consents, own_email, own_factors
+from corpid.flows.account import (
+    account_sessions,
+    activity,
+    deletion,
+    own_consents,
+    own_email,
+    own_factors,
+    own_sessions,
+    sent_forms,
+)
 from corpid.flows.account.account_sessions import AccountVisit
+from corpid.flows.account.sent_forms import SentForm
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR
 from corpid.texts import phrase
@@ -23,7 +33,7 @@ from corpid.web.pages.translations import LANGUAGES
 from corpid.web.sites import Section, Site
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -45,6 +55,23 @@ _SHARING: Final = re.compile(pages.SHARING + r"/[1-9][0-9]{0,4}")
 
 
 Page: TypeAlias = sites.Page[AccountContext]
+Submit: TypeAlias = "Callable[[AccountContext], Awaitable[str]]"
+
+
+def _counted_once(submit: Submit) -> Submit:
+    """The submission, with rejections of the same bytes counted once (D73)."""
+
+    async def submitted(account: AccountContext) -> str:
+        visit = account.visit
+        digest = bytes.fromhex(own_sessions.digest_of(account.form))
+        sent = SentForm(place=own_sessions.form_place(visit, account.page, "sent"), digest=digest)
+        try:
+            return await submit(replace(account, visit=replace(visit, sent=sent)))
+        except Rejected:
+            await sent_forms.counts(account.context, sent)
+            raise
+
+    return submitted
 
 
 async def _add_passkey(account: AccountContext) -> str:
@@ -150,13 +177,15 @@ _ONE_PASSKEY: Final = Page(view=pages.passkey, submit=_change_passkey, leads_to=
 _PAGES: Final[Mapping[str, Page]] = {
     "": Page(view=pages.overview),
     "passkeys": Page(view=pages.passkeys),
-    "new-passkey": Page(view=pages.new_passkey, submit=_add_passkey, leads_to="passkeys", field="passkey", fresh=True),
-    "app": Page(view=pages.app, submit=_set_up_app, field="code", fresh=True),
+    "new-passkey": Page(
+        view=pages.new_passkey, submit=_counted_once(_add_passkey), leads_to="passkeys", field="passkey", fresh=True
+    ),
+    "app": Page(view=pages.app, submit=_counted_once(_set_up_app), field="code", fresh=True),
     "app/qr.svg": Page(view=_qr_code, fresh=True, part_of="app"),
     "remove-app": Page(view=pages.remove_app, submit=_remove_app, fresh=True),
-    "password": Page(view=pages.password, submit=_change_password, field="password", fresh=True),
-    "codes": Page(view=pages.codes, submit=_replace_codes, field="kept", fresh=True),
-    "email": Page(view=email_pages.email, submit=_change_email, fresh=True),
+    "password": Page(view=pages.password, submit=_counted_once(_change_password), field="password", fresh=True),
+    "codes": Page(view=pages.codes, submit=_counted_once(_replace_codes), field="kept", fresh=True),
+    "email": Page(view=email_pages.email, submit=_counted_once(_change_email), fresh=True),
     "remove-codes": Page(view=pages.remove_codes, submit=_remove_codes, fresh=True),
     "browsers": Page(view=browser_pages.browsers, submit=_end, leads_to="browsers"),
     "sign-ins": Page(view=pages.sign_ins),

@@ -1,24 +1,29 @@
 """Endpoints of enrolment: a page for each step, and the QR code.
 
-A POST that claims its step moves on with 303; a later one is redirected to the current page (D15).
-Source: D34, D46
+A POST that claims its step moves on with 303; a later one is redirected to the current page (D15), and one that is not
+accepted to the same page, which shows it again (D73). Source: D34, D46
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
+from corpid.flows import kept_forms
 from corpid.flows.account import enrolments, reauthenticate, set_factor
 from corpid.flows.account.enrolments import Expired, NotHere, OpenElsewhere, Stopped
 from corpid.flows.account.links import Step
+from corpid.flows.account.sent_forms import Repeated, SentForm
 from corpid.flows.authentication import browsers
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory import acceptance
+from corpid.flows.kept_forms import KeptForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.web.account import app_key, enrolment_pages
+from corpid.web.context import ENTERED
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import ViewPart
 from corpid.web.pages.responses import (
@@ -30,6 +35,7 @@ from corpid.web.pages.responses import (
     see_other,
     throttled,
 )
+from corpid.web.pages.views import in_frame
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -51,6 +57,9 @@ FIELDS: Final = frozenset(
 _PICTURE: Final = "qr.svg"
 _FINISH: Final = "finish"
 _EXTEND: Final = "extend"
+_TYPED: Final = ("name", "user_name")
+"""what a page shows again"""
+_TYPED_CHARACTERS: Final = 400
 
 
 class _Action(ViewPart, frozen=True, kw_only=True):
@@ -113,19 +122,29 @@ async def enrolment(request: Request, web: WebContext) -> Response:
             return app_key.picture(enrolment_pages.app_link(web, context, visit))
         if action:
             return to_enrolment(web, enrolment_id)
-        return await _page(request, web, context, visit)
+        kept = None
+        if request.scope["query_string"] and ENTERED in request.query_params:
+            kept = await kept_forms.read(context, enrolments.form_place(visit.enrolment))
+        return await _page(request, web, context, visit, kept)
     except StaleStep:
         return to_enrolment(web, enrolment_id)
     except (NotHere, OpenElsewhere, Stopped) as ending:
         return ended(request, web, ending)
 
 
-async def _page(request: Request, web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> Response:
+async def _page(
+    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentVisit, kept: KeptForm | None
+) -> Response:
     """The page of the step, which may mark the browser.
 
-    Nobody has signed in here, so that the browser itself is not stored yet. Source: D46
+    It shows what was kept of a form that was not accepted. Nobody has signed in here, so that the browser itself is not stored yet. Source: D46, D73
     """
-    answer = page_response(request, web.renderer, await enrolment_pages.of_step(web, context, visit))
+    view = await enrolment_pages.of_step(
+        web, context, replace(visit, typed=kept.fields) if kept else visit, errors=kept.errors if kept else ()
+    )
+    if kept is not None and view.frame.here:
+        view = in_frame(view, here=f"{view.frame.here}?{ENTERED}=1")
+    answer = page_response(request, web.renderer, view)
     if visit.enrolment.finished and visit.enrolment.passkey is not None:
         add_cookie(answer, web, web.passkey_cookie_name, "created", seconds=COOKIE_SECONDS)
     return answer
@@ -134,6 +153,10 @@ async def _page(request: Request, web: WebContext, context: RequestContext, visi
 def to_enrolment(web: WebContext, enrolment_id: str) -> Response:
     """Redirect to the page of an enrolment (D15)."""
     return see_other(enrolment_pages.enrolment_path(web, enrolment_id))
+
+
+def _to_entered(web: WebContext, enrolment_id: str) -> Response:
+    return see_other(f"{enrolment_pages.enrolment_path(web, enrolment_id)}?{ENTERED}=1")
 
 
 def ended(request: Request, web: WebContext, ending: NotHere | OpenElsewhere | Stopped) -> Response:
@@ -155,18 +178,24 @@ async def _post(
     request: Request, web: WebContext, context: RequestContext, visit: EnrolmentVisit, action: str
 ) -> Response:
     at = visit.enrolment
-    form = parameters.parse(await form_bytes(request), FIELDS)
+    body = await form_bytes(request)
+    form = parameters.parse(body, FIELDS)
     require_own_form(context, form, at.browser_id, at.enrolment_id)
     taken = ACTIONS.get((at.step, action))
-    if at.finished or taken is None or form.get("step") != enrolment_pages.step_name(at):
+    if at.finished or taken is None or form.get("step") != enrolments.step_name(at):
         return to_enrolment(web, at.enrolment_id)
+    sent = SentForm(place=enrolments.form_place(at), digest=sha256(body).digest())
     try:
-        moved = await taken.submitted(context, visit, form)
+        moved = await taken.submitted(context, replace(visit, sent=sent), form)
     except Throttled as slowed:
         return throttled(await _again(request, web, context, visit, taken.wrong(slowed.sentence), form), slowed)
     except Rejected as rejected:
+        typed: dict[str, str] = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if name in form}
         wrong = taken.wrong(rejected.sentence, field=rejected.field)
-        return await _again(request, web, context, visit, wrong, form)
+        await kept_forms.keep(context, sent.place, KeptForm(fields=typed, errors=(wrong,), digest=sent.digest))
+        return _to_entered(web, at.enrolment_id)
+    except Repeated:
+        return _to_entered(web, at.enrolment_id)
     if moved.step is None and action != _EXTEND:
         after = await enrolments.sit(context, at.enrolment_id, at.browser_id)
         if after.invited is None:
@@ -184,11 +213,12 @@ async def _again(
     error: FieldError,
     typed: Mapping[str, str],
 ) -> Response:
-    """The same page with its errors, unless another request moved on."""
+    """The page of an attempt that came too early.
+
+    Raises StaleStep if another request moved on.
+    """
     before = visit.enrolment
     after = replace(await enrolments.sit(context, before.enrolment_id, before.browser_id), typed=typed)
     if after.enrolment.serial != before.serial:
         raise StaleStep
-    return page_response(
-        request, web.renderer, await enrolment_pages.of_step(web, context, after, errors=(error,)), status=422
-    )
+    return page_response(request, web.renderer, await enrolment_pages.of_step(web, context, after, errors=(error,)))

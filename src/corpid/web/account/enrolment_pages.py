@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from corpid import ports
-    from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
+    from corpid.flows.account.enrolments import EnrolmentVisit
     from corpid.flows.account.links import Purpose
     from corpid.flows.directory.acceptance import Answered
     from corpid.flows.request_context import RequestContext
@@ -171,21 +171,13 @@ def _ends_early(context: RequestContext, purpose: Purpose) -> bool:
     return context.provider.policy.takes_passkeys and chosen_steps(purpose.steps, passkey_first=True) != purpose.steps
 
 
-def step_name(enrolment: Enrolment) -> str:
-    """The step that a form names.
-
-    More time does not change it (D15, WCAG 2.2.1).
-    """
-    return str(enrolment.serial - enrolment.extensions)
-
-
 def _frame(web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> Frame:
     enrolment, provider = visit.enrolment, web.provider
     steps, more = enrolment.steps, Form(action=enrolment_path(web, enrolment.enrolment_id, "extend"))
     shortens = enrolment.step in (Step.PROFILE, Step.FIRST) and _ends_early(context, PURPOSES[enrolment.purpose])
     return Frame(
         step=(steps.index(enrolment.step) + 1, None if shortens else len(steps)) if enrolment.step else None,
-        step_name=step_name(enrolment),
+        step_name=enrolments.step_name(enrolment),
         form_token=interactions.form_token(context, enrolment.browser_id, enrolment.enrolment_id),
         limit=time_limit(
             enrolment.expires_at,

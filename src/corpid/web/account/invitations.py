@@ -130,7 +130,7 @@ async def _invitation(request: Request, web: WebContext, *, longer: bool) -> Res
     except NotOpened:
         return see_other(web.base_path + LINK_PATH)
     except NotHere as ending:
-        return await ended_here(request, web, context, browser, opened_id, ending)
+        return await ended_here(request, web, context, browser, opened_id, ending, here=account_path(web, account.page))
     except (AlreadyBelongs, StaleStep, Rejected):
         return see_other(account_path(web, account.page))
     return page_response(request, web.renderer, await _question(account, opened_id, invited))
@@ -194,11 +194,18 @@ async def ended_here(
     browser: Browser | None,
     opened_id: str,
     ending: NotHere | OpenElsewhere | Stopped,
+    *,
+    here: str,
 ) -> Response:
-    """The page of an ended link: the given answer, if any."""
+    """The page of an ended link: the given answer, if any.
+
+    `here` is its address, to which a form is redirected for the answer (D73).
+    """
     browser_id = browser.browser_id if browser else ""
     done = await acceptance.answered(context, browser_id, opened_id) if isinstance(ending, NotHere) else None
     if done is None:
         return ended(request, web, ending)
+    if request.method == "POST":
+        return see_other(here)
     view = answered_page(done, base_path=web.base_path, has_portal=web.access["manage"].enabled)
     return page_response(request, web.renderer, view)

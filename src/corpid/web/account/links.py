@@ -9,6 +9,7 @@ Source: D34, D35, D46, D47
 from __future__ import annotations
 
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
@@ -19,17 +20,18 @@ from corpid.flows.account.enrolments import Expired, NotHere, NotOpened, OpenEls
 from corpid.flows.account.links import PATH
 from corpid.flows.authentication import browsers, interactions, own_pages, visits
 from corpid.flows.authentication.throttle import Throttled
+from corpid.flows.kept_forms import KeptForm
 from corpid.flows.oauth import rate_limits
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import MINUTE, PASSWORD_LINK_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
-from corpid.web.account import email_pages, enrolment_pages, invitations
+from corpid.web.account import cookie_forms, email_pages, enrolment_pages, invitations
 from corpid.web.account.enrolment_endpoints import ended, to_enrolment
 from corpid.web.account.invitations import OPENED_PATH
 from corpid.web.account.page_context import account_path
-from corpid.web.context import SIGN_IN, interaction_path
+from corpid.web.context import ENTERED, SIGN_IN, interaction_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import Frame, Link, ViewPart
 from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other, throttled
@@ -42,11 +44,14 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
     from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError
 
 _FORM: Final = "link code"
 """what its form is bound to in addition to the browser (D35)"""
 _FIELDS: Final = frozenset({"form_token", "step", "code", "followed"})
+_TYPED: Final = "typed"
+"""the name of a link's code as it is kept"""
+_SENT: Final = "sent"
+"""the parameter of the page after asking for a new password"""
 _TYPED_CHARACTERS: Final = 500
 """of what was typed, which the page shows again"""
 _INCOMPLETE: Final = phrase("Enter all 20 letters and digits of the code.")
@@ -67,43 +72,51 @@ async def link(request: Request, web: WebContext) -> Response:
     known = await browsers.recognise(context, cookie(request, web.cookie_name))
     if request.method == "POST":
         return await _open(request, web, context, known)
-    return await page_for_browser(request, web, context, known, partial(_question, web, context))
+    kept = cookie_forms.entered(request, web, context, known, _FORM) if ENTERED in request.query_params else None
+    return await page_for_browser(request, web, context, known, partial(_question, web, context, kept=kept))
 
 
 async def _open(request: Request, web: WebContext, context: RequestContext, browser: Browser | None) -> Response:
     if browser is None:
         return ended(request, web, OpenElsewhere())
-    form = parameters.parse(await form_bytes(request), _FIELDS)
-    bound_to, typed = browser.browser_id, form.get("code", "")[:_TYPED_CHARACTERS]
+    body = await form_bytes(request)
+    form, digest = parameters.parse(body, _FIELDS), sha256(body).digest()
+    bound_to, typed, here = browser.browser_id, form.get("code", "")[:_TYPED_CHARACTERS], web.base_path + PATH
     require_own_form(context, form, bound_to, _FORM)
+    before = cookie_forms.entered(request, web, context, browser, _FORM)
+    if before is not None and before.digest == digest:
+        return cookie_forms.to_parameter(here)
     try:
-        opened_id = await enrolments.open_link(context, browser, typed)
+        opened_id = await enrolments.open_link(context, browser, typed, digest=digest)
     except Throttled as slowed:
-        return throttled(_again(request, web, context, bound_to, typed, ("code", slowed.sentence)), slowed)
+        kept = KeptForm(fields={_TYPED: typed}, errors=(("code", slowed.sentence),))
+        return throttled(page_response(request, web.renderer, _question(web, context, bound_to, kept=kept)), slowed)
     except ValueError:
-        return _again(request, web, context, bound_to, typed, ("code", _INCOMPLETE))
+        sentence = _INCOMPLETE
     except NotHere as gone:
         if form.get("followed") or isinstance(gone, Expired):
             return ended(request, web, gone)
-        return _again(request, web, context, bound_to, typed, ("code", _OPENS_NOTHING))
-    return see_other(f"{web.base_path}{OPENED_PATH}{opened_id}")
-
-
-def _again(
-    request: Request, web: WebContext, context: RequestContext, bound_to: str, typed: str, error: FieldError
-) -> Response:
-    return page_response(request, web.renderer, _question(web, context, bound_to, error, typed=typed), status=422)
+        sentence = _OPENS_NOTHING
+    else:
+        return cookie_forms.forget(request, web, see_other(f"{web.base_path}{OPENED_PATH}{opened_id}"))
+    # What opens nothing is no secret: it is kept under another name than that of the field.
+    kept = KeptForm(fields={_TYPED: typed}, errors=(("code", sentence),), digest=digest)
+    return cookie_forms.to_entered(web, context, browser, _FORM, here, kept)
 
 
 def _question(
-    web: WebContext, context: RequestContext, bound_to: str, *wrong: FieldError, typed: str = ""
+    web: WebContext, context: RequestContext, bound_to: str, *, kept: KeptForm | None
 ) -> enrolment_pages.TypeLinkCode:
     here = web.base_path + PATH
+    entered = kept is not None and bool(kept.digest)
     return enrolment_pages.TypeLinkCode(
-        frame=Frame(form_token=interactions.form_token(context, bound_to, _FORM), here=here),
+        frame=Frame(
+            form_token=interactions.form_token(context, bound_to, _FORM),
+            here=cookie_forms.with_parameter(here) if entered else here,
+        ),
         action=here,
-        typed=typed,
-        errors=wrong,
+        typed=kept.fields.get(_TYPED, "") if kept else "",
+        errors=kept.errors if kept else (),
     )
 
 
@@ -134,11 +147,14 @@ async def opened(request: Request, web: WebContext) -> Response:
     except NotOpened:
         return see_other(web.base_path + PATH)
     except (NotHere, OpenElsewhere, Stopped) as ending:
+        here = f"{web.base_path}{OPENED_PATH}{opened_id}"
         if isinstance(ending, NotHere) and await own_email.is_undone(context, browser, opened_id):
+            if request.method == "POST":
+                return see_other(here)
             return page_response(
                 request, web.renderer, email_pages.undone(account_path(web, "password"), provider.policy.name)
             )
-        return await invitations.ended_here(request, web, context, browser, opened_id, ending)
+        return await invitations.ended_here(request, web, context, browser, opened_id, ending, here=here)
     except StaleStep:
         return see_other(f"{web.base_path}{OPENED_PATH}{opened_id}")
     action = f"{web.base_path}{OPENED_PATH}{opened_id}"
@@ -192,28 +208,56 @@ async def forgotten_password(request: Request, web: WebContext) -> Response:
     await provider.registry_cache.refuse_maintenance(context.now)
     known = await browsers.recognise(context, cookie(request, web.cookie_name))
     pending = await _pending(request, web, context, known)
+    here = pending.here if pending else web.base_path + own_pages.RECOVERY_PATH
     if not provider.mail.works:
+        if request.method == "POST":
+            return see_other(here)
         return page_response(request, web.renderer, _without_mail(web, pending))
-    if request.method != "POST":
-        asked = partial(_forgotten_question, web, context, pending=pending)
-        return await page_for_browser(request, web, context, known, asked)
-    browser_id = known.browser_id if known else ""
-    form = parameters.parse(await form_bytes(request), {"user_name", "form_token", "step"})
-    require_own_form(context, form, browser_id, _FORGOTTEN_FORM)
+    if request.method == "POST":
+        return await _ask(request, web, context, known, pending, here)
+    if _SENT in request.query_params and _kept(request, web, context, known, parameter=_SENT) is not None:
+        return page_response(request, web.renderer, _asked(web, pending, cookie_forms.with_parameter(here, _SENT)))
+    kept = _kept(request, web, context, known) if ENTERED in request.query_params else None
+    asked = partial(_forgotten_question, context, here=here, kept=kept, pending=pending)
+    return await page_for_browser(request, web, context, known, asked)
+
+
+def _kept(
+    request: Request, web: WebContext, context: RequestContext, known: Browser | None, *, parameter: str = ENTERED
+) -> KeptForm | None:
+    return cookie_forms.entered(request, web, context, known, _FORGOTTEN_FORM, parameter=parameter)
+
+
+async def _ask(
+    request: Request,
+    web: WebContext,
+    context: RequestContext,
+    known: Browser | None,
+    pending: _Pending | None,
+    here: str,
+) -> Response:
+    """Take the user name; the same bytes once more ask for nothing (D73)."""
+    provider, body = web.provider, await form_bytes(request)
+    form, digest = parameters.parse(body, {"user_name", "form_token", "step"}), sha256(body).digest()
+    require_own_form(context, form, known.browser_id if known else "", _FORGOTTEN_FORM)
+    if known is None:
+        return see_other(here)
     user_name = form.get("user_name", "").strip()[:_NAME_CHARACTERS]
+    to = partial(cookie_forms.to_entered, web, context, known, _FORGOTTEN_FORM, here)
     if not user_name:
-        view = _forgotten_question(
-            web, context, browser_id, ("user_name", phrase("Enter your user name.")), pending=pending
-        )
-        return page_response(request, web.renderer, view, status=422)
+        return to(KeptForm(errors=(("user_name", phrase("Enter your user name.")),), digest=digest))
+    before = _kept(request, web, context, known, parameter=_SENT)
+    if before is not None and before.digest == digest:
+        return cookie_forms.to_parameter(here, _SENT)
     try:
         await recovery.ask(context)
     except Throttled as slowed:
-        view = _forgotten_question(web, context, browser_id, ("user_name", slowed.sentence), pending=pending)
+        kept = KeptForm(errors=(("user_name", slowed.sentence),))
+        view = _forgotten_question(context, known.browser_id, here=here, kept=kept, pending=pending)
         return throttled(page_response(request, web.renderer, view), slowed)
-    email = partial(recovery.answer, context, user_name, browser_key=known.browser_key if known else "")
+    email = partial(recovery.answer, context, user_name, browser_key=known.browser_key, digest=digest)
     provider.background_tasks.later(email, place=neighbourhood(context.address))
-    return page_response(request, web.renderer, _asked(web, pending))
+    return to(KeptForm(digest=digest), parameter=_SENT)
 
 
 class _Pending(ViewPart, frozen=True, kw_only=True):
@@ -252,21 +296,26 @@ async def _pending(
 
 
 def _forgotten_question(
-    web: WebContext, context: RequestContext, browser_id: str, *wrong: FieldError, pending: _Pending | None
+    context: RequestContext,
+    browser_id: str,
+    *,
+    here: str,
+    kept: KeptForm | None,
+    pending: _Pending | None,
 ) -> enrolment_pages.ForgottenPassword:
-    token = interactions.form_token(context, browser_id, _FORGOTTEN_FORM)
-    return enrolment_pages.ForgottenPassword(
-        frame=msgspec.structs.replace(
-            pending.frame if pending else Frame(), form_token=token, up=pending.back if pending else None
-        ),
-        action=pending.here if pending else web.base_path + own_pages.RECOVERY_PATH,
-        errors=wrong,
+    frame = msgspec.structs.replace(
+        pending.frame if pending else Frame(),
+        form_token=interactions.form_token(context, browser_id, _FORGOTTEN_FORM),
+        up=pending.back if pending else None,
     )
+    if kept is not None and kept.digest:
+        frame = msgspec.structs.replace(frame, here=cookie_forms.with_parameter(here))
+    return enrolment_pages.ForgottenPassword(frame=frame, action=here, errors=kept.errors if kept else ())
 
 
-def _asked(web: WebContext, pending: _Pending | None) -> Problem:
+def _asked(web: WebContext, pending: _Pending | None, here: str) -> Problem:
     return Problem(
-        frame=pending.frame if pending else Frame(),
+        frame=msgspec.structs.replace(pending.frame if pending else Frame(), here=here),
         heading=phrase("Check your e-mail"),
         paragraphs=(
             phrase(

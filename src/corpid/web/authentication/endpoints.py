@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from corpid.flows import kept_forms
 from corpid.flows.authentication import (
     browsers,
     completion,
@@ -30,6 +31,7 @@ from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.authentication.second_factors import Stopped
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
+from corpid.flows.kept_forms import KeptForm
 from corpid.flows.oauth import held_arrivals
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Closed, Event, StaleStep
@@ -41,7 +43,7 @@ from corpid.texts import phrase
 from corpid.web.authentication import endings, pages
 from corpid.web.authentication.endings import Ending
 from corpid.web.authentication.pages import AT_ONCE, Again
-from corpid.web.context import ARRIVE, interaction_path
+from corpid.web.context import ARRIVE, ENTERED, interaction_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import errors
 from corpid.web.pages.errors import ErrorContext
@@ -82,6 +84,11 @@ _FIELDS: Final = frozenset(
 )
 
 
+_TYPED_CHARACTERS: Final = 400
+_TYPED: Final = ("user_name", "query")
+"""what a page shows again"""
+
+
 @dataclass(frozen=True, slots=True)
 class _Required:
     """Fields that must not be empty, each with its error."""
@@ -103,8 +110,6 @@ class Step(ViewPart, frozen=True, kw_only=True):
     """true if the form has a button for another account"""
     mails: bool = False
     """true if it may send an e-mail, in the language of the page"""
-    proves: bool = False
-    """true if it may be the last factor, after which the browser has another cookie value"""
 
 
 async def _password(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
@@ -165,13 +170,12 @@ STEPS: Final[Mapping[str, Step]] = {
         ),
         other_account=True,
     ),
-    "passkey": Step(submit=_passkey, field="passkey", proves=True),
+    "passkey": Step(submit=_passkey, field="passkey"),
     "way": Step(submit=_way, other_account=True, mails=True),
     "code": Step(
         submit=_code,
         field="code",
         required=_Required(Event.CODE, (("code", phrase("Enter the code.")),)),
-        proves=True,
     ),
     "offer": Step(submit=_offer, field="passkey", other_account=True),
     "entity": Step(submit=_entity, field="entity", other_account=True),
@@ -194,6 +198,10 @@ class _Submitted:
 
 def _to(web: WebContext, interaction_id: str, action: str = "") -> Response:
     return see_other(interaction_path(web, interaction_id, action))
+
+
+def _to_entered(web: WebContext, interaction_id: str) -> Response:
+    return see_other(f"{interaction_path(web, interaction_id)}?{ENTERED}=1")
 
 
 async def interaction(request: Request, web: WebContext) -> Response:
@@ -364,10 +372,30 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
         return page_response(request, web.renderer, await _ending(web, context, visit, closed))
     if claimed_elsewhere:
         return await _over(request, web, context, visit, Ending.CLAIMED_ELSEWHERE, status=409)
-    searched = request.query_params.get("query", "") if request.scope["query_string"] else ""
-    query = searched.strip()[:QUERY_CHARACTERS]
+    asked = request.query_params if request.scope["query_string"] else {}
+    if ENTERED in asked and (kept := await kept_forms.read(context, sign_in.form_place(looked_at))) is not None:
+        return await _with_errors(request, web, context, visit, kept.fields, *kept.errors)
+    return await _with_errors(request, web, context, visit, asked)
+
+
+async def _with_errors(
+    request: Request,
+    web: WebContext,
+    context: RequestContext,
+    visit: Visit,
+    entered: Mapping[str, str],
+    *errors: FieldError,
+) -> Response:
+    """Return the current page, with what was entered."""
+    query = entered.get("query", "").strip()[:QUERY_CHARACTERS]
     page = await sign_in.current(context, visit, query=query)
-    again = Again(query=query, test_people=() if web.developer is None else web.developer.people(request))
+    again = Again(
+        errors=errors,
+        typed=entered.get("user_name", "") if errors else "",
+        query=query,
+        entered=bool(errors),
+        test_people=() if web.developer is None else web.developer.people(request),
+    )
     return page_response(request, web.renderer, await pages.of_step(web, context, visit, page, again))
 
 
@@ -384,23 +412,14 @@ async def _ending(web: WebContext, context: RequestContext, visit: Visit, closed
     return await endings.over(web, context, visit, endings.OF_CLOSED[closed])
 
 
-class _Outcome(ViewPart, frozen=True, kw_only=True):
-    """The answer to a step that was not taken."""
-
-    status: int
-    ending: Ending | None = None
-    """the page of a sign-in that is over; None: the current page or, from 422 on, the same page with its errors"""
-
-
-_OUTCOMES: Final[Mapping[type[Exception], _Outcome]] = {
-    StaleStep: _Outcome(status=303),
-    AlreadyCompleted: _Outcome(status=200, ending=Ending.ENDED_ELSEWHERE),
-    OtherBrowser: _Outcome(status=409, ending=Ending.CLAIMED_ELSEWHERE),
-    Stopped: _Outcome(status=200, ending=Ending.SHUT),
-    Rejected: _Outcome(status=422),
-    Throttled: _Outcome(status=429),
+_ENDINGS: Final[Mapping[type[Exception], tuple[Ending, int]]] = {
+    AlreadyCompleted: (Ending.ENDED_ELSEWHERE, 200),
+    OtherBrowser: (Ending.CLAIMED_ELSEWHERE, 409),
+    Stopped: (Ending.SHUT, 200),
 }
-"""by the flows' exceptions; any other exception is an error after which the sign-in can continue (`_failed`)"""
+"""the page of a sign-in that is over, and its status, by the flows' exceptions"""
+_NOT_TAKEN: Final[tuple[type[Exception], ...]] = (StaleStep, Rejected, Throttled, *_ENDINGS)
+"""any other exception is an error after which the sign-in can continue (`_failed`)"""
 
 
 async def _post(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
@@ -408,7 +427,7 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     form = parameters.parse(body, _FIELDS)
     step = STEPS.get(action)
     if action == AT_ONCE and web.developer is not None and web.developer.opens(request):
-        step = Step(submit=web.developer.sign_in_at_once, field="person", proves=True)
+        step = Step(submit=web.developer.sign_in_at_once, field="person")
         request.scope["state"]["log"]["detail"] = "simulated"
     if step is None:
         raise InvalidRequest(Reason.STEP_UNKNOWN, "there is no such step")
@@ -416,31 +435,29 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     looked_at = visit.interaction
     # Whether the request was answered in another tab is found out by whatever claims the step.
     closed = machine.closed(looked_at, None, now=context.now)
-    if closed is not None or form.get("step") != pages.step_name(looked_at):
+    if closed is not None or form.get("step") != sign_in.step_name(looked_at):
         return _to(web, interaction_id, "return" if looked_at.outcome is not None else "")
     if step.mails:
         visit = replace(visit, picked_language=picked_language(request))
-    if not step.proves:
-        return await _take(request, web, context, _Submitted(step=step, form=form, visit=visit))
     digest = sha256(body).digest()
+    submitted = _Submitted(step=step, form=form, visit=replace(visit, form=SubmittedForm(digest=digest)))
     try:
-        proving = replace(visit, form=SubmittedForm(digest=digest))
-        return await _take(request, web, context, _Submitted(step=step, form=form, visit=proving))
+        return await _take(request, web, context, submitted)
     except FormHandled:
         # A double click makes a browser drop the first answer: the second waits for it and returns the same (D34).
         new_cookie = await _value_after(context, visit.cookie, digest)
-    if new_cookie is None:
-        alone = replace(visit, form=SubmittedForm(digest=digest, waited=True))
-        return await _take(request, web, context, _Submitted(step=step, form=form, visit=alone))
-    request.scope["state"]["cookie"] = new_cookie
-    return _to(web, interaction_id)
+    if new_cookie is not None:
+        request.scope["state"]["cookie"] = new_cookie
+        return _to(web, interaction_id)
+    kept = await kept_forms.read(context, sign_in.form_place(looked_at))
+    if kept is not None and kept.digest == digest:
+        return _to_entered(web, interaction_id)
+    alone = replace(visit, form=SubmittedForm(digest=digest, waited=True))
+    return await _take(request, web, context, _Submitted(step=step, form=form, visit=alone))
 
 
 async def _take(request: Request, web: WebContext, context: RequestContext, submitted: _Submitted) -> Response:
-    """Take the step; redirect to the next page or the exit.
-
-    If the step is not taken, the answer follows the table.
-    """
+    """Take the step; redirect to the next page or the exit."""
     step, visit, form = submitted.step, submitted.visit, submitted.form
     try:
         if step.other_account and form.get("decision") == "other_account":
@@ -449,10 +466,10 @@ async def _take(request: Request, web: WebContext, context: RequestContext, subm
             empty = [error for error in step.required.fields if not form.get(error[0])] if step.required else []
             if step.required is not None and empty:
                 visit.require(context, step.required.event)
-                return await _again(request, web, context, submitted, *empty)
+                return await _rejected(web, context, submitted, *empty)
             after = await step.submit(context, visit, form)
-    except tuple(_OUTCOMES) as error:
-        await browsers.handled_in_vain(context, visit.cookie, visit.form)
+    except _NOT_TAKEN as error:
+        await browsers.handled_in_vain(context, visit.cookie, visit.form, rejected=isinstance(error, Rejected))
         return await _not_taken(request, web, context, submitted, error)
     if after.cookie != visit.cookie:
         request.scope["state"]["cookie"] = after.cookie
@@ -463,32 +480,21 @@ async def _not_taken(
     request: Request, web: WebContext, context: RequestContext, submitted: _Submitted, error: Exception
 ) -> Response:
     visit = submitted.visit
-    outcome = next(_OUTCOMES[kind] for kind in type(error).__mro__ if kind in _OUTCOMES)
-    if outcome.ending is not None:
-        return await _over(request, web, context, visit, outcome.ending, status=outcome.status)
-    if isinstance(error, Rejected | Throttled):
+    if isinstance(error, Rejected):
+        return await _rejected(web, context, submitted, (submitted.step.field, error.sentence))
+    if isinstance(error, Throttled):
         wrong = (submitted.step.field, error.sentence)
-        answer = await _again(request, web, context, submitted, wrong)
-        return throttled(answer, error) if isinstance(error, Throttled) else answer
+        return throttled(await _with_errors(request, web, context, visit, submitted.form, wrong), error)
+    for kind, (ending, status) in _ENDINGS.items():
+        if isinstance(error, kind):
+            return await _over(request, web, context, visit, ending, status=status)
     return _to(web, visit.interaction.interaction_id)
 
 
-async def _again(
-    request: Request, web: WebContext, context: RequestContext, submitted: _Submitted, *wrong: FieldError
-) -> Response:
-    """Return the same page with its errors, unless the sign-in has ended."""
+async def _rejected(web: WebContext, context: RequestContext, submitted: _Submitted, *errors: FieldError) -> Response:
+    """Keep the form, and redirect to its page (D73)."""
     visit, form = submitted.visit, submitted.form
-    after = await visits.visit(context, visit.interaction.interaction_id, visit.cookie)
-    completed = await completion.completed(context, after.interaction)
-    closed = machine.closed(after.interaction, completed, now=context.now)
-    if closed is not None:
-        return page_response(request, web.renderer, await _ending(web, context, after, closed))
-    query = form.get("query", "").strip()[:QUERY_CHARACTERS]
-    page = await sign_in.current(context, after, query=query)
-    again = Again(
-        errors=wrong,
-        typed=form.get("user_name", ""),
-        query=query,
-        test_people=() if web.developer is None else web.developer.people(request),
-    )
-    return page_response(request, web.renderer, await pages.of_step(web, context, after, page, again), status=422)
+    typed = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if form.get(name)}
+    kept = KeptForm(fields=typed, errors=errors, digest=visit.form.digest)
+    await kept_forms.keep(context, sign_in.form_place(visit.interaction), kept)
+    return _to_entered(web, visit.interaction.interaction_id)

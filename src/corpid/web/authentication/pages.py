@@ -31,10 +31,10 @@ from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, MINUTE
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.consent import shared_scopes
 from corpid.texts import phrase
-from corpid.web.context import SIGN_IN, interaction_path
+from corpid.web.context import ENTERED, SIGN_IN, interaction_path
 from corpid.web.pages import views
 from corpid.web.pages.layout import Form, Frame, time_limit
-from corpid.web.pages.views import AskPasskey, asked
+from corpid.web.pages.views import AskPasskey, asked, in_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -61,14 +61,6 @@ AT_ONCE: Final = "at-once"
 _NO_MORE_TIME: Final = phrase("You cannot get more time for this sign-in.")
 
 
-def step_name(interaction: Interaction) -> str:
-    """Return the step that a form names.
-
-    An extension does not change it. Source: D15, WCAG 2.2.1
-    """
-    return str(interaction.serial - interaction.extensions)
-
-
 def _reason(interaction: Interaction) -> Phrase | None:
     if not own_pages.is_reauthentication(interaction.request):
         return None
@@ -87,7 +79,7 @@ def _frame(context: RequestContext, visit: Visit, where: str, *, step: tuple[int
         message=interaction.request.context_message,
         user_name=interaction.user_name or None,
         step=step,
-        step_name=step_name(interaction),
+        step_name=sign_in.step_name(interaction),
         form_token=interactions.form_token(context, visit.browser.browser_id, interaction.interaction_id),
         cancel=Form(action=f"{where}/cancel"),
         limit=time_limit(
@@ -187,6 +179,8 @@ class Again:
     errors: tuple[FieldError, ...] = ()
     typed: str = ""
     query: str = ""
+    entered: bool = False
+    """whether a form of this step was not accepted, and is shown again (D73)"""
     test_people: Sequence[Listed] = ()
     """whom developer mode signs in at once (D66)"""
 
@@ -219,7 +213,10 @@ async def of_step(web: WebContext, context: RequestContext, visit: Visit, page: 
     steps = _steps(visit, chooses=await _chooses(context, visit))
     where = interaction_path(web, visit.interaction.interaction_id)
     look = _Look(web=web, context=context, visit=visit, where=where, steps=steps, again=again)
-    return _VIEWS[type(page)](look, page)
+    view = _VIEWS[type(page)](look, page)
+    if not again.entered:
+        return view
+    return in_frame(view, here=f"{where}?{ENTERED}=1")
 
 
 def _password(look: _Look, page: sign_in.AskPassword) -> View:

@@ -38,6 +38,8 @@ async def sign_out(request: Request, web: WebContext) -> Response:
     browser = await browsers.recognise(context, sent)
     held = await sessions.held(context, browser)
     if browser is None or sent is None or not held:
+        if request.method == "POST":
+            return see_other(web.base_path + SIGN_OUT_PATH)
         return page_response(request, web.renderer, views.SignedOut())
     if request.method != "POST":
         return page_response(request, web.renderer, await _question(web, context, browser, held))

@@ -11,11 +11,13 @@ from corpid.flows.authentication import browsers, interactions
 from corpid.flows.developer import clients as flow
 from corpid.flows.developer.clients import ClientRefused
 from corpid.flows.directory.write import Refused
+from corpid.flows.kept_forms import KeptForm
 from corpid.ports import Conflict
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.client_registration import IssuerRules, used
 from corpid.rules.oauth.pasted_keys import read_pasted
 from corpid.texts import Phrase, phrase
+from corpid.web.developer import kept
 from corpid.web.developer.paths import CLIENTS_PATH
 from corpid.web.developer.snippets import Snippet, snippets
 from corpid.web.http.requests import cookie, form_bytes, page_request
@@ -243,9 +245,19 @@ def _sentence(fault: Fault) -> str:
 
 
 async def _opened(at: _At) -> Response:
-    values = values_of(at.found) if at.found else await _proposed(at)
     browser = await browsers.recognise(at.context, cookie(at.request, at.web.cookie_name))
-    return await page_for_browser(at.request, at.web, at.context, browser, partial(_form, at, values))
+    form = await kept.entered(at.request, at.context, browser, at.here)
+    if form is None:
+        values = values_of(at.found) if at.found else await _proposed(at)
+        return await page_for_browser(at.request, at.web, at.context, browser, partial(_form, at, values))
+    client_id = form.fields.get("client_id", "")
+    typed = {name: form.fields.get(name, "") for name in FIELDS}
+    value = _value(at, client_id, {**typed, "jwks": ""} if read_pasted(typed["jwks"]).fault else typed)
+    checked = await flow.check(at.context, at.mode.developer, {**_COMPLETE, **value}, at.web.client_rules)
+    view = partial(
+        _form, at, {**typed, "client_id": client_id}, errors=form.errors, advice=checked.advice, kept_form=form
+    )
+    return await page_for_browser(at.request, at.web, at.context, browser, view)
 
 
 async def _proposed(at: _At) -> dict[str, str]:
@@ -271,7 +283,7 @@ def _form(
     *,
     errors: tuple[FieldError, ...] = (),
     advice: Iterable[Fault] = (),
-    checked: bool = False,
+    kept_form: KeptForm | None = None,
 ) -> View:
     by_member: dict[str, tuple[str, ...]] = {}
     for each in advice:
@@ -283,7 +295,7 @@ def _form(
             form_token=interactions.form_token(at.context, browser_id, _FORM),
             up=Link(url=at.above, text=phrase("Go back")),
             under_way=True,
-            here=at.here,
+            here=kept.with_entered(at.here) if kept_form else at.here,
         ),
         action=at.here,
         heading=phrase("Change {name}", name=found.name) if found else phrase("Register a client"),
@@ -293,7 +305,7 @@ def _form(
         new=found is None,
         client_id=values.get("client_id", ""),
         back=at.above,
-        checked=checked,
+        checked=kept_form is not None and kept_form.checked,
         advice=by_member,
         errors=errors,
     )
@@ -335,15 +347,9 @@ async def _submitted(at: _At) -> Response:
             errors += _at_fields(refused.faults)
         except Conflict as conflict:
             errors.append(("", refusal_of(conflict)))
-    view = _form(
-        at,
-        {**typed, "client_id": client_id},
-        browser_id,
-        errors=tuple(errors),
-        advice=checked.advice,
-        checked=only_check,
-    )
-    return page_response(at.request, at.web.renderer, view, status=422 if errors and not only_check else 200)
+    # Of pasted keys, only the public parts are left in `typed`.
+    form_kept = KeptForm(fields={**typed, "client_id": client_id}, errors=tuple(errors), checked=only_check)
+    return await kept.to_entered(at.context, browser_id, at.here, form_kept)
 
 
 def _at_fields(faults: Iterable[Fault]) -> list[FieldError]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
@@ -12,14 +11,16 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.developer.orders import MOST, TooMany, place
+from corpid.flows.kept_forms import KeptForm
 from corpid.rules.developer.order_documents import Unfit, typed
 from corpid.rules.developer.orders import BY_NAME, COMMON, KINDS, Kind, Member
 from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
+from corpid.web.developer import kept
 from corpid.web.developer.paths import ORDERS_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, ViewPart
-from corpid.web.pages.responses import page_for_browser, page_response, refuse_forged, require_own_form, see_other
+from corpid.web.pages.responses import page_for_browser, refuse_forged, require_own_form, see_other
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.web.context import WebContext
     from corpid.web.developer.mode import Mode
-    from corpid.web.pages.layout import FieldError
 
 _FORM: Final = "orders"
 _DONE: Final = "done"
@@ -142,7 +142,8 @@ async def page(request: Request, web: WebContext, mode: Mode) -> Response:
     if request.method == "POST":
         refuse_forged(request, web)
         return await _submit(request, web, context, mode, browser.browser_id if browser else "")
-    view = await _view(web, context, mode, saved=_saved(request.query_params.get(_DONE, "")))
+    form = await kept.entered(request, context, browser, web.base_path + ORDERS_PATH)
+    view = await _view(web, context, mode, form, saved=_saved(request.query_params.get(_DONE, "")))
     return await page_for_browser(request, web, context, browser, partial(_bound, context, view))
 
 
@@ -159,23 +160,21 @@ async def _view(
     web: WebContext,
     context: RequestContext,
     mode: Mode,
+    form: KeptForm | None,
     *,
-    opened: str = "",
-    form: Mapping[str, str] = MappingProxyType({}),
-    errors: tuple[FieldError, ...] = (),
     saved: Phrase | None = None,
 ) -> OrdersPage:
     here = web.base_path + ORDERS_PATH
     policy = context.provider.policy
     clients = await context.provider.registry.clients.all()
     return OrdersPage(
-        frame=Frame(under_way=True, here=here, up=mode.up),
+        frame=Frame(under_way=True, here=kept.with_entered(here) if form else here, up=mode.up),
         action=here,
         rows=tuple(OrderRow.of(each) for each in mode.developer.orders.listed(issuer_id=policy.issuer_id)),
         clients=tuple(sorted(each.client_id for each in clients if each.enabled)),
-        opened=opened,
-        typed=form,
-        errors=errors,
+        opened=form.fields.get("order", "") if form else "",
+        typed=form.fields if form else {},
+        errors=form.errors if form else (),
         saved=saved,
     )
 
@@ -209,5 +208,4 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
         error = ("", phrase("This cannot be used: {problem}", problem=f"{MOST} orders are in force"))
     else:
         return see_other(f"{here}?{urlencode({_DONE: name})}")
-    view = await _view(web, context, mode, opened=name, form=form, errors=(error,))
-    return page_response(request, web.renderer, _bound(context, view, browser_id), status=422)
+    return await kept.to_entered(context, browser_id, here, KeptForm(fields=form, errors=(error,)))

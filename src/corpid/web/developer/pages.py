@@ -10,15 +10,17 @@ import msgspec
 from corpid.flows.authentication import browsers, interactions, visits
 from corpid.flows.developer import anybody as people
 from corpid.flows.developer.anybody import Anybody
+from corpid.flows.kept_forms import KeptForm
 from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.texts import Phrase, phrase
 from corpid.web.context import SIGN_IN, interaction_path
+from corpid.web.developer import kept
 from corpid.web.developer.paths import ANYBODY_PATH, CLIENTS_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, Link, ViewPart
-from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other
+from corpid.web.pages.responses import page_for_browser, require_own_form, see_other
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,13 +87,15 @@ async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
     under_way = await visits.pending(context, request.query_params.get(SIGN_IN, ""), browser)
     here = _here(web, request.query_params.get(SIGN_IN, ""), request.query_params.get(AS, ""))
     back = under_way and Link(url=interaction_path(web, under_way.interaction_id), text=phrase("Back to the sign-in"))
+    form = await kept.entered(request, context, browser, here)
 
     def view(browser_id: str) -> AnybodyPage:
         return AnybodyPage(
-            frame=_frame(context, browser_id, here=here, up=back or mode.up),
+            frame=_frame(context, browser_id, here=kept.with_entered(here) if form else here, up=back or mode.up),
             action=here,
             clients=web.base_path + CLIENTS_PATH,
-            typed=_typed(known),
+            typed=Typed.of(form.fields) if form else _typed(known),
+            errors=form.errors if form else (),
             made=known.name if known is not None and made else "",
             link=_here(web, "", people.sealed(known)) if known is not None and made else "",
         )
@@ -119,14 +123,7 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
     else:
         return see_other(_here(web, sign_in, people.sealed(wanted)))
     here = _here(web, sign_in, request.query_params.get(AS, ""))
-    view = AnybodyPage(
-        frame=_frame(context, browser_id, here=here, up=mode.up),
-        action=here,
-        clients=web.base_path + CLIENTS_PATH,
-        typed=Typed.of(form),
-        errors=errors,
-    )
-    return page_response(request, web.renderer, view, status=422)
+    return await kept.to_entered(context, browser_id, here, KeptForm(fields=form, errors=errors))
 
 
 class _Unfit(Exception):

@@ -15,13 +15,15 @@ from starlette.responses import Response
 
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.developer.readiness_runs import Asked, Busy
+from corpid.flows.kept_forms import KeptForm
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
+from corpid.web.developer import kept
 from corpid.web.developer.paths import DEVELOPER_PATH, READINESS_PATH, TRAFFIC_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, ViewPart
 from corpid.web.pages.plain import not_found
-from corpid.web.pages.responses import NO_STORE, page_for_browser, page_response, require_own_form, see_other
+from corpid.web.pages.responses import NO_STORE, page_for_browser, require_own_form, see_other
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +87,8 @@ async def page(request: Request, web: WebContext, mode: Mode) -> Response:
         if runs is None:
             return await not_found(request, web)
         return await _submit(request, web, context, mode, runs, browser.browser_id if browser else "")
-    return await page_for_browser(request, web, context, browser, partial(_view, web, context, mode))
+    form = await kept.entered(request, context, browser, web.base_path + READINESS_PATH)
+    return await page_for_browser(request, web, context, browser, partial(_view, web, context, mode, form=form))
 
 
 async def file(request: Request, web: WebContext, mode: Mode) -> Response:
@@ -105,17 +108,20 @@ def _view(
     mode: Mode,
     browser_id: str,
     *,
-    typed: Typed | None = None,
-    errors: tuple[FieldError, ...] = (),
+    form: KeptForm | None,
 ) -> ReadinessPage:
     here, runs = web.base_path + READINESS_PATH, mode.developer.readiness
     run = runs.latest if runs is not None else None
+    typed = Typed(**form.fields) if form else None
     if run is not None and typed is None:
         asked = run.asked
         typed = Typed(url=asked.url, signed_in=asked.signed_in, person=asked.user, entity=asked.entity)
     return ReadinessPage(
         frame=Frame(
-            form_token=interactions.form_token(context, browser_id, _FORM), under_way=True, here=here, up=mode.up
+            form_token=interactions.form_token(context, browser_id, _FORM),
+            under_way=True,
+            here=kept.with_entered(here) if form else here,
+            up=mode.up,
         ),
         action=here,
         command=f"corpid rp-check LOGIN-URL --developer {web.provider.policy.base_url}{DEVELOPER_PATH}",
@@ -124,7 +130,7 @@ def _view(
         typed=typed or Typed(),
         run=run,
         traffic=web.base_path + TRAFFIC_PATH,
-        errors=errors,
+        errors=form.errors if form else (),
     )
 
 
@@ -146,8 +152,8 @@ async def _submit(
             errors = (("", phrase("A check is running. Wait until it ends, or stop it.")),)
         else:
             return see_other(here)
-    view = _view(web, context, mode, browser_id, typed=typed, errors=errors)
-    return page_response(request, web.renderer, view, status=422)
+    fields = {name: text[: LONGEST + 1] for name, text in asdict(typed).items()}
+    return await kept.to_entered(context, browser_id, here, KeptForm(fields=fields, errors=errors))
 
 
 def _errors(typed: Typed, developer: Developer) -> tuple[FieldError, ...]:

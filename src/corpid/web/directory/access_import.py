@@ -20,7 +20,7 @@ from corpid.web.directory.writing import NAMES_CHANGED, reason, saved_or_request
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.sites import Instead, Saved, Section
+from corpid.web.sites import Invalid, Saved, Section, Unconfirmed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,29 +96,25 @@ def _line(at: PortalContext, planned: PlannedLine) -> ImportedLine:
 
 
 async def send(at: PortalContext) -> Saved:
-    """Show what a table would do, then do it. Raises Instead, Rejected."""
-    table, decision = at.form.get("table", ""), at.form.get("decision", "")
+    """Do what a table says, once confirmed. Raises Unconfirmed, Invalid, Rejected."""
+    decision = at.form.get("decision", "")
     if decision == "edit":
-        raise Instead(_view(at))
-    if not table.strip():
-        raise Rejected(phrase("Paste a table."), field="table")
-    if len(table) > MOST_CHARACTERS:
-        raise Rejected(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
-    plan = await _planned(at, table)
+        raise Invalid
+    try:
+        plan = await _planned(at)
+    except DirectoryError:
+        raise Unconfirmed from None
     if decision != "confirm" or not plan.changes:
-        raise Instead(_view(at, plan=plan))
+        raise Unconfirmed
     if at.form.get("names", "") != plan.names:
-        raise Instead(_view(at, plan=plan, errors=(("", NAMES_CHANGED),)), status=422)
+        raise Unconfirmed(("", NAMES_CHANGED))
     return await _submitted(at, plan)
 
 
-async def _planned(at: PortalContext, table: str) -> Planned:
-    context, provider = at.context, at.context.provider
+async def preview(at: PortalContext) -> View:
+    """The changes or the mistakes of the form's table. Raises Rejected."""
     try:
-        plan = await import_access.planned(
-            provider.registry, at.actor, at.entity, table, now=context.now, today=context.day,
-            new_id=at.web.new_user_id,
-        )  # fmt: skip
+        plan = await _planned(at)
     except DirectoryError as error:
         problems = tuple((each.line, each.reason) for each in error.problems)
         wrong = counted(
@@ -126,7 +122,22 @@ async def _planned(at: PortalContext, table: str) -> Planned:
             "{count} problem in the table. Nothing changes.",
             "{count} problems in the table. Nothing changes.",
         )
-        raise Instead(_view(at, problems=problems, errors=(("table", wrong),)), status=422) from None
+        return _view(at, problems=problems, errors=(("table", wrong),))
+    return _view(at, plan=plan, errors=at.errors)
+
+
+async def _planned(at: PortalContext) -> Planned:
+    """The changes of the table. Raises DirectoryError with its problems, Rejected."""
+    context, provider, table = at.context, at.context.provider, at.form.get("table", "")
+    if not table.strip():
+        raise Rejected(phrase("Paste a table."), field="table")
+    if len(table) > MOST_CHARACTERS:
+        raise Rejected(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
+    try:
+        plan = await import_access.planned(
+            provider.registry, at.actor, at.entity, table, now=context.now, today=context.day,
+            new_id=at.web.new_user_id,
+        )  # fmt: skip
     except Forbidden as error:
         raise Rejected(refusal_of(error), field="table") from None
     if plan.needs_approval and len(plan.changes) > MOST_CHANGES:
@@ -149,13 +160,13 @@ async def _submitted(at: PortalContext, plan: Planned) -> Saved:
     except (Rejected, *REFUSALS) as error:
         why = error if isinstance(error, Rejected) else rejected(error, entity=at.entity)
         field = why.field if why.field == "reason" else ""
-        raise Instead(_view(at, plan=plan, errors=((field, why.sentence),)), status=422) from None
+        raise Unconfirmed((field, why.sentence)) from None
     provider.registry_cache.drop()
     return saved_or_requested(request, Saved("access-imported", _PEOPLE))
 
 
 SECTION: Final = Section[PortalContext](
-    pages={IMPORT: Page(view=show, submit=send, fresh=True)},
+    pages={IMPORT: Page(view=show, submit=send, check=preview, fresh=True)},
     fields=frozenset({"table", "decision", "reason"}),
     changes={"access-imported": phrase("The table has been taken over.")},
 )

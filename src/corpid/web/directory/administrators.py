@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import appointments, lists
@@ -24,7 +23,7 @@ from corpid.web.directory.page_context import Page, PortalContext, frame, portal
 from corpid.web.directory.writing import NO_REASON, check_names, names_shown, reason, saved_or_requested, written
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link
-from corpid.web.sites import Gone, Instead, Invalid, Saved, Section
+from corpid.web.sites import Gone, Invalid, Saved, Section, Unconfirmed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -290,11 +289,18 @@ def _refuse_late(at: PortalContext, held: Held) -> None:
         raise Rejected(phrase("This person's level has changed meanwhile. Look at it again, then decide."))
 
 
-async def save_level(at: PortalContext) -> Saved:
-    """Show the summary of a chosen level, and save it once confirmed.
+class _Chosen(NamedTuple):
+    """The level that a form gives."""
 
-    A sub-administrator's services are chosen on the page whose address has the level (D73).
-    """
+    held: Held
+    level: AdministratorLevel
+    services: AdministratorServices
+    names: Mapping[str, str]
+    """of the services, by identifier"""
+
+
+async def _wanted(at: PortalContext) -> tuple[Held, AdministratorLevel]:
+    """The person, and the level that the form gives. Raises Rejected, Gone."""
     held = await _held(at)
     _refuse_late(at, held)
     wanted = next((each for each in LEVELS if each == at.form.get("level")), None)
@@ -302,17 +308,32 @@ async def save_level(at: PortalContext) -> Saved:
         raise Rejected(phrase("Choose a level."), field="level")
     if (why := _why_not(at, held, wanted)) is not None:
         raise Rejected(why, field="level")
-    ticked = _ticked(at.form)
-    if wanted == _SUB and not ticked and _SCOPE not in at.form:
-        return Saved("", f"{at.page}?level={_SUB}")
+    return held, wanted
+
+
+async def _chosen(at: PortalContext) -> _Chosen:
+    """The level of the form, with its services. Raises Rejected, Invalid, Gone."""
+    held, wanted = await _wanted(at)
     given = held.administrator.services if held.administrator else ()
     services = {each.service_id: each.name for each in (await _services(at, held=given))[0]}
     if errors := _scope_errors(at, wanted, services):
         raise Invalid(*errors)
+    return _Chosen(held, wanted, _ticked(at.form), services)
+
+
+async def save_level(at: PortalContext) -> Saved:
+    """Save a chosen level, once confirmed. Raises Rejected, Invalid, Unconfirmed, Gone.
+
+    A sub-administrator's services are chosen on the page whose address has the level (D73).
+    """
+    if at.form.get("level") == _SUB and not _ticked(at.form) and _SCOPE not in at.form:
+        await _wanted(at)
+        return Saved("", f"{at.page}?level={_SUB}")
+    held, wanted, ticked, _ = await _chosen(at)
     if "confirm" not in at.form:
-        raise Instead(_confirmation(at, held, wanted, ticked, services))
+        raise Unconfirmed
     if errors := _reason_errors(at):
-        raise Instead(_confirmation(replace(at, errors=tuple(errors)), held, wanted, ticked, services), status=422)
+        raise Unconfirmed(*errors)
     registry, context = at.context.provider.registry, at.context
     request = await written(
         at,
@@ -343,18 +364,15 @@ def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mappi
 
 
 def _reason_errors(at: PortalContext) -> list[FieldError]:
-    if _explains(at) and not reason(at):
-        return [("reason", NO_REASON)]
-    return []
+    try:
+        return [("reason", NO_REASON)] if _explains(at) and not reason(at) else []
+    except Rejected as rejected:
+        return [(rejected.field, rejected.sentence)]
 
 
-def _confirmation(
-    at: PortalContext,
-    held: Held,
-    wanted: AdministratorLevel,
-    ticked: AdministratorServices,
-    services: Mapping[str, str],
-) -> ConfirmLevel:
+async def confirmation(at: PortalContext) -> View:
+    """The summary of the chosen level. Raises Rejected, Invalid, Gone."""
+    held, wanted, ticked, services = await _chosen(at)
     entity, name = at.entity.name, held.name
     if wanted == "owner":
         summary = phrase("{name} becomes an owner of {entity}.", name=name, entity=entity)
@@ -440,7 +458,7 @@ SECTION: Final = Section[PortalContext](
         _APPOINT: Page(view=choose),
     },
     named_pages={
-        _PERSON: Page(view=level, submit=save_level, fresh=True),
+        _PERSON: Page(view=level, submit=save_level, check=confirmation, fresh=True),
         _REMOVE: Page(view=removal, submit=remove, fresh=True),
     },
     fields=frozenset({"level", "all_services", _SCOPE, "reason", "held", "confirm"}),

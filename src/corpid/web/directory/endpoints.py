@@ -30,7 +30,7 @@ from corpid.web.directory import (
 from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, choosing, portal_path, remembered
 from corpid.web.own_pages import forbidden_page, serve
 from corpid.web.pages.layout import Link
-from corpid.web.sites import Elsewhere, Instead, Site, ways_out
+from corpid.web.sites import Closed, Elsewhere, Site, ways_out
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -49,7 +49,7 @@ async def _arrive(at: sites.PageContext[OwnVisit]) -> PortalVisit:
         visit = await portal.arrived(at.context, at.visit, wanted=wanted, choosing=at.page == ORGANISATION)
     except Forbidden as forbidden:
         back = Link(url=portal_path(at.web, ORGANISATION), text=phrase("Change organisation"))
-        raise Instead(forbidden_page(forbidden, back, ways_out(at.web, "manage")), status=403) from None
+        raise Closed(forbidden_page(forbidden, back, ways_out(at.web, "manage"))) from None
     if visit.entity is None and at.page != ORGANISATION:
         of = at.query.get(REVIEW_OF, "")
         raise Elsewhere(choosing(f"{at.page}?{REVIEW_OF}={of}" if of else at.page))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import member_changes, members
@@ -22,7 +21,7 @@ from corpid.web.directory.people import INVITE, INVITED, PEOPLE
 from corpid.web.directory.people_views import InvitationPreview, Invite, InviteSeveral
 from corpid.web.directory.writing import reason, saved_or_requested
 from corpid.web.pages.layout import Link
-from corpid.web.sites import Instead, Invalid, Saved, Section
+from corpid.web.sites import Invalid, Saved, Section, Unconfirmed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,11 +107,8 @@ async def several(at: PortalContext) -> View:
     )
 
 
-async def send_several(at: PortalContext) -> Saved:
-    """Show who would be invited; once confirmed, invite them.
-
-    Raises Instead with the preview, Invalid, Rejected.
-    """
+async def _entered(at: PortalContext) -> list[MemberDetails]:
+    """The people of the form. Raises Invalid, Rejected, access.Forbidden."""
     _refuse(at)
     people = pasted_people.read(at.form.get("people", ""))
     if not people:
@@ -132,16 +128,23 @@ async def send_several(at: PortalContext) -> Saved:
             rest = len(errors) - _ERRORS
             shown.append(("people", counted(rest, "{count} more line is wrong.", "{count} more lines are wrong.")))
         raise Invalid(*shown)
-    preview = _preview(at, found)
+    return found
+
+
+async def send_several(at: PortalContext) -> Saved:
+    """Invite the people of the form, once confirmed. Raises Unconfirmed, Invalid, Rejected."""
+    found = await _entered(at)
     if at.form.get(_CONFIRMED) != "yes":
-        raise Instead(preview)
+        raise Unconfirmed
     try:
         return await _invited(at, found)
     except Rejected as rejected:
-        raise Instead(replace(preview, errors=((rejected.field, rejected.sentence),)), status=422) from None
+        raise Unconfirmed((rejected.field, rejected.sentence)) from None
 
 
-def _preview(at: PortalContext, found: Sequence[MemberDetails]) -> InvitationPreview:
+async def preview(at: PortalContext) -> View:
+    """The people whom the form would invite. Raises Invalid, Rejected."""
+    found = await _entered(at)
     needs_approval = members.invitation_needs_approval(at.entity)
     number = len(found)
     return InvitationPreview(
@@ -159,6 +162,7 @@ def _preview(at: PortalContext, found: Sequence[MemberDetails]) -> InvitationPre
         else counted(number, "Send {count} invitation", "Send {count} invitations"),
         needs_approval=needs_approval,
         reason=at.form.get("reason", ""),
+        errors=at.errors,
     )
 
 
@@ -212,7 +216,7 @@ def _frame(at: PortalContext) -> Frame:
 SECTION: Final = Section[PortalContext](
     pages={
         INVITE: Page(view=invite, submit=send, fresh=True),
-        SEVERAL: Page(view=several, submit=send_several, fresh=True, field="people"),
+        SEVERAL: Page(view=several, submit=send_several, check=preview, fresh=True, field="people"),
     },
     fields=frozenset({"name", "email", "people", "reason", _CONFIRMED}),
     changes={

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from corpid.flows import shown_once
+from corpid.flows.account import own_sessions
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import provisioning_tokens
 from corpid.flows.directory.write import Refused
@@ -18,7 +20,7 @@ from corpid.web.directory.page_context import Page, PortalContext, frame, portal
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.sites import Gone, Instead, Invalid, Saved, Section
+from corpid.web.sites import Gone, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 TOKENS: Final = "tokens"
 _NEW: Final = f"{TOKENS}/new"
 _REVOKE: Final = re.compile(rf"{TOKENS}/[0-9a-f-]{{36}}/revoke")
+_CREATED: Final = re.compile(rf"{TOKENS}/[0-9a-f-]{{36}}/created")
 _SCIM: Final = "/scim/v2"
 _DAYS: Final = (90, 180, LONGEST_LIFE_DAYS)
 """how long a token may last, as the page offers it"""
@@ -77,8 +80,8 @@ class NewToken(FormView, frozen=True, kw_only=True):
     notes: tuple[Phrase, ...] = ()
 
 
-class TokenCreated(PageView, frozen=True, kw_only=True):
-    """A new token, which is shown this once."""
+class TokenCreated(FormView, frozen=True, kw_only=True):
+    """A new token, shown for a minute. Its form ends that."""
 
     template: ClassVar[str] = "manage/token_created.html"
     heading: ClassVar[Phrase] = phrase("Copy the token now")
@@ -87,6 +90,18 @@ class TokenCreated(PageView, frozen=True, kw_only=True):
     token: str
     url: str
     until: datetime
+
+
+class TokenHidden(PageView, frozen=True, kw_only=True):
+    """A new token that is no longer shown."""
+
+    template: ClassVar[str] = "manage/token_hidden.html"
+    heading: ClassVar[Phrase] = phrase("The token is no longer shown")
+
+    name: str
+    revoke: str
+    new: str
+    """the address on which another is created; empty if there are as many as there may be"""
     back: str
 
 
@@ -161,7 +176,7 @@ async def new_token(at: PortalContext) -> View:
 
 
 async def create(at: PortalContext) -> Saved:
-    """Create a token, and show it in this answer only."""
+    """Create a token, and lead to its page. Raises Invalid, Rejected."""
     name, days, token_id = (at.form.get(each, "") for each in ("name", "days", "token_id"))
     errors: list[FieldError] = []
     if not _is_name(name):
@@ -192,16 +207,9 @@ async def create(at: PortalContext) -> Saved:
         ) from None
     except (Refused, Conflict) as refused:
         raise Rejected(refusal_of(refused)) from None
-    raise Instead(
-        TokenCreated(
-            frame=frame(at, section=ADMINISTRATORS),
-            name=record.name,
-            token=secret,
-            url=at.context.provider.policy.base_url + _SCIM,
-            until=at.moment(record.expires_at),
-            back=portal_path(at.web, TOKENS),
-        )
-    )
+    page = f"{TOKENS}/{record.token_id}/created"
+    await shown_once.keep(at.context, own_sessions.form_place(at.visit, page, "token"), secret)
+    return Saved("", page)
 
 
 def _is_name(text: str) -> bool:
@@ -217,6 +225,42 @@ async def _named(at: PortalContext) -> RegisteredProvisioningToken:
     if found is None:
         raise Gone
     return found
+
+
+def _place(at: PortalContext) -> tuple[str, ...]:
+    """The place of the page's token in this session."""
+    return own_sessions.form_place(at.visit, at.page, "token")
+
+
+async def created(at: PortalContext) -> View:
+    """A new token, or that it is no longer shown. Raises Gone."""
+    found = await _named(at)
+    secret = await shown_once.read(at.context, _place(at))
+    if not secret:
+        return TokenHidden(
+            frame=frame(at, section=ADMINISTRATORS, up=_back(at)),
+            errors=at.errors,
+            name=found.name,
+            revoke=portal_path(at.web, f"{TOKENS}/{found.token_id}/revoke"),
+            new=portal_path(at.web, _NEW) if len(await _all(at)) < MOST_TOKENS else "",
+            back=portal_path(at.web, TOKENS),
+        )
+    return TokenCreated(
+        frame=frame(at, section=ADMINISTRATORS),
+        errors=at.errors,
+        action=portal_path(at.web, at.page),
+        name=found.name,
+        token=secret,
+        url=at.context.provider.policy.base_url + _SCIM,
+        until=at.moment(found.expires_at),
+    )
+
+
+async def copied(at: PortalContext) -> Saved:
+    """Show the token no longer. Raises Gone, access.Forbidden."""
+    await _named(at)
+    await shown_once.forget(at.context, _place(at))
+    return Saved("", TOKENS)
 
 
 async def revocation(at: PortalContext) -> View:
@@ -249,7 +293,10 @@ SECTION: Final = Section[PortalContext](
         TOKENS: Page(view=tokens),
         _NEW: Page(view=new_token, submit=create, fresh=True),
     },
-    named_pages={_REVOKE: Page(view=revocation, submit=revoke, fresh=True)},
+    named_pages={
+        _CREATED: Page(view=created, submit=copied),
+        _REVOKE: Page(view=revocation, submit=revoke, fresh=True),
+    },
     fields=frozenset({"name", "days", "token_id"}),
     changes={"token-revoked": phrase("The token is revoked, and no longer works.")},
 )

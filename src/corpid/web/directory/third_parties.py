@@ -437,16 +437,36 @@ async def _removed(at: PortalContext, found: Authorisation, change: str) -> Save
 SECTION: Final = Section[PortalContext](
     pages={
         THIRD_PARTIES: Page(view=third_parties),
-        OFFER: Page(view=third_party_offers.offer, submit=third_party_offers.save_offer, fresh=True),
+        OFFER: Page(
+            view=third_party_offers.offer,
+            submit=third_party_offers.save_offer,
+            check=third_party_offers.check_offer,
+            fresh=True,
+        ),
     },
     named_pages={
         named("grant"): Page(view=one),
         named("accept"): Page(view=accept, submit=save_acceptance, fresh=True),
         named("decline"): Page(view=decline, submit=save_refusal, fresh=True),
         named("end"): Page(view=end, submit=save_end, fresh=True),
-        named("change"): Page(view=third_party_offers.change, submit=third_party_offers.save_change, fresh=True),
-        named("assign"): Page(view=third_party_people.assign, submit=third_party_people.save_role, fresh=True),
-        named("change-role"): Page(view=third_party_people.change, submit=third_party_people.save_change, fresh=True),
+        named("change"): Page(
+            view=third_party_offers.change,
+            submit=third_party_offers.save_change,
+            check=third_party_offers.check_change,
+            fresh=True,
+        ),
+        named("assign"): Page(
+            view=third_party_people.assign,
+            submit=third_party_people.save_role,
+            check=third_party_people.check_role,
+            fresh=True,
+        ),
+        named("change-role"): Page(
+            view=third_party_people.change,
+            submit=third_party_people.save_change,
+            check=third_party_people.check_change,
+            fresh=True,
+        ),
         named("take-away"): Page(view=third_party_people.take_away, submit=third_party_people.save_taken, fresh=True),
     },
     fields=FIELDS | {"to", "service", "person"},

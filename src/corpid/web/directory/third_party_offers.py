@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
@@ -35,14 +35,18 @@ from corpid.web.directory.third_party_terms import (
     kept,
     parameter_fields,
     read,
+    require_confirmation,
     role_options,
     shown_day,
 )
-from corpid.web.directory.writing import NO_REASON, submitted, written
+from corpid.web.directory.writing import NO_REASON, decided, submitted
 from corpid.web.pages.layout import PageView, ViewPart
-from corpid.web.sites import NOTHING_DIFFERENT, Gone, Instead, Saved
+from corpid.web.sites import NOTHING_DIFFERENT, Gone, Saved
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Entity, Service
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
@@ -191,16 +195,24 @@ def _terms(at: PortalContext, to: Entity, service: Service) -> View:
     )
 
 
-async def save_offer(at: PortalContext) -> Saved:
-    """Offer what was entered, after a confirmation. Raises Rejected, Invalid, Instead."""
+class _Entered(NamedTuple):
+    """The authorisation that a form describes."""
+
+    found: Authorisation
+    """as it would be, or as it is before the change"""
+    grant: ThirdPartyGrant
+    """as it would be"""
+    changes: Sequence[Change]
+
+
+async def _entered_offer(at: PortalContext) -> _Entered:
+    """The offer of the form. Raises Rejected, Invalid."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     to = await _organisation(at, at.form.get("to", ""))
     services = await grants.services(registry, at.actor)
     service = next((each for each in services if each.service_id == at.form.get("service", "")), None)
     if to is None or service is None:
         raise Rejected(phrase("Choose the organisation and the service again."))
-    if at.form.get("confirmed") == "no":
-        raise Instead(_terms(at, to, service))
     terms = read(at, service)
     wanted = ThirdPartyGrant(
         client_entity_id=at.entity.entity_id,
@@ -219,30 +231,41 @@ async def save_offer(at: PortalContext) -> Saved:
                 "{name} already has this authorisation, or an offer of it: open it and change it there.", name=to.name
             )
         )
-    changes = await written(at, grants.offered(registry, passwords, wanted, None))
+    changes = await decided(grants.offered(registry, passwords, wanted, None))
     _require_reason(at, service)
     found = Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)
-    if at.form.get("confirmed") != "yes":
-        raise Instead(
-            Confirm(
-                frame=up(at),
-                action=portal_path(at.web, OFFER),
-                heading=phrase("Check the offer"),
-                sentence=sentence(found),
-                facts=facts(wanted),
-                consequences=(
-                    phrase("It gives nothing until {name} accepts it.", name=to.name),
-                    phrase(
-                        "{name} then chooses which of its people act for you. You see who they are, and can end it at any time.",
-                        name=to.name,
-                    ),
-                ),
-                hidden=kept(at),
-                button=phrase("Make the offer"),
-            )
-        )
-    saved = Saved("grant-offered", page_of("grant", wanted))
-    return await submitted(at, changes, saved, seen=[Seen(ThirdPartyGrant, wanted.key, None)])
+    return _Entered(found, wanted, changes)
+
+
+async def save_offer(at: PortalContext) -> Saved:
+    """Offer what was entered, after a confirmation. Raises Rejected, Invalid, Unconfirmed."""
+    entered = await _entered_offer(at)
+    require_confirmation(at)
+    saved = Saved("grant-offered", page_of("grant", entered.grant))
+    return await submitted(at, entered.changes, saved, seen=[Seen(ThirdPartyGrant, entered.grant.key, None)])
+
+
+async def check_offer(at: PortalContext) -> View:
+    """The confirmation of an offer. Raises Rejected, Invalid."""
+    entered = await _entered_offer(at)
+    name = entered.found.third_party.name
+    return Confirm(
+        frame=up(at),
+        errors=at.errors,
+        action=portal_path(at.web, OFFER),
+        heading=phrase("Check the offer"),
+        sentence=sentence(entered.found),
+        facts=facts(entered.grant),
+        consequences=(
+            phrase("It gives nothing until {name} accepts it.", name=name),
+            phrase(
+                "{name} then chooses which of its people act for you. You see who they are, and can end it at any time.",
+                name=name,
+            ),
+        ),
+        hidden=kept(at),
+        button=phrase("Make the offer"),
+    )
 
 
 def _require_reason(at: PortalContext, service: Service) -> None:
@@ -255,10 +278,6 @@ async def change(at: PortalContext) -> View:
     found = await authorisation(at)
     if not is_client(at, found):
         raise Gone
-    return _change(at, found)
-
-
-def _change(at: PortalContext, found: Authorisation) -> View:
     grant, form = found.grant, at.form
     return EnterTerms(
         frame=up(at, found),
@@ -284,15 +303,13 @@ def _change(at: PortalContext, found: Authorisation) -> View:
 _ROLE_STAYS: Final = phrase("Another service or role takes another offer.")
 
 
-async def save_change(at: PortalContext) -> Saved:
-    """Change the terms, after a confirmation. Raises Rejected, Invalid, Instead, Gone."""
+async def _entered_change(at: PortalContext) -> _Entered:
+    """The terms as the form changes them. Raises Rejected, Invalid, Gone."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     found = await authorisation(at)
     if not is_client(at, found):
         raise Gone
     check_version(at, found.grant)
-    if at.form.get("confirmed") == "no":
-        raise Instead(_change(at, found))
     terms = read(at, found.service, was=found.grant)
     wanted = msgspec.structs.replace(
         found.grant,
@@ -300,27 +317,37 @@ async def save_change(at: PortalContext) -> Saved:
         end_date=terms.end_date if at.form.get("end") else NO_END,
         parameters=terms.parameters,
     )
-    changes = await written(at, grants.offered(registry, passwords, wanted, found.grant))
+    changes = await decided(grants.offered(registry, passwords, wanted, found.grant))
     if not changes:
         raise Rejected(NOTHING_DIFFERENT)
     _require_reason(at, found.service)
     becomes = changes[0].becomes
     assert isinstance(becomes, ThirdPartyGrant)  # noqa: S101 - a change of a grant
-    if at.form.get("confirmed") != "yes":
-        raise Instead(
-            Confirm(
-                frame=up(at, found),
-                action=portal_path(at.web, at.page),
-                heading=phrase("Check the change"),
-                sentence=sentence(found, becomes),
-                facts=facts(becomes),
-                consequences=(_consequence(found, becomes),),
-                hidden=kept(at),
-                button=phrase("Change it"),
-                danger=found.grant.state == "accepted",
-            )
-        )
-    return await submitted(at, changes, Saved("grant-changed", page_of("grant", becomes)))
+    return _Entered(found, becomes, changes)
+
+
+async def save_change(at: PortalContext) -> Saved:
+    """Change the terms, after a confirmation. Raises Rejected, Invalid, Unconfirmed, Gone."""
+    entered = await _entered_change(at)
+    require_confirmation(at)
+    return await submitted(at, entered.changes, Saved("grant-changed", page_of("grant", entered.grant)))
+
+
+async def check_change(at: PortalContext) -> View:
+    """The confirmation of other terms. Raises Rejected, Invalid, Gone."""
+    entered = await _entered_change(at)
+    return Confirm(
+        frame=up(at, entered.found),
+        errors=at.errors,
+        action=portal_path(at.web, at.page),
+        heading=phrase("Check the change"),
+        sentence=sentence(entered.found, entered.grant),
+        facts=facts(entered.grant),
+        consequences=(_consequence(entered.found, entered.grant),),
+        hidden=kept(at),
+        button=phrase("Change it"),
+        danger=entered.found.grant.state == "accepted",
+    )
 
 
 def _consequence(found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
@@ -35,18 +35,22 @@ from corpid.web.directory.third_party_terms import (
     kept,
     parameter_fields,
     read,
+    require_confirmation,
     role_options,
     shown_day,
 )
-from corpid.web.directory.writing import NO_REASON, check_names, names_shown, submitted, written
+from corpid.web.directory.writing import NO_REASON, check_names, decided, names_shown, submitted
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link
-from corpid.web.sites import NOTHING_DIFFERENT, Gone, Instead, Saved
+from corpid.web.sites import NOTHING_DIFFERENT, Gone, Saved
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from corpid.flows.directory.grants import Authorisation, GivenRole
     from corpid.flows.directory.provisioning import Member
+    from corpid.rules.directory.plan import Change
     from corpid.web.pages.views import View
 
 _END_OF_GRANT: Final = phrase("Leave it empty for the last day of the authorisation.")
@@ -129,16 +133,25 @@ def _require_reason(at: PortalContext, found: Authorisation) -> None:
         raise Rejected(NO_REASON, field="reason")
 
 
-async def save_role(at: PortalContext) -> Saved:
-    """Give access, after a confirmation. Raises Rejected, Invalid, Instead, Gone."""
+class _Entered(NamedTuple):
+    """The access that a form describes."""
+
+    found: Authorisation
+    row: ThirdPartyAssignment
+    person: str
+    names: str
+    """the digest of the person, as shown"""
+    changes: Sequence[Change]
+
+
+async def _entered_role(at: PortalContext) -> _Entered:
+    """The access that the form gives. Raises Rejected, Invalid, Gone."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     found = await _granted(at)
     person = await _member(at)
     if person is None:
         raise Gone
     check_names(at, names_shown(person))
-    if at.form.get("confirmed") == "no":
-        raise Instead(_terms(at, found, person))
     terms = read(at, found.service, within=found.grant)
     wanted = ThirdPartyAssignment(
         user_id=person.user.user_id,
@@ -153,39 +166,33 @@ async def save_role(at: PortalContext) -> Saved:
     )
     if await grants.is_stored(registry, wanted):
         raise Rejected(phrase("{person} has this access already: change it in the list.", person=person.name))
-    changes = await written(at, grants.assigned(registry, passwords, at.actor, wanted, None))
+    changes = await decided(grants.assigned(registry, passwords, at.actor, wanted, None))
     _require_reason(at, found)
-    if at.form.get("confirmed") != "yes":
-        raise Instead(
-            _check(
-                at,
-                found,
-                wanted,
-                person.name,
-                names=names_shown(person),
-                heading=phrase("Check the access"),
-                button=phrase("Give access"),
-            )
-        )
-    saved = Saved("role-given", page_of("grant", found.grant))
-    return await submitted(at, changes, saved, seen=[Seen(ThirdPartyAssignment, wanted.key, None)])
+    return _Entered(found, wanted, person.name, names_shown(person), changes)
 
 
-def _check(
-    at: PortalContext,
-    found: Authorisation,
-    wanted: ThirdPartyAssignment,
-    person: str,
-    *,
-    names: str,
-    heading: Phrase,
-    button: Phrase,
-) -> View:
+async def save_role(at: PortalContext) -> Saved:
+    """Give access, after a confirmation. Raises Rejected, Invalid, Unconfirmed, Gone."""
+    entered = await _entered_role(at)
+    require_confirmation(at)
+    saved = Saved("role-given", page_of("grant", entered.found.grant))
+    return await submitted(at, entered.changes, saved, seen=[Seen(ThirdPartyAssignment, entered.row.key, None)])
+
+
+async def check_role(at: PortalContext) -> View:
+    """The confirmation of giving access. Raises Rejected, Invalid, Gone."""
+    entered = await _entered_role(at)
+    return _check(at, entered, heading=phrase("Check the access"), button=phrase("Give access"))
+
+
+def _check(at: PortalContext, entered: _Entered, *, heading: Phrase, button: Phrase) -> View:
+    found, wanted = entered.found, entered.row
     return Confirm(
-        frame=up(at, found, names=names),
+        frame=up(at, found, names=entered.names),
+        errors=at.errors,
         action=portal_path(at.web, at.page),
         heading=heading,
-        sentence=_sentence(found, wanted, person),
+        sentence=_sentence(found, wanted, entered.person),
         facts=facts(wanted),
         consequences=(phrase("{name} sees that this person acts for it.", name=found.client_entity.name),),
         hidden=kept(at),
@@ -208,10 +215,6 @@ def _names(given: GivenRole) -> str:
 async def change(at: PortalContext) -> View:
     """Other dates and parameters of a person's access."""
     given, found = await _given(at)
-    return _change(at, given, found)
-
-
-def _change(at: PortalContext, given: GivenRole, found: Authorisation) -> View:
     row, form = given.row, at.form
     return EnterTerms(
         frame=up(at, found, names=_names(given)),
@@ -235,35 +238,33 @@ def _change(at: PortalContext, given: GivenRole, found: Authorisation) -> View:
     )
 
 
-async def save_change(at: PortalContext) -> Saved:
-    """Change access, after a confirmation. Raises Rejected, Invalid, Instead, Gone."""
+async def _entered_change(at: PortalContext) -> _Entered:
+    """The access as the form changes it. Raises Rejected, Invalid, Gone."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     given, found = await _given(at)
     check_names(at, _names(given))
     check_version(at, given.row)
-    if at.form.get("confirmed") == "no":
-        raise Instead(_change(at, given, found))
     terms = read(at, found.service, within=found.grant, was=given.row)
     wanted = msgspec.structs.replace(
         given.row, start_date=terms.start_date, end_date=terms.end_date, parameters=terms.parameters
     )
-    changes = await written(at, grants.assigned(registry, passwords, at.actor, wanted, given.row))
+    changes = await decided(grants.assigned(registry, passwords, at.actor, wanted, given.row))
     if not changes:
         raise Rejected(NOTHING_DIFFERENT)
     _require_reason(at, found)
-    if at.form.get("confirmed") != "yes":
-        raise Instead(
-            _check(
-                at,
-                found,
-                wanted,
-                given.name or GONE,
-                names=_names(given),
-                heading=phrase("Check the change"),
-                button=phrase("Change it"),
-            )
-        )
-    return await submitted(at, changes, Saved("role-changed", page_of("grant", found.grant)))
+    return _Entered(found, wanted, given.name or GONE, _names(given), changes)
+
+
+async def save_change(at: PortalContext) -> Saved:
+    """Change access, after a confirmation. Raises Rejected, Invalid, Unconfirmed, Gone."""
+    entered = await _entered_change(at)
+    require_confirmation(at)
+    return await submitted(at, entered.changes, Saved("role-changed", page_of("grant", entered.found.grant)))
+
+
+async def check_change(at: PortalContext) -> View:
+    """The confirmation of changing access. Raises Rejected, Invalid, Gone."""
+    return _check(at, await _entered_change(at), heading=phrase("Check the change"), button=phrase("Change it"))
 
 
 async def take_away(at: PortalContext) -> View:

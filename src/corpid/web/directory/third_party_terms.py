@@ -15,11 +15,12 @@ from corpid.rules.directory.role_forms import (
     value_fault,
 )
 from corpid.texts import phrase
+from corpid.web.context import ENTERED
 from corpid.web.pages import role_fields
 from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import FormView, ViewPart
 from corpid.web.pages.role_fields import parameter_field
-from corpid.web.sites import Invalid
+from corpid.web.sites import Invalid, Unconfirmed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,7 +41,7 @@ NO_END_HINT: Final = phrase("Leave it empty for no end.")
 SUB_ENTITY: Final = role_fields.marked(role_fields.PART, required=False)
 ANY: Final = "*"
 """the value of the field `role` for any"""
-_FRESH: Final = frozenset({"form_token", "step", "names", "confirmed"})
+_FRESH: Final = frozenset({"form_token", "step", "names", "confirmed", ENTERED})
 """fields that every page of a form has anew"""
 FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "version"})
 
@@ -124,6 +125,14 @@ class Terms(ViewPart, frozen=True, kw_only=True):
     start_date: str
     end_date: str
     parameters: tuple[Parameter, ...]
+
+
+def require_confirmation(at: PortalContext) -> None:
+    """Raise Unconfirmed until a form is confirmed, Invalid to change it."""
+    if at.form.get("confirmed") == "no":
+        raise Invalid
+    if at.form.get("confirmed") != "yes":
+        raise Unconfirmed
 
 
 def kept(at: PortalContext) -> tuple[tuple[str, str], ...]:

@@ -39,8 +39,15 @@ async def written(at: PortalContext, writing: Awaitable[T]) -> T:
 
     Raises Rejected with a sentence for a person. Source: D50, D55
     """
+    made = await decided(writing)
+    at.context.provider.registry_cache.drop()
+    return made
+
+
+async def decided(deciding: Awaitable[T]) -> T:
+    """Await what would change. Raises Rejected as `written`. Source: D50, D55"""
     try:
-        made = await writing
+        return await deciding
     except NoReason:
         raise Rejected(NO_REASON, field="reason") from None
     except AlreadyDecided:
@@ -57,8 +64,6 @@ async def written(at: PortalContext, writing: Awaitable[T]) -> T:
         raise Rejected(refusal_of(refused)) from None
     except Conflict:
         raise Rejected(CHANGED_MEANWHILE) from None
-    at.context.provider.registry_cache.drop()
-    return made
 
 
 def names_shown(*people: Member) -> str:

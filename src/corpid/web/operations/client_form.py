@@ -14,7 +14,7 @@ from corpid.texts import phrase
 from corpid.web.operations.clients import CLIENTS, client_path, here, this_client
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.operations.record_forms import changed_meanwhile, is_current, version_of
+from corpid.web.operations.record_forms import is_current, version_of
 from corpid.web.pages.client_fields import (
     FIELDS,
     fields_of,
@@ -29,19 +29,21 @@ from corpid.web.pages.client_fields import (
 )
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.refusals import reason_of
-from corpid.web.sites import NOTHING_DIFFERENT, Instead, Invalid, Saved, Section
+from corpid.web.sites import NOTHING_DIFFERENT, Invalid, Outdated, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.rules.directory.actors import Operating
-    from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
     from corpid.web.pages.client_fields import Fields
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 _NEW_CLIENT: Final = "new-client"
+_CHANGED: Final = phrase(
+    "Somebody else has changed this client meanwhile. Nothing of your change was saved: this is the client as it is now."
+)
 
 
 class ClientForm(FormView, frozen=True, kw_only=True):
@@ -128,10 +130,10 @@ async def add(at: ConsoleContext) -> Saved:
 
 
 async def change(at: ConsoleContext) -> Saved:
-    """Change the client as the form says. Raises Rejected, Invalid, Instead, Gone."""
+    """Change the client as the form says. Raises Rejected, Invalid, Outdated, Gone."""
     found, provider = await this_client(at), at.context.provider
     if not is_current(at, found):
-        raise _changed_meanwhile(at, found)
+        raise Outdated(_CHANGED)
     actor = _checked(at, [])
     members = _given(at, values_of(found))
     if all(value is None for value in members.values()):
@@ -142,16 +144,11 @@ async def change(at: ConsoleContext) -> Saved:
             actor=actor, rules=at.web.client_rules, was=found,
         )  # fmt: skip
     except Conflict:
-        raise _changed_meanwhile(at, found) from None
+        raise Outdated(_CHANGED) from None
     except Refused as refused:
         raise _invalid(refused) from None
     provider.registry_cache.drop()
     return Saved("client-changed", here(found.client_id))
-
-
-def _changed_meanwhile(at: ConsoleContext, found: Client) -> Instead:
-    heading = phrase("Somebody else has changed this client")
-    return changed_meanwhile(at, heading, section=CLIENTS, back=client_path(at, found.client_id))
 
 
 def _checked(at: ConsoleContext, errors: list[FieldError]) -> Operating:

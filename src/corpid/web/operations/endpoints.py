@@ -26,7 +26,7 @@ from corpid.web.operations.page_context import ConsoleContext, admit
 from corpid.web.own_pages import serve
 from corpid.web.pages.layout import BARE
 from corpid.web.pages.views import Problem
-from corpid.web.sites import Instead, Site, first_page, ways_out
+from corpid.web.sites import Closed, Site, first_page, ways_out
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -42,7 +42,7 @@ async def _arrive(at: sites.PageContext[OwnVisit]) -> ConsoleVisit:
     try:
         return await flow.arrived(at.context, at.visit, needs_passkey=at.web.operators_need_passkey)
     except NeedsPasskey:
-        raise Instead(
+        raise Closed(
             Problem(
                 frame=BARE,
                 heading=phrase("Sign in with a passkey"),
@@ -52,8 +52,7 @@ async def _arrive(at: sites.PageContext[OwnVisit]) -> ConsoleVisit:
                 ),
                 back=first_page(at.web, "account"),
                 others=ways_out(at.web, "console"),
-            ),
-            status=403,
+            )
         ) from None
 
 

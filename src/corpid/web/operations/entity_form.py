@@ -16,19 +16,17 @@ from corpid.web.operations.entities import ONE, TYPES, entity_of, entity_path, h
 from corpid.web.operations.owners import facts_errors
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.operations.record_forms import changed_meanwhile, is_current, step_of
+from corpid.web.operations.record_forms import is_current, step_of
 from corpid.web.pages.access_texts import APPROVALS
 from corpid.web.pages.layout import Field, FormView, Link
 from corpid.web.pages.refusals import reason_of
-from corpid.web.sites import NOTHING_DIFFERENT, Invalid, Saved, Section
+from corpid.web.sites import NOTHING_DIFFERENT, Invalid, Outdated, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.directory.records import Entity
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
-    from corpid.web.sites import Instead
 
 _MEMBERS: Final = ("name", *(key for key in SECTIONS["entities"].keys if key not in {"name", "enabled"}))
 """the name first, the others in the order of their declaration; an organisation is disabled on a page of its own"""
@@ -45,6 +43,10 @@ _CHOICES: Final[Mapping[str, tuple[tuple[str, Phrase], ...]]] = {
     "status": tuple(STATUSES.items()),
     "approvals": tuple(APPROVALS.items()),
 }
+_CHANGED: Final = phrase(
+    "Somebody else has changed this organisation meanwhile. Nothing of your change was saved: this is the organisation "
+    "as it is now."
+)
 
 
 class EntityForm(FormView, frozen=True, kw_only=True):
@@ -91,10 +93,10 @@ async def edit_page(at: ConsoleContext) -> View:
 
 
 async def edit(at: ConsoleContext) -> Saved:
-    """Change the facts. Raises Rejected, Invalid, Instead, Gone, Forbidden."""
+    """Change the facts. Raises Rejected, Invalid, Outdated, Gone, Forbidden."""
     entity, provider = await entity_of(at), at.context.provider
     if not is_current(at, entity):
-        raise _changed_meanwhile(at, entity)
+        raise Outdated(_CHANGED)
     typed = {name: at.form.get(name, "").strip() for name in _MEMBERS}
     errors = facts_errors(typed)
     if typed["approvals"] not in APPROVALS:
@@ -112,16 +114,11 @@ async def edit(at: ConsoleContext) -> Saved:
             provider.registry, provider.passwords, entity.entity_id, members, actor=actor, was=entity
         )
     except Conflict:
-        raise _changed_meanwhile(at, entity) from None
+        raise Outdated(_CHANGED) from None
     except Refused as refused:
         raise Rejected(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
     return Saved("entity-edit", here(entity.entity_id))
-
-
-def _changed_meanwhile(at: ConsoleContext, entity: Entity) -> Instead:
-    heading = phrase("Somebody else has changed this organisation")
-    return changed_meanwhile(at, heading, section="entities", back=entity_path(at.web, entity.entity_id))
 
 
 SECTION: Final = Section[ConsoleContext](

@@ -26,10 +26,10 @@ from corpid.web.operations.page_context import (
     path_if_allowed,
 )
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.operations.record_forms import changed_meanwhile, is_current, step_of
+from corpid.web.operations.record_forms import is_current, step_of
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import reason_of
-from corpid.web.sites import Gone, Invalid, Saved, Section
+from corpid.web.sites import Gone, Invalid, Outdated, Saved, Section
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
@@ -41,6 +41,9 @@ _ROLE: Final = "role-"
 _NAME_CHARACTERS: Final = 100
 _YES: Final = phrase("Yes")
 _NO: Final = phrase("No")
+_CHANGED: Final = phrase(
+    "Somebody else has changed this service meanwhile. Nothing of your change was saved: this is the service as it is now."
+)
 
 
 async def services_page(at: ConsoleContext) -> View:
@@ -154,11 +157,10 @@ async def edit_page(at: ConsoleContext) -> View:
 
 
 async def edit(at: ConsoleContext) -> Saved:
-    """Change the service. Raises Rejected, Invalid, Instead, Gone."""
+    """Change the service. Raises Rejected, Invalid, Outdated, Gone."""
     service = await _service(at)
     if not is_current(at, service):
-        heading = phrase("Somebody else has changed this service")
-        raise changed_meanwhile(at, heading, section="services", back=console_path(at.web, _here(service)))
+        raise Outdated(_CHANGED)
     texts = {name: at.form.get(name, "").strip() for name in ("name", "description")}
     roles = [(each, at.form.get(each.field, "").strip()) for each in _roles(service)]
     if errors := _wrong(texts, roles):
@@ -174,7 +176,9 @@ async def edit(at: ConsoleContext) -> Saved:
         await flow.update_service(
             provider.registry, provider.passwords, service.service_id, members, actor=actor, was=service
         )
-    except (Refused, Conflict) as refused:
+    except Conflict:
+        raise Outdated(_CHANGED) from None
+    except Refused as refused:
         raise Rejected(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
     return Saved("service-edit", _here(service))

@@ -8,7 +8,7 @@ fields that its view names.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -427,3 +427,9 @@ class View(Protocol):
     def frame(self) -> Frame: ...
     @property
     def errors(self) -> tuple[FieldError, ...]: ...
+
+
+def in_frame(view: View, **members: object) -> View:
+    """The view with other members of its frame."""
+    struct = cast("PageView", view)
+    return cast("View", replace(struct, frame=replace(struct.frame, **members)))

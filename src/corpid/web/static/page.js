@@ -79,6 +79,7 @@ const extend = async (event) => {
   const form = event.target;
   try {
     const response = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+    if (new URL(response.url).searchParams.has("entered")) return location.assign(response.url); // it was refused
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const renewed = page.getElementById("time-limit");
     if (!response.ok || !renewed?.dataset.seconds) return form.submit();

@@ -1,0 +1,133 @@
+"""Forms that were not accepted, kept for their pages (D73).
+
+A rejected form and one with something left to confirm are answered with a redirect, so that Reload and Back send
+nothing again. What was typed is kept encrypted for ten minutes, without secrets, and looking at it spends nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from corpid.flows import namespaces
+from corpid.jose import encryption
+from corpid.jose.encoding import MalformedToken, from_base64url, tuple_bytes
+from corpid.texts import Phrase, packed, unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.flows.namespaces import Entry
+    from corpid.flows.request_context import RequestContext
+    from corpid.ports import TransientUnit
+
+SECRETS: Final = frozenset({"form_token", "password", "code", "passkey"})
+"""fields that are never kept"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeptForm:
+    """A form and what its page says about it."""
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """what was typed, without secrets"""
+    errors: tuple[tuple[str, Phrase], ...] = ()
+    """the field of each, empty for the page as a whole"""
+    checked: bool = False
+    """whether something is left to confirm: its check page is shown"""
+    digest: bytes = b""
+    """SHA-256 of the form as it was sent, to recognise it when it is sent again"""
+
+
+class _Stored(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    until: float
+    fields: dict[str, str]
+    errors: list[tuple[str, Any]]
+    checked: bool
+    digest: bytes
+
+
+def seal(context: RequestContext, place: tuple[str, ...], kept: KeptForm) -> str:
+    """Encrypt a form for one place, for ten minutes. Returns URL-safe text.
+
+    `place` names whose form it is, and of which page; only there it can be opened. Source: D73
+    """
+    stored = _Stored(
+        until=context.now + namespaces.REJECTED_FORM.seconds,
+        fields={name: value for name, value in kept.fields.items() if name not in SECRETS},
+        errors=[(name, packed(text)) for name, text in kept.errors],
+        checked=kept.checked,
+        digest=kept.digest,
+    )
+    nonce = from_base64url(context.provider.new_id())[: encryption.NONCE_BYTES]
+    return encryption.seal(msgspec.msgpack.encode(stored), _key(context, place), nonce, context=tuple_bytes(*place))
+
+
+def unseal(context: RequestContext, place: tuple[str, ...], sealed: str) -> KeptForm | None:
+    """Decrypt the result of `seal`.
+
+    None for anything else, or after ten minutes. Source: D73
+    """
+    try:
+        opened = encryption.unseal(sealed, _key(context, place), context=tuple_bytes(*place))
+        stored = msgspec.msgpack.decode(opened, type=_Stored)
+        errors = tuple((name, unpacked(text)) for name, text in stored.errors)
+    except (MalformedToken, msgspec.DecodeError, ValueError):
+        return None
+    if context.now >= stored.until:
+        return None
+    return KeptForm(fields=stored.fields, errors=errors, checked=stored.checked, digest=stored.digest)
+
+
+def _key(context: RequestContext, place: tuple[str, ...]) -> bytes:
+    return from_base64url(context.keys.mac("kept form", context.provider.policy.base_url, *place))
+
+
+def _entry(context: RequestContext, place: tuple[str, ...]) -> Entry[str]:
+    return namespaces.REJECTED_FORM.entry(context.provider.policy.base_url, *place)
+
+
+async def keep(context: RequestContext, place: tuple[str, ...], kept: KeptForm) -> None:
+    """Keep a form, in place of the one before.
+
+    Raises StoreUnavailable. Source: D73
+    """
+    async with context.provider.transient.unit(context.now) as unit:
+        await _entry(context, place).put(unit, seal(context, place, kept))
+
+
+async def read(context: RequestContext, place: tuple[str, ...]) -> KeptForm | None:
+    """The form at a place, which stays kept.
+
+    Raises StoreUnavailable. Source: D73
+    """
+    sealed = await _entry(context, place).read(context.provider.transient, now=context.now)
+    return None if sealed is None else unseal(context, place, sealed)
+
+
+async def drop(context: RequestContext, unit: TransientUnit, place: tuple[str, ...]) -> None:
+    """Forget a form whose next submission has come. Raises StoreUnavailable. Source: D73"""
+    await _entry(context, place).take(unit)
+
+
+def _bytes(context: RequestContext, place: tuple[str, ...], digest: bytes) -> Entry[bytes]:
+    return namespaces.REJECTED_ONCE.entry(context.provider.policy.base_url, *place, digest.hex())
+
+
+async def was_rejected(context: RequestContext, place: tuple[str, ...], digest: bytes) -> bool:
+    """Return whether the same bytes were rejected before.
+
+    In the last ten minutes: they are no further attempt. `digest` is the SHA-256 of the form. Raises StoreUnavailable. Source: D73
+    """
+    return await _bytes(context, place, digest).read(context.provider.transient, now=context.now) is not None
+
+
+async def is_first_rejection(context: RequestContext, place: tuple[str, ...], digest: bytes) -> bool:
+    """Note that a form was rejected.
+
+    False if another request with the same bytes came first: what was counted for that one more is given back. Raises StoreUnavailable. Source: D73
+    """
+    async with context.provider.transient.unit(context.now) as unit:
+        return await _bytes(context, place, digest).add(unit)

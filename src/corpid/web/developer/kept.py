@@ -1,0 +1,49 @@
+"""Rejected forms of developer mode, kept by browser and page (D73).
+
+Only who sees developer mode can send one, so they are stored for ten minutes, one for each page of a browser.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from corpid.flows import kept_forms
+from corpid.web.context import ENTERED
+from corpid.web.pages.responses import see_other
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.kept_forms import KeptForm
+    from corpid.flows.request_context import RequestContext
+
+
+async def to_entered(context: RequestContext, browser_id: str, here: str, kept: KeptForm) -> Response:
+    """Keep a form, and redirect to its page, which shows it again.
+
+    `here` is the address of the page. Source: D73
+    """
+    await kept_forms.keep(context, _place(browser_id, here), kept)
+    return see_other(with_entered(here))
+
+
+async def entered(request: Request, context: RequestContext, browser: Browser | None, here: str) -> KeptForm | None:
+    """The form that this browser sent to a page.
+
+    None unless the address asks for it. Looking spends nothing. Source: D73
+    """
+    if browser is None or ENTERED not in request.query_params:
+        return None
+    return await kept_forms.read(context, _place(browser.browser_id, here))
+
+
+def with_entered(here: str) -> str:
+    """The address of a page that shows a form again."""
+    return f"{here}{'&' if '?' in here else '?'}{ENTERED}=1"
+
+
+def _place(browser_id: str, here: str) -> tuple[str, ...]:
+    return ("developer", browser_id, urlsplit(here).path)

@@ -1,0 +1,73 @@
+"""Forms of the account survive Back and Reload (D73)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.rules.limits import FACTOR_CHANGES
+from tests.account.scene import at_account, go, hidden, send
+from tests.account.test_email import NEW, asked, mailed_world
+from tests.account.test_page_lifetime import codes_on
+
+if TYPE_CHECKING:
+    from tests.sign_in.world import World
+
+SHORT = "short"
+
+
+async def test_recovery_codes_stay_readable_until_they_are_acknowledged(made: World) -> None:
+    """D73: a reload, a form without the tick and Back show the same ones."""
+    browser = await at_account(made, "codes")
+    printed = codes_on(browser)
+    assert len(printed) == 10
+    for _ in range(2):
+        await browser.reload()
+        assert codes_on(browser) == printed
+    made.clock.pass_(60)
+    form = next(each for each in browser.page.forms if "kept" in each.names())
+    await browser.submit(form)
+    assert "Save your codes first" in browser.page.text
+    assert codes_on(browser) == printed
+    await browser.reload()
+    assert codes_on(browser) == printed
+    await browser.fill_and_submit(kept="yes")
+    assert "10 codes left" in browser.page.text
+    await go(made, browser, "codes")
+    assert not set(codes_on(browser)) & set(printed)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_rejected_password_sent_twice_counts_once(made: World, *, at_once: bool) -> None:
+    """D73, D47: the bytes of one form that was shown."""
+    browser = await at_account(made, "password")
+    first = hidden(browser)
+    twice = [send(made, browser, "password", password=SHORT, **first) for _ in range(2)]
+    answers = await asyncio.gather(*twice) if at_once else [await each for each in twice]
+    assert len({each.headers["location"] for each in answers}) == 1
+    for _ in range(FACTOR_CHANGES - 1):
+        await go(made, browser, "password")
+        await browser.fill_and_submit(password=SHORT)
+        assert browser.response is not None
+        assert browser.response.status_code == 200
+    await go(made, browser, "password")
+    await browser.fill_and_submit(password="six green bicycles in a row")
+    assert "Your password has been changed." in browser.page.text
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_wrong_code_sent_twice_counts_once(*, at_once: bool) -> None:
+    """D73, D45: five different ones end it."""
+    async with mailed_world() as (made, postbox):
+        browser = await asked(made, NEW)
+        form = hidden(browser)
+        wrong = "00000000" if postbox.code() != "00000000" else "11111111"
+        sends = [send(made, browser, "email", decision="code", code=wrong, **form) for _ in range(2)]
+        answers = await asyncio.gather(*sends) if at_once else [await each for each in sends]
+        assert {each.status_code for each in answers} == {303}
+        for _ in range(3):
+            await go(made, browser, "email")
+            await browser.fill_and_submit("code", code=wrong)
+            assert "This code is not right." in browser.page.text
