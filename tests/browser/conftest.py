@@ -48,9 +48,9 @@ def beholder(chromium: Browser) -> Iterator[Beholder]:
 
 @pytest.fixture(scope="module")
 def developer_beholder(chromium: Browser) -> Iterator[Beholder]:
-    """The same pages in developer mode, which have everything that the others have."""
+    """The same pages in developer mode, which have everything that the others have; axe can look at them."""
     with served(Renderer(developer_mode=True)) as address:
-        yield Beholder(browser=chromium, address=address)
+        yield Beholder(browser=chromium, address=address, with_axe=True)
 
 
 @pytest.fixture

@@ -42,6 +42,11 @@ CUT: Final = """() => [...document.querySelectorAll("body *")].filter(each =>
     && (each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 1)
 ).map(each => each.outerHTML.slice(0, 120))"""
 
+GOES_AWAY: Final = "form_post."
+"""the script of the page whose form goes away by itself: left out, so that the page is seen while that has not happened"""
+KEPT: Final = {"Cache-Control": "max-age=3600"}
+"""a browser fetches and reads a file once, not with each page"""
+
 SPOKEN: Final = {language.tag: language for language in (*LANGUAGES, PSEUDO)}
 
 
@@ -84,7 +89,7 @@ class _Gallery:
 
     def _answer(self, request: Request) -> Response:
         first, _, rest = request.url.path[1:].partition("/")
-        if first == "static":
+        if first == "static" and not rest.startswith(GOES_AWAY):
             return Response(*_file(self._renderer, rest))
         if first in SPOKEN and rest in STATES:
             return Response(self._renderer.render(STATES[rest], SPOKEN[first]), media_type="text/html")
@@ -93,9 +98,9 @@ class _Gallery:
         return Response(status_code=204)
 
 
-def _file(renderer: Renderer, name: str) -> tuple[bytes, int, None, str]:
+def _file(renderer: Renderer, name: str) -> tuple[bytes, int, dict[str, str], str]:
     content, media_type = renderer.static_file(name)
-    return content, 200, None, media_type
+    return content, 200, KEPT, media_type
 
 
 def _picture() -> bytes:
@@ -145,10 +150,11 @@ def served(renderer: Renderer | None = None) -> Iterator[str]:
 
 @dataclass(kw_only=True)
 class Beholder:
-    """A browser in front of the gallery, with a tab for each appearance."""
+    """A browser in front of the gallery, with a tab for each appearance. Loading axe takes a third of a page's time."""
 
     browser: Browser
     address: str
+    with_axe: bool = False
     _tabs: dict[Appearance, Page] = field(default_factory=dict)
 
     def look(self, state: str, appearance: Appearance) -> Page:
@@ -163,10 +169,9 @@ class Beholder:
     def _tab(self, appearance: Appearance) -> Page:
         context: BrowserContext = self.browser.new_context(**appearance.options)
         context.set_default_timeout(15_000)
-        # the console of a page is not bound by the page's own policy, and neither is this
-        context.add_init_script(path=AXE)
-        # the page whose form goes away by itself, as it is seen while that has not happened
-        context.route("**/form_post.*.js", lambda route: route.abort())
+        if self.with_axe:
+            # the console of a page is not bound by the page's own policy, and neither is this
+            context.add_init_script(path=AXE)
         self._tabs[appearance] = context.new_page()
         return self._tabs[appearance]
 

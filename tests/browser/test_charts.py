@@ -90,7 +90,7 @@ def page_of_charts(chromium: Browser) -> Iterator[Beholder]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(STATES, "charts", Charts(frame=BARE, charts=charts()))
         with served(WithPage(developer_mode=True)) as address:
-            yield Beholder(browser=chromium, address=address)
+            yield Beholder(browser=chromium, address=address, with_axe=True)
 
 
 @pytest.mark.parametrize(
