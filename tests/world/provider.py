@@ -124,7 +124,7 @@ class RunningProvider:
 
 DIRECT: Final = frozenset({400, 403, 404, 408, 409, 410, 413, 421, 429, 500, 503})
 """statuses of a page that may answer a form itself: limits, forged, forbidden, gone, too large, misdirected, maintenance"""
-_PAGES: Final = tuple(path.removesuffix("{rest}") for path in PAGES_WITH_FORMS)
+_PAGES: Final = (*(path.removesuffix("{rest}") for path in PAGES_WITH_FORMS), "/developer")
 
 
 async def answered_by_a_redirect(answer: httpx.Response) -> None:
