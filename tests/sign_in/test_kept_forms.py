@@ -123,10 +123,26 @@ async def test_repeated_bytes_cost_no_password_check(made: World, monkeypatch: p
         return await verify(*given, **named)  # type: ignore[arg-type]
 
     fields = {**form_of(browser, "password"), **WRONG}
+    cookies = cookies_of(browser)
     monkeypatch.setattr(type(made.provider.passwords), "verify", lambda _, *given, **named: counting(*given, **named))
     for _ in range(5):
         await rejected(browser, await post(browser, "password", fields))
     assert len(checked) == 1
+    elsewhere = await made.browser("203.0.113.9")
+    elsewhere.url = browser.url
+    wear(elsewhere, cookies)
+    for _ in range(10):
+        await rejected(elsewhere, await post(elsewhere, "password", fields))
+    assert len(checked) == 2
+    made.clock.pass_(890 - made.clock() % 900)
+    for _ in range(10):
+        await post(browser, "password", fields)
+    made.clock.pass_(20)
+    checked.clear()
+    for _ in range(10):
+        await post(browser, "password", fields)
+    assert len(checked) <= 2
+    assert len(await made.audit("sign_in.password")) <= 2
 
 
 async def test_another_browser_sees_nothing_of_a_kept_form(made: World) -> None:

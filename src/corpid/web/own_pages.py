@@ -266,7 +266,7 @@ async def _get(site: Site[At], request: Request, at: At, page: Page[At]) -> Resp
             # A form that was in time is shown for as long as it can be sent.
             at = await (site.still_open if kept is not None and site.keeps else site.open)(at)
         except TooOld:
-            if kept is not None and site.keeps:
+            if kept is not None and site.keeps and may_complete(request):
                 await own_sessions.keep_form(at.context, at.visit, at.page, dict(kept.fields))
             raise
     if site.keeps and at.again:

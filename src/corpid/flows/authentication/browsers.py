@@ -284,9 +284,17 @@ async def note_form(context: RequestContext, unit: TransientUnit, cookie: str, f
     stored = await repeated.get(unit) or b""
     if stored.removeprefix(_REJECTED) == form.digest:
         raise FormHandled
-    if stored.startswith(_REJECTED):
+    if not stored.startswith(_REJECTED):
+        return
+    taken = await repeated.take(unit) or stored
+    if taken.startswith(_REJECTED):
         await repeated.put(unit, form.digest)
         form.noted = True
+        return
+    # Another request has noted its own meanwhile.
+    await repeated.put(unit, taken)
+    if taken == form.digest:
+        raise FormHandled
 
 
 async def is_handled(context: RequestContext, cookie: str, form: bytes) -> bool:

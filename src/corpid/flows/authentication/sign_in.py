@@ -236,7 +236,7 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
             await context.provider.registry.audit.write(
                 event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "refused"), now=context.now
             )
-        else:
+        elif attempt.earlier:  # alone in its window of time it stays counted, so that the next is not tried at all
             await throttle.give_back(context, attempt)
         raise Rejected(_WRONG if renewing is None else WRONG_PASSWORD)
     await _refuse_without_second_factor(context, visit, account)

@@ -43,8 +43,9 @@ def to_entered(
     """
     answer = to_parameter(where, parameter)
     sealed = kept_forms.seal(context, _place(browser, page, parameter), kept)
-    if len(sealed) <= _COOKIE_CHARACTERS:
-        add_cookie(answer, web, web.form_cookie_name, sealed, seconds=int(REJECTED_FORM.seconds))
+    fits = len(sealed) <= _COOKIE_CHARACTERS
+    seconds = int(REJECTED_FORM.seconds) if fits else 0
+    add_cookie(answer, web, web.form_cookie_name, sealed if fits else "", seconds=seconds)
     return answer
 
 
