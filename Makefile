@@ -18,9 +18,9 @@ unexport PYTHONDONTWRITEBYTECODE
 RUN := .venv/bin/python -m
 
 # A file's tests stay in one process: they share what is costly to make. tests/conftest.py says which files come first.
+PARALLEL := --dist loadfile --no-loadscope-reorder
 # One process more than there are processors: tests also wait for servers, browsers and disks.
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+WORKERS := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 # ARGS is handed on: make demo ARGS=--fresh, make test ARGS="tests/unit -x"
 ARGS ?=
@@ -50,18 +50,18 @@ setup-interop: setup-test  ## fetch other languages' toolchains and an engine of
 	@scripts/set-up-interop
 
 test: setup-test  ## the tests, in under ten minutes
-	$(RUN) pytest -m "not full and not interop" $(PARALLEL) $(ARGS)
+	$(RUN) pytest -m "not full and not interop" $(WORKERS) $(PARALLEL) $(ARGS)
 
 test-full: setup-test  ## the long tests that `make test` leaves out
-	$(RUN) pytest -m "full and not interop" $(PARALLEL) $(ARGS)
+	$(RUN) pytest -m "full and not interop" -n auto $(PARALLEL) $(ARGS)
 
 interop: setup-interop  ## relying parties in Go and Java, and the image in a container
-	$(RUN) pytest -m interop $(PARALLEL) $(ARGS)
+	$(RUN) pytest -m interop -n auto $(PARALLEL) $(ARGS)
 
 # What a command imports cannot be counted while coverage is imported, too.
 report: setup-test  ## size by package, slowest tests, branch coverage of rules and flows (at least 97 %)
 	@rm -f build/coverage*
-	$(RUN) coverage run -m pytest -q -m "not full and not interop" $(PARALLEL) --durations=25 --ignore tests/cli/test_loading.py $(ARGS)
+	$(RUN) coverage run -m pytest -q -m "not full and not interop" $(WORKERS) $(PARALLEL) --durations=25 --ignore tests/cli/test_loading.py $(ARGS)
 	$(RUN) coverage combine -q build
 	$(RUN) scripts.report
 	$(RUN) coverage report --skip-covered --sort=cover --fail-under=97
