@@ -265,7 +265,7 @@ ACCOUNT_PAGE: Final = Namespace("account_page", limits.ACCOUNT_PAGE_SECONDS, byt
 CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SESSION_SECONDS, bytes)
 """outlives the session that such a page is open for, and so every time that it is given"""
 KEPT_FORM: Final = Namespace("kept_form", limits.INTERACTION_SECONDS, bytes)
-"""a form that came too late, while its person signs in again"""
+"""a form that came too late, while its person signs in again, encrypted"""
 REJECTED_FORM: Final = Namespace("rejected_form", limits.INTERACTION_SECONDS, str)
 """a form that was not accepted, or is to be confirmed, encrypted (`kept_forms`)"""
 REJECTED_ONCE: Final = Namespace("rejected_once", limits.INTERACTION_SECONDS, bytes)

@@ -13,6 +13,7 @@ import msgspec
 
 from corpid.flows import kept_forms, namespaces
 from corpid.flows.authentication import browsers, own_pages, sessions
+from corpid.flows.kept_forms import KeptForm
 from corpid.flows.oauth import held_arrivals
 from corpid.flows.oauth.arrival import Entered
 from corpid.flows.oauth.held_arrivals import HeldArrival
@@ -111,17 +112,23 @@ async def enter(
     return Entered(interaction_id=begun.interaction.interaction_id, cookie=cookie, held=held)
 
 
-_KEPT_FORM: Final = namespaces.KEPT_FORM.holding(dict[str, str])
+def _late_place(visit: OwnVisit, page: str) -> tuple[str, ...]:
+    """The place of a late form of a person in this browser.
+
+    They have another session afterwards.
+    """
+    session = visit.session
+    return ("late form", session.purpose, session.browser_id, session.user_id, session.entity_id, page)
 
 
 async def keep_form(context: RequestContext, visit: OwnVisit, page: str, form: dict[str, str]) -> None:
     """Keep a late form while its person signs in again.
 
-    Its step stays with it: what was changed meanwhile is not overwritten. Raises StoreUnavailable. Source: D54
+    Its step stays with it: what was changed meanwhile is not overwritten. Raises StoreUnavailable. Source: D54, D73
     """
-    typed = {name: value for name, value in form.items() if name != "form_token"}
+    sealed = kept_forms.seal(context, _late_place(visit, page), KeptForm(fields=form))
     async with context.provider.transient.unit(context.now) as unit:
-        await _kept(context, visit, page).put(unit, typed)
+        await _kept(context, visit, page).put(unit, sealed.encode())
 
 
 async def kept_form(context: RequestContext, visit: OwnVisit, page: str, *, take: bool) -> dict[str, str]:
@@ -129,10 +136,14 @@ async def kept_form(context: RequestContext, visit: OwnVisit, page: str, *, take
 
     It stays kept unless it is to be taken, which works once. Raises StoreUnavailable. Source: D54
     """
-    if not take:
-        return await _kept(context, visit, page).read(context.provider.transient, now=context.now) or {}
-    async with context.provider.transient.unit(context.now) as unit:
-        return await _kept(context, visit, page).take(unit) or {}
+    entry = _kept(context, visit, page)
+    if take:
+        async with context.provider.transient.unit(context.now) as unit:
+            sealed = await entry.take(unit)
+    else:
+        sealed = await entry.read(context.provider.transient, now=context.now)
+    kept = kept_forms.unseal(context, _late_place(visit, page), (sealed or b"").decode("latin-1"))
+    return dict(kept.fields) if kept else {}
 
 
 async def claim_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> str | None:
@@ -188,9 +199,9 @@ def _sent(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str
     return namespaces.SAVED_FORM.entry(issuer, session.session_id, page, digest_of(form))
 
 
-def _kept(context: RequestContext, visit: OwnVisit, page: str) -> Entry[dict[str, str]]:
-    issuer, session = context.provider.policy.base_url, visit.session
-    return _KEPT_FORM.entry(issuer, session.purpose, session.browser_id, session.user_id, session.entity_id, page)
+def _kept(context: RequestContext, visit: OwnVisit, page: str) -> Entry[bytes]:
+    _, *who = _late_place(visit, page)
+    return namespaces.KEPT_FORM.entry(context.provider.policy.base_url, *who)
 
 
 def as_if_recent(context: RequestContext, visit: OwnVisit) -> OwnVisit:
