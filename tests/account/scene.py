@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode, urljoin
+from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
 from tests.sign_in.factors import ALICE, use
-from tests.sign_in.world import FORM
+from tests.sign_in.world import FORM, shown_again
 
 if TYPE_CHECKING:
     import httpx
@@ -59,12 +59,9 @@ async def send(
 
 
 async def rejected(browser: Browser, answer: httpx.Response) -> httpx.Response:
-    """The page to which a form that was not accepted leads, with what was typed and its errors (D73)."""
-    assert answer.status_code == 303
+    """The page of the account that shows a form again."""
     assert "?entered=" in answer.headers["location"]
-    page = await browser.http.get(urljoin(str(answer.url), answer.headers["location"]))
-    assert page.status_code == 200
-    return page
+    return await shown_again(browser, answer)
 
 
 def hidden(browser: Browser) -> dict[str, str]:

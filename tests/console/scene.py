@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode, urljoin
+from urllib.parse import urlencode
 
 from corpid.rules.directory.records import Operator
 from tests.sign_in.world import FORM, form_of
@@ -63,12 +63,3 @@ def status(browser: Browser) -> int:
     """The status of the page that is shown."""
     assert browser.response is not None
     return browser.response.status_code
-
-
-async def rejected(made: World, browser: Browser, answer: httpx.Response) -> httpx.Response:
-    """The page that shows a form again which was not accepted (D73)."""
-    assert answer.status_code == 303, answer.text
-    assert "entered=" in answer.headers["Location"]
-    page = await browser.http.get(urljoin(made.base, answer.headers["Location"]))
-    assert page.status_code == 200
-    return page

@@ -11,8 +11,8 @@ import pytest
 from corpid.flows.directory import clients
 from corpid.ports import AuditEvent
 from corpid.rules.directory.actors import CommandLine
-from tests.console.scene import REASON, WITHOUT_PASSKEY, demoted, go, in_console, rejected, send
-from tests.sign_in.world import new_world
+from tests.console.scene import REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
+from tests.sign_in.world import new_world, shown_again
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import OperatorLevel
@@ -101,7 +101,7 @@ async def test_a_wrong_range_and_a_missing_reason_export_nothing() -> None:
             ({}, "Say why."),
         ):
             answer = await send(made, browser, "export-audit", **({"reason": REASON} if fields else {}), **fields)
-            answer = await rejected(made, browser, answer)
+            answer = await shown_again(browser, answer)
             assert error in answer.text
         assert not await made.audit("audit.export")
 

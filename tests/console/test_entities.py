@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.directory.records import Administrator, Entity, Operator, ThirdPartyGrant
-from tests.console.scene import ACME, BANYAN, REASON, WITHOUT_PASSKEY, demoted, go, in_console, rejected, send
+from tests.console.scene import ACME, BANYAN, REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
 from tests.postbox import Postbox
-from tests.sign_in.world import World, entity, form_of, new_world
+from tests.sign_in.world import World, entity, form_of, new_world, shown_again
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import OperatorLevel
@@ -229,7 +229,7 @@ async def test_each_wrong_fact_is_named_at_its_field_and_nothing_is_changed() ->
         answer = await send(
             made, browser, EDIT, step=form_of(browser, "step")["step"], type="X", status="Y", approvals="Z"
         )
-        answer = await rejected(made, browser, answer)
+        answer = await shown_again(browser, answer)
         for error in ("Choose how the organisation is registered", "one of the statuses", "what needs approval"):
             assert error in answer.text
         assert await stored(made) == before

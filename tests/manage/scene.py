@@ -61,12 +61,3 @@ async def send(
     """Post a form to a page of the portal as it is, following nothing."""
     sent = {"Content-Type": FORM, **({"Sec-Fetch-Site": site} if site else {})}
     return await browser.http.post(portal(made, page), content=urlencode(fields), headers=sent)
-
-
-async def rejected(made: World, browser: Browser, answer: httpx.Response) -> httpx.Response:
-    """The page that shows a form again which was not accepted (D73)."""
-    assert answer.status_code == 303, answer.text
-    assert "entered=" in answer.headers["Location"]
-    page = await browser.http.get(urljoin(made.base, answer.headers["Location"]))
-    assert page.status_code == 200
-    return page

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from corpid.rules.directory.access_review import AccessReview
 from corpid.rules.directory.records import Membership
 from tests.manage.access_scene import checker, confirm, demand, employed, follow, requests, staffed
-from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, rejected, send
-from tests.sign_in.world import World, entity, form_of
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.sign_in.world import World, entity, form_of, shown_again
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -104,7 +104,7 @@ async def test_a_change_between_what_was_shown_and_the_decision_keeps_nobody_and
     browser = await in_portal(made, REVIEW)
     await made.write(checker())
     sent = await keep(made, browser, {**seen(browser, "marcus"), **seen(browser, "nadia")})
-    sent = await rejected(made, browser, sent)
+    sent = await shown_again(browser, sent)
     assert CHANGED in sent.text
     assert sent.text.count("Changed since you looked") == 1
     assert "Checker" in sent.text
@@ -131,7 +131,7 @@ async def test_nobody_ticked_is_said(made: World) -> None:
     await due(made)
     browser = await in_portal(made, REVIEW)
     sent = await keep(made, browser, {})
-    sent = await rejected(made, browser, sent)
+    sent = await shown_again(browser, sent)
     assert "Tick the people whose access is to stay" in sent.text
 
 
@@ -174,7 +174,7 @@ async def test_a_review_is_not_signed_off_while_somebody_is_left(made: World) ->
     await go(made, browser, f"{REVIEW}/sign-off")
     assert "Look at everybody who is in the list again." in browser.page.text
     sent = await send(made, browser, f"{REVIEW}/sign-off", **token)
-    sent = await rejected(made, browser, sent)
+    sent = await shown_again(browser, sent)
     review, _ = await state(made)
     assert review.began_at
     assert not review.signed_off_at
@@ -209,7 +209,7 @@ async def test_nobody_keeps_their_own_access_by_a_form_of_their_own_making(made:
     browser = await in_portal(made, REVIEW, who="bob")
     membership = (await made.provider.registry.directory.read(Membership, [("id-bob", ACME)]))["id-bob", ACME]
     sent = await keep(made, browser, {f"keep-{membership.membership_id}": "x"})
-    sent = await rejected(made, browser, sent)
+    sent = await shown_again(browser, sent)
     assert "Another owner or administrator has to look at your access." in sent.text
 
 
@@ -222,7 +222,7 @@ async def test_people_of_another_organisation_are_neither_shown_nor_kept_nor_end
     browser = await in_portal(made, REVIEW)
     assert "Olga Foreign" not in browser.page.text
     token = form_of(browser, "form_token")
-    await rejected(made, browser, await keep(made, browser, {"keep-m-olga": "x"}))
+    await shown_again(browser, await keep(made, browser, {"keep-m-olga": "x"}))
     assert (await send(made, browser, f"{REVIEW}/m-olga/end", **token)).status_code == 404
     assert await made.provider.registry.directory.read(Membership, [("id-olga", BANYAN)])
 

@@ -11,8 +11,8 @@ from corpid.flows.directory import appointments
 from corpid.flows.directory.administrators import acting_administrator
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Service
-from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, rejected, send
-from tests.sign_in.world import World, entity, form_of
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.sign_in.world import World, entity, form_of, shown_again
 
 if TYPE_CHECKING:
     from corpid.ports import Registry
@@ -89,7 +89,7 @@ async def test_services_of_a_level_that_has_every_service_are_refused_and_appoin
     browser = await in_portal(made, f"administrators/{bob}")
     form = {**form_of(browser, "level"), "level": level, ticked: "yes", **confirm}
     answer = await send(made, browser, f"administrators/{bob}", **form)
-    answer = await rejected(made, browser, answer)
+    answer = await shown_again(browser, answer)
     assert 'href="#level">Owners and administrators have every service. Choose sub-administrator' in answer.text
     assert await level_of(made) is None
 
@@ -170,7 +170,7 @@ async def test_the_last_owner_cannot_lose_the_level_and_is_told_before(made: Wor
     token = form_of(browser, "level")
     sent = {**token, "held": "owner"}
     answer = await send(made, browser, f"administrators/{mine}/remove", **sent)
-    answer = await rejected(made, browser, answer)
+    answer = await shown_again(browser, answer)
     assert await level_of(made, "alice") is not None
 
 
@@ -192,7 +192,7 @@ async def test_an_administrator_changes_neither_owners_nor_other_administrators_
     higher = await send(made, browser, f"administrators/{carol}", **{**token, "level": "owner", "confirm": "yes"})
     down = await send(made, browser, f"administrators/{bob}/remove", **{**token, "held": "owner"})
     for refused in (higher, down):
-        await rejected(made, browser, refused)
+        await shown_again(browser, refused)
     assert await level_of(made, "carol") is None
     held = await level_of(made)
     assert held is not None
@@ -228,7 +228,7 @@ async def test_a_form_that_comes_after_another_change_is_not_used(made: World) -
     token = form_of(browser, "level")
     await appoint(made, level="administrator", who="bob")
     answer = await send(made, browser, f"administrators/{bob}", **token, level="owner", confirm="yes")
-    answer = await rejected(made, browser, answer)
+    answer = await shown_again(browser, answer)
     assert "has changed meanwhile" in answer.text
     held = await level_of(made)
     assert held is not None

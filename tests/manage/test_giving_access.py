@@ -22,8 +22,8 @@ from tests.manage.access_scene import (
     roles,
     staffed,
 )
-from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, rejected, send
-from tests.sign_in.world import World, form_of, new_world
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.sign_in.world import World, form_of, new_world, shown_again
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -94,8 +94,8 @@ async def test_a_form_that_skips_the_checks_of_the_page_is_refused(made: World) 
     browser = await in_portal(made, "access/new?person=m-marcus&service=NOTICES&check=all&end=none&start=today")
     token = form_of(browser, "form_token", "person")
     posted = {**token, "service": "HARBOUR", "role": "Checker"}
-    await rejected(made, browser, await send(made, browser, "access/new", **posted))
-    await rejected(made, browser, await send(made, browser, "access/new", **{**posted, "service": "FOREIGN"}))
+    await shown_again(browser, await send(made, browser, "access/new", **posted))
+    await shown_again(browser, await send(made, browser, "access/new", **{**posted, "service": "FOREIGN"}))
     assert await roles(made) == []
 
 
@@ -207,7 +207,7 @@ async def test_nobody_gives_themselves_access_and_the_page_says_so_before_the_fo
     await go(made, browser, "access/new?person=m-marcus&service=NOTICES&end=none&check=all")
     token = form_of(browser, "form_token")
     posted = {**token, "person": mine, "service": "NOTICES", "start": "today", "end": "none"}
-    await rejected(made, browser, await send(made, browser, "access/new", **posted))
+    await shown_again(browser, await send(made, browser, "access/new", **posted))
     assert await roles(made, "alice") == []
 
 
@@ -231,7 +231,7 @@ async def test_a_sub_administrator_sees_their_services_only(made: World) -> None
     await go(made, browser, "access/new?person=m-marcus&service=NOTICES&end=none&check=all")
     token = form_of(browser, "form_token")
     posted = {"person": "m-marcus", "service": "HARBOUR", "role": "Approver", "start": "today", "end": "none"}
-    await rejected(made, browser, await send(made, browser, "access/new", **{**token, **posted, YEAR: "2026"}))
+    await shown_again(browser, await send(made, browser, "access/new", **{**token, **posted, YEAR: "2026"}))
     for page in ("change", "remove"):
         assert await go(made, browser, f"access/{page}/{identifier(checker())}") == "Page not found"
     assert len(await roles(made)) == 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from corpid.rules.directory.access_file import MOST_LINES
 from corpid.rules.directory.records import Membership
 from tests.manage.access_scene import checker, confirm, demand, requests, roles, staffed
-from tests.manage.scene import ACME, appoint, in_portal, rejected, send
-from tests.sign_in.world import World, form_of
+from tests.manage.scene import ACME, appoint, in_portal, send
+from tests.sign_in.world import World, form_of, shown_again
 
 HEADER = "user_name,name,email,service,role,end_date,parameter:Permit Year"
 
@@ -92,7 +92,7 @@ async def test_a_sub_administrator_invites_nobody_and_gives_roles_at_their_servi
         "alice,,,NOTICES,,,",
     ):
         fields = {**token, "table": table(line), "decision": "confirm"}
-        await rejected(made, browser, await send(made, browser, "access/import", **fields))
+        await shown_again(browser, await send(made, browser, "access/import", **fields))
     await confirm(browser, table=table("marcus,,,NOTICES,,,"))
     await browser.fill_and_submit("decision", button="confirm")
     assert len(await roles(made)) == 1

@@ -8,8 +8,8 @@ import pytest
 
 from corpid.rules.directory.records import Service
 from tests.manage.access_scene import staffed
-from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, rejected, send
-from tests.sign_in.world import World, entity, form_of
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, send
+from tests.sign_in.world import World, entity, form_of, shown_again
 
 if TYPE_CHECKING:
     from typing import Any
@@ -119,7 +119,7 @@ async def test_two_identical_forms_are_one_attempt(made: World) -> None:
     before = await stored(made)
     first, second = [await send(made, browser, SEVERAL, **again) for _ in range(2)]
     assert first.headers["Location"] == second.headers["Location"]
-    assert "already belongs to" in (await rejected(made, browser, first)).text
+    assert "already belongs to" in (await shown_again(browser, first)).text
     assert await stored(made) == before
 
 

@@ -16,8 +16,8 @@ from corpid.rules.directory.records import (
     User,
 )
 from tests.manage.access_scene import checker, confirm, demand, employed, follow, identifier, requests, roles, staffed
-from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, rejected, send
-from tests.sign_in.world import World, form_of
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.sign_in.world import World, form_of, shown_again
 
 
 async def membership(made: World, user_name: str = "marcus") -> Membership | None:
@@ -306,7 +306,7 @@ async def test_nobody_changes_their_own_membership_nor_that_of_the_last_owner(ma
         answer = await send(
             made, browser, f"person/{mine.membership_id}/{action}", **token, name="x", seen=str(mine.changed_at)
         )
-        answer = await rejected(made, browser, answer)
+        answer = await shown_again(browser, answer)
     assert await membership(made, "alice") == mine
 
 
@@ -319,7 +319,7 @@ async def test_an_administrator_changes_no_owner(made: World) -> None:
     assert "Only an owner can change this membership." in browser.page.text
     await go(made, browser, "invite")
     token = form_of(browser, "form_token")
-    await rejected(made, browser, await send(made, browser, "person/m-marcus/end", **token))
+    await shown_again(browser, await send(made, browser, "person/m-marcus/end", **token))
     assert await membership(made) is not None
 
 
@@ -344,7 +344,7 @@ async def test_a_sub_administrator_sees_people_and_access_at_their_services_and_
     token = form_of(browser, "form_token")
     for action in ("end", "suspend", "details"):
         answer = await send(made, browser, f"person/m-marcus/{action}", **token, name="x", seen="0")
-        answer = await rejected(made, browser, answer)
+        answer = await shown_again(browser, answer)
     found = await membership(made)
     assert found is not None
     assert (found.enabled, found.name) == (True, "")
@@ -383,7 +383,7 @@ async def test_an_invitation_is_sent_again_after_a_while_and_revoked(made: World
     await go(made, browser, "person/m-priya/send-again")
     assert "The e-mail was sent less than 30 minutes ago." in browser.page.text
     made.clock.pass_(61)
-    await rejected(made, browser, await send(made, browser, "person/m-priya/send-again", **token, reason="again"))
+    await shown_again(browser, await send(made, browser, "person/m-priya/send-again", **token, reason="again"))
     await go(made, browser, "person/m-priya")
     await follow(browser, "Revoke the invitation")
     await confirm(browser)

@@ -17,7 +17,7 @@ from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.records import Administrator, Assignment, Membership, User
 from tests.contexts import context
 from tests.manage.access_scene import checker, employed, identifier, roles, staffed
-from tests.manage.scene import ACME, BANYAN, go, in_portal, rejected, send
+from tests.manage.scene import ACME, BANYAN, go, in_portal, send
 from tests.manage.test_helping_members import able
 from tests.manage.test_people import invited
 from tests.manage.test_requests import ROLE, acme, requested
@@ -25,7 +25,7 @@ from tests.manage.test_third_parties import GRANT, ROW, page, row, three
 from tests.manage.test_third_parties import membership as membership_of
 from tests.manage.test_who_is_meant import INVITED, limit, member, owner, provisioned, rename
 from tests.postbox import Postbox
-from tests.sign_in.world import World, entity, form_of, new_world
+from tests.sign_in.world import World, entity, form_of, new_world, shown_again
 
 if TYPE_CHECKING:
     import httpx
@@ -173,7 +173,7 @@ async def test_a_form_that_was_shown_for_other_names_changes_nothing(path: str) 
         before = await everything(made, people)
         answer = await sent(made, browser, path, **FORMS[path])
         await made.provider.background_tasks.settle()
-        answer = await rejected(made, browser, answer)
+        answer = await shown_again(browser, answer)
         assert LOOK_AGAIN in answer.text
         assert await everything(made, people) == before
         assert postbox.emails == []
@@ -210,7 +210,7 @@ async def test_whoever_is_kept_in_a_review_is_whom_the_list_showed(made: World, 
     token = form_of(browser, "form_token")
     kept = {name: text for name, text in token.items() if not name.startswith("keep-")}
     answer = await send(made, browser, "access-review?begin=yes", **kept, **fields)
-    answer = await rejected(made, browser, answer)
+    answer = await shown_again(browser, answer)
     assert LOOK_AGAIN in answer.text
     assert OTHER in answer.text
     assert await access_review_decisions(made) == {}

@@ -10,9 +10,9 @@ from corpid.flows.directory import approvals
 from corpid.rules.directory.actors import Administering
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service
-from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, rejected, send
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.walking import follow, token
-from tests.sign_in.world import World, entity, new_world
+from tests.sign_in.world import World, entity, new_world, shown_again
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import AdministratorLevel
@@ -108,7 +108,7 @@ async def test_nobody_decides_on_their_own_request_and_they_read_why(made: World
     answer = await send(
         made, browser, f"requests/decide/{found.request_id}", **kept, decision="approve", reason="I may"
     )
-    answer = await rejected(made, browser, answer)
+    answer = await shown_again(browser, answer)
     assert await state(made, found) == "pending"
 
 
@@ -179,7 +179,7 @@ async def test_another_persons_request_cannot_be_withdrawn(made: World) -> None:
     browser = await in_portal(made, f"requests/decide/{found.request_id}")
     kept = token(browser)
     answer = await send(made, browser, f"requests/withdraw/{found.request_id}", **kept, decision="withdraw")
-    answer = await rejected(made, browser, answer)
+    answer = await shown_again(browser, answer)
     assert await state(made, found) == "pending"
 
 
@@ -215,7 +215,7 @@ async def test_a_second_decision_finds_that_it_was_decided(made: World) -> None:
     first = {**kept, "decision": "decline", "reason": "No"}
     assert (await send(made, browser, f"requests/decide/{found.request_id}", **first)).status_code == 303
     second = {**first, "decision": "approve"}
-    await rejected(made, browser, await send(made, browser, f"requests/decide/{found.request_id}", **second))
+    await shown_again(browser, await send(made, browser, f"requests/decide/{found.request_id}", **second))
     assert await state(made, found) == "declined"
     assert await roles(made) == []
 
@@ -274,7 +274,7 @@ async def test_an_administrator_cannot_approve_what_only_an_owner_may_do(made: W
     answer = await send(
         made, browser, f"requests/decide/{found.request_id}", **kept, decision="approve", reason="Why not"
     )
-    answer = await rejected(made, browser, answer)
+    answer = await shown_again(browser, answer)
     assert await state(made, found) == "pending"
 
 

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from corpid.rules.directory.records import Entity
 from corpid.web.http.server import bind
 from tests.machine import free_port
-from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, rejected, send
-from tests.sign_in.world import World, cookies_of, entity, form_of, new_world
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, send
+from tests.sign_in.world import World, cookies_of, entity, form_of, new_world, shown_again
 from tests.world.provider import served
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ async def test_a_forged_organisation_changes_nothing(made: World) -> None:
     await go(made, another, "organisation")
     await go(made, browser, "organisation")
     mine, theirs = form_of(browser, "entity"), form_of(another, "entity")
-    await rejected(made, browser, await send(made, browser, "organisation", **{**mine, "entity": "200000009Z"}))
+    await shown_again(browser, await send(made, browser, "organisation", **{**mine, "entity": "200000009Z"}))
     await send(made, browser, "organisation", **{**theirs, "entity": BANYAN})
     await send(made, browser, "organisation", site="cross-site", **{**mine, "entity": BANYAN})
     assert await go(made, browser) == "Home"
@@ -143,7 +143,7 @@ async def test_an_organisation_of_others_is_neither_chosen_by_form_nor_by_addres
     await appoint(made, "200000002A")
     other = await in_portal(made)
     token = form_of(other, "form_token")
-    await rejected(made, other, await send(made, other, "organisation", **token, entity="200000009Z"))
+    await shown_again(other, await send(made, other, "organisation", **token, entity="200000009Z"))
 
 
 async def test_a_form_counts_only_for_the_organisation_that_it_was_shown_for(made: World) -> None:

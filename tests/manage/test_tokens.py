@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from corpid.flows.directory import provisioning_tokens
 from corpid.rules.directory.provisioning_tokens import token_hash
 from corpid.rules.directory.records import Entity
-from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, rejected, send
-from tests.sign_in.world import World, form_of
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.sign_in.world import World, form_of, shown_again
 
 if TYPE_CHECKING:
     from corpid.ports import Registry
@@ -60,7 +60,7 @@ async def test_a_form_sent_twice_makes_one_token(made: World) -> None:
     await go(made, browser, f"tokens/{stored.token_id}/created")
     assert stored.token_hash == token_hash(shown(browser))
     changed = await send(made, browser, "tokens/new", **{**token, "name": "Other", "days": "365"})
-    late = await rejected(made, browser, changed)
+    late = await shown_again(browser, changed)
     assert "This form was sent before" in late.text
     assert len(await tokens(made)) == 1
 
@@ -116,7 +116,7 @@ async def test_a_token_needs_a_purpose_and_one_of_the_lifetimes(made: World) -> 
     browser = await in_portal(made, "tokens/new")
     token = form_of(browser, "name")
     for fields in ({"name": "  ", "days": "90"}, {"name": "HR", "days": "4000"}, {"name": "x" * 101, "days": "90"}):
-        await rejected(made, browser, await send(made, browser, "tokens/new", **{**token, **fields}))
+        await shown_again(browser, await send(made, browser, "tokens/new", **{**token, **fields}))
     assert await tokens(made) == []
 
 

@@ -26,9 +26,9 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     User,
 )
-from tests.manage.scene import ACME, go, in_portal, rejected, send
+from tests.manage.scene import ACME, go, in_portal, send
 from tests.manage.test_requests import ROLE, acme, requested, roles, state
-from tests.sign_in.world import World, entity, form_of
+from tests.sign_in.world import World, entity, form_of, shown_again
 
 if TYPE_CHECKING:
     from corpid.flows.directory.provisioning import Member
@@ -93,7 +93,7 @@ async def test_a_name_that_changes_while_a_request_waits_is_shown_and_asks_for_a
         await provisioned(made, await member(made, "id-siti"), name="Cora Chan", user_name="siti")
     sent = {**before, "reason": "She starts", "decision": "approve"}
     answer = await send(made, browser, f"requests/decide/{found.request_id}", **sent)
-    answer = await rejected(made, browser, answer)
+    answer = await shown_again(browser, answer)
     assert "Names have changed since you looked." in answer.text
     assert await state(made, found) == "pending"
     for shown in ("requests", f"requests/{found.request_id}", f"requests/decide/{found.request_id}"):

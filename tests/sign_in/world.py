@@ -219,13 +219,19 @@ async def post(
     return await browser.http.post(where, content=urlencode(fields), headers=sent)
 
 
-async def rejected(browser: Browser, answer: httpx.Response) -> httpx.Response:
+async def shown_again(browser: Browser, answer: httpx.Response) -> httpx.Response:
     """The page to which a form that was not accepted leads, with what was typed and its errors (D73)."""
-    assert answer.status_code == 303
-    assert answer.headers["location"].endswith("?entered=1")
+    assert answer.status_code == 303, answer.text
+    assert "entered=" in answer.headers["location"]
     page = await browser.http.get(urljoin(str(answer.url), answer.headers["location"]))
     assert page.status_code == 200
     return page
+
+
+async def rejected(browser: Browser, answer: httpx.Response) -> httpx.Response:
+    """The same of a form of the sign-in, of which one is kept for each step."""
+    assert answer.headers["location"].endswith("?entered=1")
+    return await shown_again(browser, answer)
 
 
 def way_back(browser: Browser) -> str:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpid.flows import namespaces
-from corpid.jose import encryption
-from corpid.jose.encoding import MalformedToken, from_base64url, tuple_bytes
+from corpid.flows import namespaces, sealing
+from corpid.jose.encoding import MalformedToken
 from corpid.texts import Phrase, packed, unpacked
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
 
+_KIND: Final = "kept form"
 SECRETS: Final = frozenset({"form_token", "password", "code", "passkey"})
 """fields that are never kept"""
 
@@ -61,8 +61,7 @@ def seal(context: RequestContext, place: tuple[str, ...], kept: KeptForm) -> str
         checked=kept.checked,
         digest=kept.digest,
     )
-    nonce = from_base64url(context.provider.new_id())[: encryption.NONCE_BYTES]
-    return encryption.seal(msgspec.msgpack.encode(stored), _key(context, place), nonce, context=tuple_bytes(*place))
+    return sealing.seal(context, msgspec.msgpack.encode(stored), _KIND, *place, bound_to=place)
 
 
 def unseal(context: RequestContext, place: tuple[str, ...], sealed: str) -> KeptForm | None:
@@ -71,7 +70,7 @@ def unseal(context: RequestContext, place: tuple[str, ...], sealed: str) -> Kept
     None for anything else, or after ten minutes. Source: D73
     """
     try:
-        opened = encryption.unseal(sealed, _key(context, place), context=tuple_bytes(*place))
+        opened = sealing.unseal(context, sealed, _KIND, *place, bound_to=place)
         stored = msgspec.msgpack.decode(opened, type=_Stored)
         errors = tuple((name, unpacked(text)) for name, text in stored.errors)
     except (MalformedToken, msgspec.DecodeError, ValueError):
@@ -79,10 +78,6 @@ def unseal(context: RequestContext, place: tuple[str, ...], sealed: str) -> Kept
     if context.now >= stored.until:
         return None
     return KeptForm(fields=stored.fields, errors=errors, checked=stored.checked, digest=stored.digest)
-
-
-def _key(context: RequestContext, place: tuple[str, ...]) -> bytes:
-    return from_base64url(context.keys.mac("kept form", context.provider.policy.base_url, *place))
 
 
 def _entry(context: RequestContext, place: tuple[str, ...]) -> Entry[str]:
@@ -108,7 +103,7 @@ async def read(context: RequestContext, place: tuple[str, ...]) -> KeptForm | No
 
 
 async def drop(context: RequestContext, unit: TransientUnit, place: tuple[str, ...]) -> None:
-    """Forget a form whose next submission has come. Raises StoreUnavailable. Source: D73"""
+    """Forget a form once it was accepted. Raises StoreUnavailable. Source: D73"""
     await _entry(context, place).take(unit)
 
 
@@ -119,7 +114,8 @@ def _bytes(context: RequestContext, place: tuple[str, ...], digest: bytes) -> En
 async def was_rejected(context: RequestContext, place: tuple[str, ...], digest: bytes) -> bool:
     """Return whether the same bytes were rejected before.
 
-    In the last ten minutes: they are no further attempt. `digest` is the SHA-256 of the form. Raises StoreUnavailable. Source: D73
+    In the last ten minutes: they are no further attempt. `digest` is the SHA-256 of the form. Raises StoreUnavailable.
+    Source: D73
     """
     return await _bytes(context, place, digest).read(context.provider.transient, now=context.now) is not None
 
@@ -127,7 +123,8 @@ async def was_rejected(context: RequestContext, place: tuple[str, ...], digest: 
 async def is_first_rejection(context: RequestContext, place: tuple[str, ...], digest: bytes) -> bool:
     """Note that a form was rejected.
 
-    False if another request with the same bytes came first: what was counted for that one more is given back. Raises StoreUnavailable. Source: D73
+    False if the same bytes were noted before: the caller then gives back what it counted. Raises StoreUnavailable.
+    Source: D73
     """
     async with context.provider.transient.unit(context.now) as unit:
         return await _bytes(context, place, digest).add(unit)

@@ -5,23 +5,20 @@ Readable for a minute, in the session that made them, until acknowledged.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from corpid.flows import namespaces
-from corpid.jose import encryption
-from corpid.jose.encoding import MalformedToken, from_base64url, tuple_bytes
+from corpid.flows import namespaces, sealing
+from corpid.jose.encoding import MalformedToken
 
 if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
 
+_KIND: Final = "shown once"
+
 
 def _entry(context: RequestContext, place: tuple[str, ...]) -> Entry[str]:
     return namespaces.SHOWN_ONCE.entry(context.provider.policy.base_url, *place)
-
-
-def _key(context: RequestContext, place: tuple[str, ...]) -> bytes:
-    return from_base64url(context.keys.mac("shown once", context.provider.policy.base_url, *place))
 
 
 async def keep(context: RequestContext, place: tuple[str, ...], secret: str) -> None:
@@ -29,8 +26,7 @@ async def keep(context: RequestContext, place: tuple[str, ...], secret: str) -> 
 
     `place` names its session and page. Raises StoreUnavailable. Source: D73
     """
-    nonce = from_base64url(context.provider.new_id())[: encryption.NONCE_BYTES]
-    sealed = encryption.seal(secret.encode(), _key(context, place), nonce, context=tuple_bytes(*place))
+    sealed = sealing.seal(context, secret.encode(), _KIND, *place, bound_to=place)
     async with context.provider.transient.unit(context.now) as unit:
         await _entry(context, place).put(unit, sealed)
 
@@ -44,7 +40,7 @@ async def read(context: RequestContext, place: tuple[str, ...]) -> str:
     if sealed is None:
         return ""
     try:
-        return encryption.unseal(sealed, _key(context, place), context=tuple_bytes(*place)).decode()
+        return sealing.unseal(context, sealed, _KIND, *place, bound_to=place).decode()
     except (MalformedToken, ValueError):
         return ""
 

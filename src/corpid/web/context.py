@@ -38,6 +38,14 @@ ENTERED: Final = "entered"
 """the parameter, and the hidden field, of a page that shows a form that was not accepted (D73)"""
 
 
+def with_parameter(where: str, name: str = ENTERED) -> str:
+    """The address of a page with a parameter.
+
+    By default of one that shows a form again (D73).
+    """
+    return f"{where}{'&' if '?' in where else '?'}{name}=1"
+
+
 def interaction_path(web: WebContext, interaction_id: str, action: str = "") -> str:
     """The address path of an interaction's page or action.
 

@@ -24,8 +24,8 @@ from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, ACCOUNT_PAGE_EXTENSIONS, 
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.account.sent_forms import SentForm
     from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.authentication.sent_forms import SentForm
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.account import links, sent_forms
+from corpid.flows.account import links
 from corpid.flows.account.links import Step, chosen_steps, next_step
-from corpid.flows.account.sent_forms import SentForm
-from corpid.flows.authentication import throttle
+from corpid.flows.authentication import sent_forms, throttle
 from corpid.flows.authentication.interactions import claim_step_of
+from corpid.flows.authentication.sent_forms import SentForm
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.ports import LinkPurpose
 from corpid.rules.authentication import link_codes, records, totp

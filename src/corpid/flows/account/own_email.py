@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import namespaces, notifications
-from corpid.flows.account import account_sessions, links, own_factors, sent_forms
+from corpid.flows.account import account_sessions, links, own_factors
 from corpid.flows.account.enrolments import NotHere
-from corpid.flows.authentication import second_factors
+from corpid.flows.authentication import second_factors, sent_forms
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.ports import AuditEvent, EmailChange
 from corpid.rules.audit_actions import AuditAction

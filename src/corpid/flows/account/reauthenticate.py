@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import enrolments, sent_forms
+from corpid.flows.account import enrolments
 from corpid.flows.account.links import Step
 from corpid.flows.authentication import (
     code_guesses,
@@ -12,6 +12,7 @@ from corpid.flows.authentication import (
     password_checks,
     second_factor_methods,
     second_factors,
+    sent_forms,
     throttle,
 )
 from corpid.flows.authentication.sign_in import WRONG_PASSWORD, Rejected
@@ -43,8 +44,7 @@ async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, pas
     """
     enrolment, user = _at(visit, Step.PROVE_PASSWORD), visit.user
     counted = await attempt(context, visit)
-    if counted.earlier:
-        await sent_forms.refuse_repeated(context, visit.sent)
+    await sent_forms.refuse_repeated(context, visit.sent)
     known = await context.provider.registry.factors.credentials(user.user_id)
     name, stored = names.user_name(user.user_name), known.password_hash
     if not await password_checks.fits(context, counted, name, password_hash=stored, password=password):

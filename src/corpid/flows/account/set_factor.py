@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import notifications
-from corpid.flows.account import enrolments, links, reauthenticate, sent_forms
+from corpid.flows.account import enrolments, links, reauthenticate
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.account.links import Step
 from corpid.flows.authentication import (
@@ -16,6 +16,7 @@ from corpid.flows.authentication import (
     password_checks,
     second_factor_methods,
     second_factors,
+    sent_forms,
     session_start,
     throttle,
 )

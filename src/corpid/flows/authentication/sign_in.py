@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec.structs import replace
 
-from corpid.flows import kept_forms
 from corpid.flows.authentication import (
     browsers,
     completion,
@@ -21,10 +20,12 @@ from corpid.flows.authentication import (
     own_pages,
     password_checks,
     second_factor_methods,
+    sent_forms,
     sessions,
     throttle,
 )
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor
+from corpid.flows.authentication.sent_forms import Repeated, SentForm
 from corpid.flows.authentication.visits import with_consent
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
@@ -220,10 +221,11 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
         name = ""
     known = visit.knows() and await throttle.is_known(context, name, visit.browser.browser_key)
     attempt = await throttle.attempt(context, name, visit.browser.browser_key, known=known)
-    place, digest = form_place(visit.interaction), visit.form.digest
-    if attempt.earlier and await kept_forms.was_rejected(context, place, digest):
-        await throttle.give_back(context, attempt)
-        raise Rejected(_WRONG if renewing is None else WRONG_PASSWORD)
+    sent = SentForm(place=form_place(visit.interaction), digest=visit.form.digest, attempt=attempt)
+    try:
+        await sent_forms.refuse_repeated(context, sent)
+    except Repeated:
+        raise Rejected(_WRONG if renewing is None else WRONG_PASSWORD) from None
     # The database gets the same query for every name, whether the user exists or not.
     account = await context.provider.registry.factors.account_by_name(name)
     credentials = account.held.credentials if account else Credentials(user_id="")
@@ -232,12 +234,10 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
     if renewing is not None and user is not None and user.user_id != renewing.user.user_id:
         right = False  # renamed meanwhile, and somebody else has the name now
     if not right or account is None or user is None or not user.enabled:
-        if await kept_forms.is_first_rejection(context, place, digest):
+        if await sent_forms.counts(context, sent):
             await context.provider.registry.audit.write(
                 event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "refused"), now=context.now
             )
-        elif attempt.earlier:  # alone in its window of time it stays counted, so that the next is not tried at all
-            await throttle.give_back(context, attempt)
         raise Rejected(_WRONG if renewing is None else WRONG_PASSWORD)
     await _refuse_without_second_factor(context, visit, account)
     credentials = await password_checks.strengthened(context, attempt, name, credentials=credentials, password=password)

@@ -7,14 +7,13 @@ Source: D15, D34
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows import namespaces
+from corpid.flows import namespaces, sealing
 from corpid.flows.authentication import browsers, interactions
-from corpid.jose import encryption
-from corpid.jose.encoding import MalformedToken, from_base64url, tuple_bytes
+from corpid.jose.encoding import MalformedToken
 from corpid.rules.authentication.sign_in import Interaction
 from corpid.rules.limits import ARRIVALS_PER_BROWSER
 from corpid.rules.oauth.errors import TemporarilyUnavailable
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
+
+_KIND: Final = "held arrival"
 
 
 class HeldArrival(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -41,14 +42,9 @@ def seal(context: RequestContext, arrival: HeldArrival) -> str:
     Source: D34
     """
     interaction = arrival.interaction
-    nonce = from_base64url(context.provider.new_id())[: encryption.NONCE_BYTES]
-    sealed = encryption.seal(
-        msgspec.msgpack.encode(arrival),
-        _key(context, interaction.interaction_id),
-        nonce,
-        context=tuple_bytes(interaction.browser_id),
-    )
-    return f"{interaction.interaction_id}.{sealed}"
+    interaction_id, bound_to = interaction.interaction_id, (interaction.browser_id,)
+    sealed = sealing.seal(context, msgspec.msgpack.encode(arrival), _KIND, interaction_id, bound_to=bound_to)
+    return f"{interaction_id}.{sealed}"
 
 
 def is_of(held: str | None, interaction_id: str) -> bool:
@@ -68,7 +64,7 @@ async def waiting(context: RequestContext, browser: Browser, held: str | None) -
         return None
     interaction_id, _, sealed = held.partition(".")
     try:
-        opened = encryption.unseal(sealed, _key(context, interaction_id), context=tuple_bytes(browser.browser_id))
+        opened = sealing.unseal(context, sealed, _KIND, interaction_id, bound_to=(browser.browser_id,))
     except MalformedToken:
         return None
     arrival = msgspec.msgpack.decode(opened, type=HeldArrival)
@@ -89,10 +85,6 @@ async def brought(
         return None
     arrival = await waiting(context, browser, held)
     return None if arrival is None else (browser, arrival)
-
-
-def _key(context: RequestContext, interaction_id: str) -> bytes:
-    return from_base64url(context.keys.mac("held arrival", context.provider.policy.base_url, interaction_id))
 
 
 async def store(context: RequestContext, browser: Browser, arrival: HeldArrival) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import kept_forms
 from corpid.flows.namespaces import REJECTED_FORM
-from corpid.web.context import ENTERED
+from corpid.web.context import ENTERED, with_parameter
 from corpid.web.http.requests import cookie
 from corpid.web.pages.responses import add_cookie, see_other
 
@@ -52,11 +52,6 @@ def to_entered(
 def to_parameter(where: str, parameter: str = ENTERED) -> Response:
     """A redirect to a page, with a parameter of its own."""
     return see_other(with_parameter(where, parameter))
-
-
-def with_parameter(where: str, parameter: str = ENTERED) -> str:
-    """The address of a page, with a parameter of its own."""
-    return f"{where}{'&' if '?' in where else '?'}{parameter}=1"
 
 
 def entered(

@@ -18,10 +18,10 @@ from corpid.flows.account import (
     own_email,
     own_factors,
     own_sessions,
-    sent_forms,
 )
 from corpid.flows.account.account_sessions import AccountVisit
-from corpid.flows.account.sent_forms import SentForm
+from corpid.flows.authentication import sent_forms
+from corpid.flows.authentication.sent_forms import SentForm
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR
 from corpid.texts import phrase

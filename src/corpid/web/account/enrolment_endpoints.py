@@ -14,8 +14,8 @@ from corpid.flows import kept_forms
 from corpid.flows.account import enrolments, reauthenticate, set_factor
 from corpid.flows.account.enrolments import Expired, NotHere, OpenElsewhere, Stopped
 from corpid.flows.account.links import Step
-from corpid.flows.account.sent_forms import Repeated, SentForm
 from corpid.flows.authentication import browsers
+from corpid.flows.authentication.sent_forms import Repeated, SentForm
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory import acceptance
@@ -23,7 +23,7 @@ from corpid.flows.kept_forms import KeptForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.web.account import app_key, enrolment_pages
-from corpid.web.context import ENTERED
+from corpid.web.context import ENTERED, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import ViewPart
 from corpid.web.pages.responses import (
@@ -137,13 +137,14 @@ async def _page(
 ) -> Response:
     """The page of the step, which may mark the browser.
 
-    It shows what was kept of a form that was not accepted. Nobody has signed in here, so that the browser itself is not stored yet. Source: D46, D73
+    It shows what was kept of a form that was not accepted. Nobody has signed in here, so that the browser itself is not
+    stored yet. Source: D46, D73
     """
     view = await enrolment_pages.of_step(
         web, context, replace(visit, typed=kept.fields) if kept else visit, errors=kept.errors if kept else ()
     )
     if kept is not None and view.frame.here:
-        view = in_frame(view, here=f"{view.frame.here}?{ENTERED}=1")
+        view = in_frame(view, here=with_parameter(view.frame.here))
     answer = page_response(request, web.renderer, view)
     if visit.enrolment.finished and visit.enrolment.passkey is not None:
         add_cookie(answer, web, web.passkey_cookie_name, "created", seconds=COOKIE_SECONDS)
@@ -156,7 +157,7 @@ def to_enrolment(web: WebContext, enrolment_id: str) -> Response:
 
 
 def _to_entered(web: WebContext, enrolment_id: str) -> Response:
-    return see_other(f"{enrolment_pages.enrolment_path(web, enrolment_id)}?{ENTERED}=1")
+    return see_other(with_parameter(enrolment_pages.enrolment_path(web, enrolment_id)))
 
 
 def ended(request: Request, web: WebContext, ending: NotHere | OpenElsewhere | Stopped) -> Response:

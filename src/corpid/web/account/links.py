@@ -31,7 +31,7 @@ from corpid.web.account import cookie_forms, email_pages, enrolment_pages, invit
 from corpid.web.account.enrolment_endpoints import ended, to_enrolment
 from corpid.web.account.invitations import OPENED_PATH
 from corpid.web.account.page_context import account_path
-from corpid.web.context import ENTERED, SIGN_IN, interaction_path
+from corpid.web.context import ENTERED, SIGN_IN, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import Frame, Link, ViewPart
 from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other, throttled
@@ -112,7 +112,7 @@ def _question(
     return enrolment_pages.TypeLinkCode(
         frame=Frame(
             form_token=interactions.form_token(context, bound_to, _FORM),
-            here=cookie_forms.with_parameter(here) if entered else here,
+            here=with_parameter(here) if entered else here,
         ),
         action=here,
         typed=kept.fields.get(_TYPED, "") if kept else "",
@@ -216,7 +216,7 @@ async def forgotten_password(request: Request, web: WebContext) -> Response:
     if request.method == "POST":
         return await _ask(request, web, context, known, pending, here)
     if _SENT in request.query_params and _kept(request, web, context, known, parameter=_SENT) is not None:
-        return page_response(request, web.renderer, _asked(web, pending, cookie_forms.with_parameter(here, _SENT)))
+        return page_response(request, web.renderer, _asked(web, pending, with_parameter(here, _SENT)))
     kept = _kept(request, web, context, known) if ENTERED in request.query_params else None
     asked = partial(_forgotten_question, context, here=here, kept=kept, pending=pending)
     return await page_for_browser(request, web, context, known, asked)
@@ -309,7 +309,7 @@ def _forgotten_question(
         up=pending.back if pending else None,
     )
     if kept is not None and kept.digest:
-        frame = msgspec.structs.replace(frame, here=cookie_forms.with_parameter(here))
+        frame = msgspec.structs.replace(frame, here=with_parameter(here))
     return enrolment_pages.ForgottenPassword(frame=frame, action=here, errors=kept.errors if kept else ())
 
 

@@ -43,7 +43,7 @@ from corpid.texts import phrase
 from corpid.web.authentication import endings, pages
 from corpid.web.authentication.endings import Ending
 from corpid.web.authentication.pages import AT_ONCE, Again
-from corpid.web.context import ARRIVE, ENTERED, interaction_path
+from corpid.web.context import ARRIVE, ENTERED, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import errors
 from corpid.web.pages.errors import ErrorContext
@@ -201,7 +201,7 @@ def _to(web: WebContext, interaction_id: str, action: str = "") -> Response:
 
 
 def _to_entered(web: WebContext, interaction_id: str) -> Response:
-    return see_other(f"{interaction_path(web, interaction_id)}?{ENTERED}=1")
+    return see_other(with_parameter(interaction_path(web, interaction_id)))
 
 
 async def interaction(request: Request, web: WebContext) -> Response:
@@ -393,7 +393,6 @@ async def _with_errors(
         errors=errors,
         typed=entered.get("user_name", "") if errors else "",
         query=query,
-        entered=bool(errors),
         test_people=() if web.developer is None else web.developer.people(request),
     )
     return page_response(request, web.renderer, await pages.of_step(web, context, visit, page, again))

@@ -31,7 +31,7 @@ from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, MINUTE
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.consent import shared_scopes
 from corpid.texts import phrase
-from corpid.web.context import ENTERED, SIGN_IN, interaction_path
+from corpid.web.context import SIGN_IN, interaction_path, with_parameter
 from corpid.web.pages import views
 from corpid.web.pages.layout import Form, Frame, time_limit
 from corpid.web.pages.views import AskPasskey, asked, in_frame
@@ -179,8 +179,6 @@ class Again:
     errors: tuple[FieldError, ...] = ()
     typed: str = ""
     query: str = ""
-    entered: bool = False
-    """whether a form of this step was not accepted, and is shown again (D73)"""
     test_people: Sequence[Listed] = ()
     """whom developer mode signs in at once (D66)"""
 
@@ -214,9 +212,7 @@ async def of_step(web: WebContext, context: RequestContext, visit: Visit, page: 
     where = interaction_path(web, visit.interaction.interaction_id)
     look = _Look(web=web, context=context, visit=visit, where=where, steps=steps, again=again)
     view = _VIEWS[type(page)](look, page)
-    if not again.entered:
-        return view
-    return in_frame(view, here=f"{where}?{ENTERED}=1")
+    return in_frame(view, here=with_parameter(where)) if again.errors else view
 
 
 def _password(look: _Look, page: sign_in.AskPassword) -> View:

@@ -17,6 +17,7 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.client_registration import IssuerRules, used
 from corpid.rules.oauth.pasted_keys import read_pasted
 from corpid.texts import Phrase, phrase
+from corpid.web.context import with_parameter
 from corpid.web.developer import kept
 from corpid.web.developer.paths import CLIENTS_PATH
 from corpid.web.developer.snippets import Snippet, snippets
@@ -295,7 +296,7 @@ def _form(
             form_token=interactions.form_token(at.context, browser_id, _FORM),
             up=Link(url=at.above, text=phrase("Go back")),
             under_way=True,
-            here=kept.with_entered(at.here) if kept_form else at.here,
+            here=with_parameter(at.here) if kept_form else at.here,
         ),
         action=at.here,
         heading=phrase("Change {name}", name=found.name) if found else phrase("Register a client"),

@@ -1,6 +1,6 @@
 """Rejected forms of developer mode, kept by browser and page (D73).
 
-Only who sees developer mode can send one, so they are stored for ten minutes, one for each page of a browser.
+Only those who see developer mode can send one, so they are stored for ten minutes, one for each page of a browser.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from corpid.flows import kept_forms
-from corpid.web.context import ENTERED
+from corpid.web.context import ENTERED, with_parameter
 from corpid.web.pages.responses import see_other
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ async def to_entered(context: RequestContext, browser_id: str, here: str, kept: 
     `here` is the address of the page. Source: D73
     """
     await kept_forms.keep(context, _place(browser_id, here), kept)
-    return see_other(with_entered(here))
+    return see_other(with_parameter(here))
 
 
 async def entered(request: Request, context: RequestContext, browser: Browser | None, here: str) -> KeptForm | None:
@@ -38,11 +38,6 @@ async def entered(request: Request, context: RequestContext, browser: Browser | 
     if browser is None or ENTERED not in request.query_params:
         return None
     return await kept_forms.read(context, _place(browser.browser_id, here))
-
-
-def with_entered(here: str) -> str:
-    """The address of a page that shows a form again."""
-    return f"{here}{'&' if '?' in here else '?'}{ENTERED}=1"
 
 
 def _place(browser_id: str, here: str) -> tuple[str, ...]:

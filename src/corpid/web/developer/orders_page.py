@@ -16,6 +16,7 @@ from corpid.rules.developer.order_documents import Unfit, typed
 from corpid.rules.developer.orders import BY_NAME, COMMON, KINDS, Kind, Member
 from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
+from corpid.web.context import with_parameter
 from corpid.web.developer import kept
 from corpid.web.developer.paths import ORDERS_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
@@ -168,7 +169,7 @@ async def _view(
     policy = context.provider.policy
     clients = await context.provider.registry.clients.all()
     return OrdersPage(
-        frame=Frame(under_way=True, here=kept.with_entered(here) if form else here, up=mode.up),
+        frame=Frame(under_way=True, here=with_parameter(here) if form else here, up=mode.up),
         action=here,
         rows=tuple(OrderRow.of(each) for each in mode.developer.orders.listed(issuer_id=policy.issuer_id)),
         clients=tuple(sorted(each.client_id for each in clients if each.enabled)),

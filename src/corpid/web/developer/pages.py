@@ -15,7 +15,7 @@ from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.texts import Phrase, phrase
-from corpid.web.context import SIGN_IN, interaction_path
+from corpid.web.context import SIGN_IN, interaction_path, with_parameter
 from corpid.web.developer import kept
 from corpid.web.developer.paths import ANYBODY_PATH, CLIENTS_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
@@ -91,7 +91,7 @@ async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
 
     def view(browser_id: str) -> AnybodyPage:
         return AnybodyPage(
-            frame=_frame(context, browser_id, here=kept.with_entered(here) if form else here, up=back or mode.up),
+            frame=_frame(context, browser_id, here=with_parameter(here) if form else here, up=back or mode.up),
             action=here,
             clients=web.base_path + CLIENTS_PATH,
             typed=Typed.of(form.fields) if form else _typed(known),

@@ -18,6 +18,7 @@ from corpid.flows.developer.readiness_runs import Asked, Busy
 from corpid.flows.kept_forms import KeptForm
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
+from corpid.web.context import with_parameter
 from corpid.web.developer import kept
 from corpid.web.developer.paths import DEVELOPER_PATH, READINESS_PATH, TRAFFIC_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
@@ -120,7 +121,7 @@ def _view(
         frame=Frame(
             form_token=interactions.form_token(context, browser_id, _FORM),
             under_way=True,
-            here=kept.with_entered(here) if form else here,
+            here=with_parameter(here) if form else here,
             up=mode.up,
         ),
         action=here,

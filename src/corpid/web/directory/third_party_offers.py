@@ -32,6 +32,7 @@ from corpid.web.directory.third_party_terms import (
     NO_END_HINT,
     Confirm,
     EnterTerms,
+    allow_editing,
     kept,
     parameter_fields,
     read,
@@ -213,6 +214,7 @@ async def _entered_offer(at: PortalContext) -> _Entered:
     service = next((each for each in services if each.service_id == at.form.get("service", "")), None)
     if to is None or service is None:
         raise Rejected(phrase("Choose the organisation and the service again."))
+    allow_editing(at)
     terms = read(at, service)
     wanted = ThirdPartyGrant(
         client_entity_id=at.entity.entity_id,
@@ -310,6 +312,7 @@ async def _entered_change(at: PortalContext) -> _Entered:
     if not is_client(at, found):
         raise Gone
     check_version(at, found.grant)
+    allow_editing(at)
     terms = read(at, found.service, was=found.grant)
     wanted = msgspec.structs.replace(
         found.grant,

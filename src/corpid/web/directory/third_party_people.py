@@ -32,6 +32,7 @@ from corpid.web.directory.third_party_terms import (
     NO_END_HINT,
     Confirm,
     EnterTerms,
+    allow_editing,
     kept,
     parameter_fields,
     read,
@@ -152,6 +153,7 @@ async def _entered_role(at: PortalContext) -> _Entered:
     if person is None:
         raise Gone
     check_names(at, names_shown(person))
+    allow_editing(at)
     terms = read(at, found.service, within=found.grant)
     wanted = ThirdPartyAssignment(
         user_id=person.user.user_id,
@@ -244,6 +246,7 @@ async def _entered_change(at: PortalContext) -> _Entered:
     given, found = await _given(at)
     check_names(at, _names(given))
     check_version(at, given.row)
+    allow_editing(at)
     terms = read(at, found.service, within=found.grant, was=given.row)
     wanted = msgspec.structs.replace(
         given.row, start_date=terms.start_date, end_date=terms.end_date, parameters=terms.parameters

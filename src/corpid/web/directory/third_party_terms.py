@@ -127,10 +127,14 @@ class Terms(ViewPart, frozen=True, kw_only=True):
     parameters: tuple[Parameter, ...]
 
 
-def require_confirmation(at: PortalContext) -> None:
-    """Raise Unconfirmed until a form is confirmed, Invalid to change it."""
+def allow_editing(at: PortalContext) -> None:
+    """Raise Invalid, without errors, for a person who goes back to the form."""
     if at.form.get("confirmed") == "no":
         raise Invalid
+
+
+def require_confirmation(at: PortalContext) -> None:
+    """Raise Unconfirmed until a form is confirmed."""
     if at.form.get("confirmed") != "yes":
         raise Unconfirmed
 

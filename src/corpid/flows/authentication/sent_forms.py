@@ -1,6 +1,7 @@
 """Forms with a password or a code, as they were sent (D73).
 
-The same bytes once more are no further attempt. An accepted form costs nothing for this: only after a rejection is noted which bytes it was.
+The same bytes once more are no further attempt. An accepted form costs nothing for this: only after a rejection is it
+noted which bytes it was.
 """
 
 from __future__ import annotations
@@ -39,9 +40,12 @@ class SentForm:
 async def refuse_repeated(context: RequestContext, form: SentForm | None) -> None:
     """Raise Repeated for a form that was rejected before.
 
-    Its attempt is given back. It costs a statement, so it is for what is likely to be one. Raises StoreUnavailable. Source: D73
+    Its attempt is given back. This costs a statement, so a form whose attempt is the first in its window of time is not
+    looked up. Raises StoreUnavailable. Source: D73
     """
-    if form is None or not await kept_forms.was_rejected(context, form.place, form.digest):
+    if form is None or (form.attempt is not None and not form.attempt.earlier):
+        return
+    if not await kept_forms.was_rejected(context, form.place, form.digest):
         return
     if form.attempt is not None:
         await throttle.give_back(context, form.attempt)
@@ -51,7 +55,8 @@ async def refuse_repeated(context: RequestContext, form: SentForm | None) -> Non
 async def counts(context: RequestContext, form: SentForm | None) -> bool:
     """Return whether a rejected form counts.
 
-    The first of those with the same bytes does, however often it is asked. The attempt of a later one is given back. Raises StoreUnavailable. Source: D73
+    The first of those with the same bytes does, however often it is asked. The attempt of a later one is given back.
+    Raises StoreUnavailable. Source: D73
     """
     if form is None:
         return True
