@@ -128,7 +128,7 @@ class Terms(ViewPart, frozen=True, kw_only=True):
 
 
 def allow_editing(at: PortalContext) -> None:
-    """Raise Invalid, without errors, for a person who goes back to the form."""
+    """Raise Invalid, without errors, to go back to the form."""
     if at.form.get("confirmed") == "no":
         raise Invalid
 
