@@ -167,8 +167,7 @@ async def _filled(
 ) -> dict[str, Any]:
     size = Size.of(share)
     say(f"filling the {name} database: {size.users:,} users, {size.assignments:,} assignments")
-    migrated = await asyncio.to_thread(lambda: server.migrated)
-    database = stack.enter_context(server.database(migrated))
+    database = await asyncio.to_thread(stack.enter_context, server.migrated())
     settings = stack.enter_context(engines.settings(server, database)) | provisioning.UNLIMITED
     begun = time.monotonic()
     stores = await open_postgresql(server.dsn(database), _cipher(settings), time.time)

@@ -43,7 +43,7 @@ def server() -> Iterator[PostgresServer]:
 @pytest.fixture
 def place(server: PostgresServer) -> Iterator[Place]:
     """A migrated, empty database of that server."""
-    with server.database(server.migrated) as name:
+    with server.migrated() as name:
         yield Place(server.dsn(name))
 
 

@@ -49,7 +49,7 @@ def dumps(tmp_path: Path) -> Path:
 def test_a_dump_can_be_restored_and_only_old_ones_are_removed(dumps: Path) -> None:
     """docs/reliability.md, "Backups"."""
     server = engines.postgresql_server()
-    with server.database(server.migrated) as name, server.database() as restored:
+    with server.migrated() as name, server.database() as restored:
         done = dump(dumps, server.dsn(name))
         assert done.returncode == 0, done.stderr
         [made] = {path.name for path in dumps.iterdir()} - {"corpid-recent.dump", "notes.txt"}

@@ -106,7 +106,7 @@ def _is_ready(port: int) -> bool:
 def upgrading(tmp_path: Path) -> Iterator[Upgrade]:
     server = postgresql_server()
     ports = [free_port() for _ in range(4)]
-    with server.database(server.migrated) as name, ExitStack() as stack:
+    with server.migrated() as name, ExitStack() as stack:
         settings = {
             "base_url": f"http://127.0.0.1:{ports[0]}",
             "data_dir": str(tmp_path / "data"),
