@@ -37,6 +37,8 @@ UNJUDGED = {
     "legacy": {"proof-key-fresh", "token-type", "dpop-nonce", "par-error", "par-unavailable"},
 }  # fmt: skip
 """generation → the cases that it cannot have"""
+EXAMPLES_COOL_DOWN = 2.0
+"""seconds; the examples fetch a key set again after one"""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def test_every_example_is_ready(running: RunningDemo, tmp_path: Path, kind: str)
     """README: an example teaches what is right."""
     with example(kind, running.issuer, tmp_path / "keys.json", f"{kind}-ready") as client:
         registered(client, running)
-        report = running.checked(f"{client.home}/login")
+        report = running.checked(f"{client.home}/login", cool_down=EXAMPLES_COOL_DOWN)
     assert verdicts(report).keys() == UNJUDGED["current"]
 
 
