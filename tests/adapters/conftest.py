@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from tests.adapters.transient_stores import Opened
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.full)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """A migrated, empty database of each engine."""
+    """A migrated, empty database of each engine; what is the same on PostgreSQL is among the long tests."""
     if request.param == "sqlite":
         yield Place(engines.sqlite(tmp_path / "corpid.db"))
         return
