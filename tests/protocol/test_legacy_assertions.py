@@ -122,11 +122,25 @@ def test_its_last_day_ends_in_the_time_zone_of_the_deployment(worlds: Worlds) ->
     refused(world, aud=TOKEN)
 
 
+def test_the_issuer_may_stand_in_an_array_and_beside_the_token_endpoint_until_that_ends(world: World) -> None:
+    """D70."""
+    assert asserted(world, world.code(), aud=[ISSUER]).status_code == 200
+    for both in ([ISSUER, TOKEN], [TOKEN, ISSUER]):
+        assert ISSUER in refused(world, aud=both)
+    token_endpoint_until(world, "2027-01-15")
+    for both in ([ISSUER, TOKEN], [TOKEN, ISSUER]):
+        assert asserted(world, world.code(), aud=both).status_code == 200
+    world.clock.now = NOON + 16 * 3600
+    for both in ([ISSUER, TOKEN], [TOKEN, ISSUER]):
+        assert ISSUER in refused(world, aud=both)
+    assert asserted(world, world.code(), aud=[ISSUER]).status_code == 200
+
+
 @pytest.mark.parametrize(
-    "audience", [[TOKEN], [ISSUER], [ISSUER, TOKEN], f"{TOKEN}/", TOKEN.upper(), PAR, CALLBACK, f"{ISSUER}/authorization-info", None, ""]
+    "audience", [[TOKEN], [], [ISSUER, ISSUER], [ISSUER, TOKEN, TOKEN], [ISSUER, PAR], [[ISSUER]], f"{TOKEN}/", TOKEN.upper(), PAR, CALLBACK, f"{ISSUER}/authorization-info", None, ""]
 )  # fmt: skip
 def test_no_other_audience_is_taken_even_then(world: World, audience: Any) -> None:
-    """D8: one string, character by character."""
+    """D8, D70: character by character."""
     token_endpoint_until(world, FAR)
     refused(world, aud=audience)
 

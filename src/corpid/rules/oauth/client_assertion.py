@@ -47,7 +47,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     has_iat: bool
     expires_at: float
     names_endpoint: bool
-    """its aud is the endpoint that it was sent to, which only a client that may do so is let through with (D64)"""
+    """its aud holds the endpoint that it was sent to, which only a client that may do so is let through with (D64)"""
 
 
 class Assertion(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +79,7 @@ def read(
     `issuer` is the authorization server's, `endpoint` the URL that it was sent to.
 
     What it names as audience is for `may_name_its_audience`, once the client is known. Raises InvalidRequest, and
-    InvalidClient in words that speak only of what the caller sent. Source: RFC 7523 §3, D5, D8, D64
+    InvalidClient in words that speak only of what the caller sent. Source: RFC 7523 §3, D5, D8, D64, D70
     """
     if "client_assertion" in parameters and ("client_secret" in parameters or authorization):
         raise InvalidRequest(
@@ -125,9 +125,14 @@ def _validate(
     if not isinstance(client_id, str) or not client_id or claims.get("iss") != client_id:
         received = f"iss {shown(claims.get('iss'))} and sub {shown(client_id)}"
         raise BadClaim("iss and sub must both be the client_id", Reason.ASSERTION_ISSUER, received=received)
-    names_endpoint = rules.endpoint_audience and claims.get("aud") == endpoint
-    if claims.get("aud") != issuer and not names_endpoint:
-        raise BadClaim(_audience(issuer), Reason.ASSERTION_AUDIENCE, received=without_query(claims.get("aud")))
+    audience = claims.get("aud")
+    arrays = rules.audience_arrays
+    names_issuer = audience == issuer or (arrays and audience == [issuer])
+    names_endpoint = rules.endpoint_audience and (
+        audience == endpoint or (arrays and audience in ([issuer, endpoint], [endpoint, issuer]))
+    )
+    if not (names_issuer or names_endpoint):
+        raise BadClaim(_audience(issuer), Reason.ASSERTION_AUDIENCE, received=without_query(audience))
     identifier = jti(claims)
     if identifier is None and rules.assertion_jti_required:
         raise BadClaim("jti is missing", Reason.ASSERTION_JTI_MISSING)

@@ -34,6 +34,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "assertion_iat_required": "a client assertion needs `iat`",
         "assertion_jti_required": "a client assertion needs `jti`, used once",
         "endpoint_audience": "a client can be allowed to use the endpoint's URL (PAR, token) as `aud`, until a day",
+        "audience_arrays": "`aud` of a client assertion can be an array: of the issuer alone, or with the endpoint where a client can use that",
         "response_modes": "response modes, the default first",
         "acr_in_id_token": "the ID token has `acr`",
         "sid_in_id_token": "the ID token has `sid` if the person stays signed in (`session_seconds`)",

@@ -76,6 +76,8 @@ class AuthenticationRules(msgspec.Struct, frozen=True, kw_only=True):
     assertion_jti_required: bool
     endpoint_audience: bool
     """a client may be allowed, until a date, to name in its assertion the endpoint that it is sent to (D8, D64)"""
+    audience_arrays: bool = False
+    """the audience of an assertion may be an array: of the issuer, or of issuer and endpoint where that is allowed (D70)"""
 
     @property
     def sender_constrained(self) -> bool:
@@ -268,6 +270,7 @@ LEGACY: Final = replace(
     proof_algorithms=(),
     assertion_seconds=600,
     assertion_jti_required=False,
+    audience_arrays=True,
     response_modes=("query", "fragment", "form_post"),
     acr_in_id_token=False,
     sid_in_id_token=True,
