@@ -39,6 +39,8 @@ def given(declared: Declared) -> list[str]:
     value, option = EXAMPLES[declared.name], f"--{declared.option.replace('_', '-')}"
     if not declared.member.help or value is None:
         return []
+    if declared.is_flag_or_none:
+        return [option, str(value).lower()]
     if isinstance(value, bool):
         return [option if value else option.replace("--", "--no-", 1)]
     values = value if isinstance(value, tuple) else (value,)

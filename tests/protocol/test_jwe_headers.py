@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.generations("intermediate")
 
 
-def headers(world: World) -> dict[str, dict[str, Any]]:
+def headers(world: World, **members: Any) -> dict[str, dict[str, Any]]:
     """The header of each JWE that one sign-in yields; what is inside was verified."""
-    world.registers(userinfo_encryption_enc="A256GCM")
+    world.registers(userinfo_encryption_enc="A256GCM", **members)
     rp = world.party(userinfo_enc="A256GCM", scope="openid authinfo entity.basic_profile.name")
     tokens = world.tokens(rp)
     assert (tokens.id_token["iss"], tokens.id_token["aud"]) == (ISSUER, "rp-1")
@@ -50,3 +50,10 @@ def test_the_simulated_relying_party_compares_them(worlds: Worlds, change: Calla
     change(world.rp)
     with pytest.raises(CheckFailed, match="of the encryption's header"):
         world.run(world.rp.believe(answer))
+
+
+@pytest.mark.parametrize("setting", [True, False])
+def test_a_client_can_differ_from_the_deployment(worlds: Worlds, *, setting: bool) -> None:
+    """D71: it depends on the library of the relying party."""
+    found = headers(worlds.fresh(jwe_header_claims=setting), jwe_header_claims=not setting)
+    assert {header.keys() >= {"iss", "aud"} for header in found.values()} == {not setting}

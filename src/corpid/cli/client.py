@@ -238,12 +238,12 @@ def takes_members(command: Callable[..., None], *, new: bool) -> Callable[..., N
 
 
 def _option_of(option: str, declared: Declared, *, new: bool) -> inspect.Parameter:
-    kind: Any = _OPTION_TYPES.get(declared.form, str)
+    kind: Any = str if declared.is_flag_or_none else _OPTION_TYPES.get(declared.form, str)
     is_required = new and declared.member.needed and declared.name in API_CLIENT_MEMBERS
     listed: Any = list[kind] if declared.listed else kind
     info = typer.Option(
         *_option_names(option, declared),
-        metavar=_OPTION_METAVARS.get(declared.form),
+        metavar="true|false" if declared.is_flag_or_none else _OPTION_METAVARS.get(declared.form),
         help=_option_help(declared, new=new),
     )
     return inspect.Parameter(
@@ -256,7 +256,7 @@ def _option_of(option: str, declared: Declared, *, new: bool) -> inspect.Paramet
 
 def _option_names(option: str, declared: Declared) -> list[str]:
     name = option.replace("_", "-")
-    if declared.form == "flag":
+    if declared.form == "flag" and not declared.is_flag_or_none:
         return [f"--{name}/--no-{name}"]
     return [f"--{each}" for each in (name, declared.member.former.replace("_", "-")) if each]
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from corpid.ports import ClientKeys, Mail, NetworkNames, Passwords, Registry, TransientStore
     from corpid.rules.diagnostics import Finding
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
+    from corpid.rules.oauth.records import Client
     from corpid.rules.server_processes import ServerProcess
 
 
@@ -133,12 +134,13 @@ class Policy:
         """
         return self.base_url if self.returns_iss else None
 
-    def replicated_claims(self, client_id: str) -> dict[str, str]:
+    def replicated_claims(self, client: Client) -> dict[str, str]:
         """The claims that the header of a JWE for this client repeats.
 
-        Source: RFC 7519 §5.3, D21
+        Source: RFC 7519 §5.3, D21, D71
         """
-        return {"iss": self.base_url, "aud": client_id} if self.jwe_header_claims else {}
+        wanted = self.jwe_header_claims if client.jwe_header_claims is None else client.jwe_header_claims
+        return {"iss": self.base_url, "aud": client.client_id} if wanted else {}
 
     def generation_of_code(self, code: str) -> Generation:
         """The served generation named by a code's first character.

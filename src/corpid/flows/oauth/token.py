@@ -267,7 +267,7 @@ def _issue(
     )
     identity = ring.sign(msgspec.json.encode(id_claims), "JWT")
     if redemption.encrypted_to is not None:
-        repeated = context.provider.policy.replicated_claims(client.client_id)
+        repeated = context.provider.policy.replicated_claims(client)
         enc = client.id_token_encryption_enc
         identity = encryption.encrypt(identity, redemption.encrypted_to, enc, claims=repeated)
     return TokenResponse(

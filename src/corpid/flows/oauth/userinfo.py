@@ -184,5 +184,5 @@ async def _encrypt(context: RequestContext, client: Client, answer: str, nesting
         raise ServerError(
             Reason.CLIENT_ENCRYPTION_KEY_MISSING, f"the key set of this client has no usable key with use enc{fit}"
         )
-    repeated = context.provider.policy.replicated_claims(client.client_id)
+    repeated = context.provider.policy.replicated_claims(client)
     return encryption.encrypt(answer, key, nesting.enc, claims=repeated)

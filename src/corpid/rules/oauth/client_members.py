@@ -73,6 +73,11 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
         return self.name.removesuffix("s") if self.listed else self.name
 
     @property
+    def is_flag_or_none(self) -> bool:
+        """True for a flag that may have no value."""
+        return self.form == "flag" and self.member.clearable
+
+    @property
     def empties(self) -> bool:
         """True if `none` empties it: no value, or an empty list."""
         return self.member.clearable or (self.listed and self.member.least == 0)

@@ -212,6 +212,17 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = None  # fmt: skip
     """nests the signed answer in a JWE (D22)"""
+    jwe_header_claims: Annotated[
+        bool | None,
+        Member(
+            help="The headers of its encrypted tokens repeat iss and aud: true or false.",
+            default_help="Default: the setting jwe_header_claims.",
+            doc="`true` or `false`: whether the headers of its encrypted tokens repeat `iss` and `aud`, which some libraries "
+            "need and others refuse; `none`: as the setting `jwe_header_claims` says",
+            clearable=True, example=True,
+        ),
+    ] = None  # fmt: skip
+    """whether headers of a JWE repeat iss and aud; None: as the deployment says (D21, D71)"""
     stringified_blocks: Annotated[
         bool,
         Member(

@@ -129,6 +129,12 @@ GROUPS: Final[tuple[Group, ...]] = (
                 label=phrase("Encryption of userinfo"),
                 hint=phrase("Not set: userinfo is not encrypted. A128GCM and A128CBC-HS256 are for legacy only."),
             ),
+            "jwe_header_claims": Words(
+                label=phrase("Headers of encrypted tokens repeat iss and aud"),
+                hint=phrase(
+                    "Some libraries need it, others refuse it. Not set: as the setting jwe_header_claims says."
+                ),
+            ),
             "stringified_blocks": Words(
                 label=phrase("Blocks of userinfo as strings"),
                 hint=phrase("Each block is a string that contains JSON, as older clients expect."),
@@ -175,6 +181,7 @@ WORDS: Final = {name: words for group in GROUPS for name, words in group.members
 
 FIELDS: Final[Mapping[str, Declared]] = {name: each for name, each in CLIENT_MEMBERS.items() if each.member.help}
 """the members that an operator sets, in the order of their declaration"""
+_FLAGS: Final = ("false", "true")
 _DIGITS: Final = 18
 """of a number; Python reads at most 4,300"""
 _NAMES: Final = frozenset({*SCOPES, *GENERATIONS, *CLIENT_MEMBERS})
@@ -209,10 +216,10 @@ def _field(each: Declared, words: Words, value: str, *, rare: bool) -> Field:
     kind = "text"
     if each.listed or each.form == "key set":
         kind = "lines"
+    elif each.form == "word" or each.is_flag_or_none:
+        kind = "words"
     elif each.form in {"flag", "day", "number"}:
         kind = each.form
-    elif each.form == "word":
-        kind = "words"
     none = (("", phrase("Not set")),) if each.empties or each.default is None else ()
     return Field(
         name=each.name,
@@ -220,7 +227,7 @@ def _field(each: Declared, words: Words, value: str, *, rare: bool) -> Field:
         hint=words.hint,
         kind=kind,
         value=value,
-        words=(*none, *((word, word) for word in each.values)),
+        words=(*none, *((word, word) for word in (_FLAGS if each.is_flag_or_none else each.values))),
         optional=each.empties and not rare,
     )
 
@@ -252,6 +259,8 @@ def _written(each: Declared, value: object) -> str:
         return ""
     if isinstance(value, tuple):
         return "\n".join(value)
+    if each.is_flag_or_none:
+        return _FLAGS[bool(value)]
     if each.form == "flag":
         return "yes" if value else ""
     return str(value)
@@ -266,7 +275,7 @@ def read(each: Declared, typed: str) -> object:
     """A typed value as in a directory file."""
     if each.listed:
         return [line.strip() for line in typed.split("\n") if line.strip()]
-    if each.form == "flag":
+    if each.form == "flag" and not each.is_flag_or_none:
         return bool(typed)
     if not typed:
         return NOTHING if each.empties else ""
