@@ -76,13 +76,19 @@ def test_every_claim_is_required_and_of_its_type(shared: World, claim: str, valu
 @pytest.mark.parametrize(
     "audience",
     [
-        [ISSUER], [ISSUER, TOKEN], TOKEN, PAR, f"{ISSUER}/", ISSUER.upper(), "https://op.example:443", "op.example",
+        [ISSUER, PAR], [TOKEN], TOKEN, PAR, f"{ISSUER}/", ISSUER.upper(), "https://op.example:443", "op.example",
         "https://evil.example", {"x": ISSUER},
     ],
 )  # fmt: skip
 def test_the_audience_is_the_issuer_as_one_string(shared: World, audience: Any) -> None:
     """D8: FAPI 2.0 and rfc7523bis over RFC 9126 §2."""
     refuse(shared, shared.rp.assertion(aud=audience))
+
+
+def test_an_array_of_the_issuer_is_an_audience_in_legacy_alone(shared: World) -> None:
+    """D8, D70."""
+    (accept if shared.interface.name == "legacy" else refuse)(shared, shared.rp.assertion(aud=[ISSUER]))
+    refuse(shared, shared.rp.assertion(aud=[ISSUER, TOKEN]))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
-from corpid.jose.encoding import JoseError, MalformedToken, base64url_bytes, from_base64url, json_object
+from corpid.jose.encoding import JoseError, MalformedToken, base64url_bytes, from_base64url, json_object, without_null
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -49,9 +49,9 @@ class Unverified(msgspec.Struct, frozen=True, kw_only=True):
 def parse(token: str) -> Unverified:
     """Parse a compact JWS whose payload is a JSON object.
 
-    At most 8192 bytes.
+    At most 8192 bytes. A member that is null counts as absent.
 
-    Raises MalformedToken with a public text. Source: RFC 7515 §5.2, D8, D33
+    Raises MalformedToken with a public text. Source: RFC 7515 §5.2, D8, D33, D85
     """
     if len(token) > MAX_BYTES:
         raise MalformedToken(f"longer than {MAX_BYTES} bytes")
@@ -67,7 +67,7 @@ def parse(token: str) -> Unverified:
     return Unverified(
         encoded_header=encoded,
         header=header.members,
-        claims=json_object(from_base64url(payload)),
+        claims=without_null(json_object(from_base64url(payload))),
         algorithm=header.algorithm,
         kid=header.kid,
         signing_input=raw[: len(encoded) + 1 + len(payload)],
@@ -82,7 +82,7 @@ class _Header(NamedTuple):
 
 
 def _header(encoded: bytes) -> _Header:
-    members = json_object(from_base64url(encoded))
+    members = without_null(json_object(from_base64url(encoded)))
     refused = _REFUSED_HEADERS.intersection(members)
     if refused:
         raise MalformedToken(f"header member {min(refused)} is not accepted")

@@ -74,6 +74,13 @@ def from_base64url(text: str | bytes) -> bytes:
     return value
 
 
+def without_null(members: dict[str, object]) -> dict[str, object]:
+    """The members that have a value: one that is null counts as absent. Source: D85"""
+    if None in members.values():
+        return {name: value for name, value in members.items() if value is not None}
+    return members
+
+
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):

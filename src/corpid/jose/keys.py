@@ -16,7 +16,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from corpid.jose.algorithms import BY_CURVE, Algorithm, Verifier
-from corpid.jose.encoding import JoseError, base64url, from_base64url, json_object
+from corpid.jose.encoding import JoseError, base64url, from_base64url, json_object, without_null
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,13 @@ class KeySetError(JoseError):
 MAX_KEYS: Final = 20  # D27
 KID_CHARACTERS: Final = 256
 _KID: Final = re.compile(rf"[\x20-\x7e]{{0,{KID_CHARACTERS}}}")
-_PRIVATE_MEMBERS: Final = frozenset({"d", "k", "p", "q", "dp", "dq", "qi", "oth"})
+_PRIVATE_MEMBERS: Final = {
+    "EC": frozenset({"d"}),
+    "OKP": frozenset({"d"}),
+    "RSA": frozenset({"d", "p", "q", "dp", "dq", "qi", "oth"}),
+    "oct": frozenset({"k"}),
+}
+_ALL_PRIVATE_MEMBERS: Final = frozenset[str]().union(*_PRIVATE_MEMBERS.values())
 WRAPS: Final = ("ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW")
 """how a content key is wrapped (the JWE alg), weakest first; a key without alg takes the strongest (D21)"""
 AGREEMENT: Final = "ECDH-ES"
@@ -135,11 +141,13 @@ def _imported(jwk: dict[str, object], load: Callable[[Algorithm, bytes], K]) -> 
 
 
 def private_members(jwk: dict[str, object]) -> frozenset[str]:
-    """The private or symmetric members of a JWK.
+    """The private or symmetric members of a JWK that have a value.
 
-    A public key has none (RFC 7517 §9.3, D7).
+    Those of its own kind; of an unknown kind, those of any. A public key has none (RFC 7517 §9.3, RFC 7518 §6, D7, D85).
     """
-    return _PRIVATE_MEMBERS.intersection(jwk)
+    kind = jwk.get("kty")
+    names = _PRIVATE_MEMBERS.get(kind, _ALL_PRIVATE_MEMBERS) if isinstance(kind, str) else _ALL_PRIVATE_MEMBERS
+    return frozenset(name for name in names if jwk.get(name) is not None)
 
 
 def thumbprint(jwk: dict[str, object]) -> str:
@@ -198,6 +206,7 @@ def _sort_key(
 ) -> None:
     if not isinstance(jwk, dict):
         raise UnusableKey("not a JSON object")
+    jwk = without_null(jwk)
     kid = jwk.get("kid")
     if kid is not None and not (isinstance(kid, str) and _KID.fullmatch(kid)):
         raise UnfitKid(f"kid is not a string of printable ASCII characters, {KID_CHARACTERS} at most")

@@ -133,12 +133,14 @@ def public_key_set(text: str) -> str:
     stored = decoded.get("keys")
     if not isinstance(stored, list):
         return text
-    keys = [_public(key) if isinstance(key, dict) else key for key in stored]
+    keys = [public_key(key) if isinstance(key, dict) else key for key in stored]
     return msgspec.json.encode({**decoded, "keys": keys}).decode()
 
 
 _PRIVATE: Final = re.compile(r"PRIVATE KEY|[\"'](?:d|k|p|q|dp|dq|qi|oth)\\?[\"']\s*:")
-"""what a private key has, also in text that is no key set"""
+"""what a private key has, in text"""
+_OF_KEYS: Final = frozenset({"kty", "crv", "n"})
+"""what tells that an object is a key"""
 
 
 def public_part(text: str) -> str | None:
@@ -147,16 +149,41 @@ def public_part(text: str) -> str | None:
     None if none is private; empty if it cannot be told apart, as in text that is no key set. Source: RFC 7517 §9.3, D27
     """
     try:
-        decoded = json_object(text)
+        # a list is read as a member, since only objects can be
+        decoded = json_object(f'{{"keys":{text}}}' if text.lstrip().startswith("[") else text)
     except JoseError:
         return "" if _PRIVATE.search(text) else None
-    if not _PRIVATE.search(msgspec.json.encode(decoded).decode()):
+    if not _has_private_key(decoded):
         return None
     public = public_key_set(msgspec.json.encode({"keys": decoded.get("keys", [decoded])}).decode())
-    return "" if _PRIVATE.search(public) else public
+    return "" if _has_private_key(json_object(public)) else public
 
 
-def _public(key: dict[str, object]) -> dict[str, object]:
+def _has_private_key(decoded: dict[str, object]) -> bool:
+    """Return whether a key with a private member is anywhere in it.
+
+    A member of such a name beside the keys says nothing (D85).
+    """
+    listed = decoded.get("keys")
+    keys = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    if any(map(private_members, keys)):
+        return True
+    inside: list[object] = [decoded]
+    while inside:
+        value = inside.pop()
+        if isinstance(value, dict):
+            if not _OF_KEYS.isdisjoint(value) and private_members(value):
+                return True
+            inside += value.values()
+        elif isinstance(value, list):
+            inside += value
+        elif isinstance(value, str) and _PRIVATE.search(value):
+            return True
+    return False
+
+
+def public_key(key: dict[str, object]) -> dict[str, object]:
+    """A key without its private members. Source: RFC 7517 §9.3"""
     private = private_members(key)
     return {member: value for member, value in key.items() if member not in private}
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.jose.encoding import JoseError, json_object
-from corpid.jose.keys import RSA, WRAPS, private_members, thumbprint
+from corpid.jose.keys import RSA, WRAPS, thumbprint
 from corpid.jose.pem import public_jwks
-from corpid.rules.oauth.client_registration import public_part
+from corpid.rules.oauth.client_registration import public_key, public_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def read_pasted(text: str) -> PastedKeys:
     if keys is None:
         return PastedKeys(jwks="" if private else text, private=private, fault=form)
     remarks = [form] if form else []
-    public = [_public(key) if isinstance(key, dict) else key for key in keys]
+    public = [public_key(key) if isinstance(key, dict) else key for key in keys]
     remarks += _completed(public)
     changed = private or bool(remarks)
     jwks = msgspec.json.format(msgspec.json.encode({"keys": public})).decode() if changed else text
@@ -101,11 +101,6 @@ def _keys(pasted: object) -> tuple[list[object] | None, str]:
     return None, 'this JSON has no array named keys: write {"keys": [ ]} around the keys'
 
 
-def _public(key: dict[str, object]) -> dict[str, object]:
-    private = private_members(key)
-    return {name: value for name, value in key.items() if name not in private}
-
-
 def _from_pem(text: str, *, private: bool) -> PastedKeys:
     if private:
         fault = (
@@ -129,7 +124,7 @@ def _from_pem(text: str, *, private: bool) -> PastedKeys:
 def _completed(keys: list[object]) -> Iterator[str]:
     """Add each missing use that alg or key_ops tell, with a remark."""
     for number, key in enumerate(keys, start=1):
-        if not isinstance(key, dict) or "use" in key:
+        if not isinstance(key, dict) or key.get("use") is not None:
             continue
         use = _use(key)
         if use:

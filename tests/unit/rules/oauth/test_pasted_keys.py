@@ -65,6 +65,21 @@ def test_private_members_are_taken_out(form: str) -> None:
     assert one["d"] not in repr(pasted)
 
 
+def test_a_public_key_is_not_called_private_for_a_name() -> None:
+    """D85: a private member without a value, one of another kind of key, and one beside the keys."""
+    one = {**key(), "d": None, "k": "any"}
+    for text in (json.dumps(one), json.dumps([one]), json.dumps({"keys": [one], "p": "policy", "d": "1"})):
+        assert not read_pasted(text).private
+        assert keys_of(read_pasted(text).jwks) == [one]
+
+
+def test_a_private_key_is_found_wherever_it_is() -> None:
+    """RFC 7517 §9.3."""
+    hidden = {**key(), "x5c": [{"next": key(private=True)}]}
+    assert read_pasted(json.dumps({"keys": [hidden]})).private
+    assert read_pasted(json.dumps({"keys": [hidden]})).jwks == ""
+
+
 @pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
 def test_of_a_private_pem_nothing_is_left(form: PrivateFormat) -> None:
     """RFC 7468 §10: how to get its public part is said."""
