@@ -119,8 +119,9 @@ def verify(
 ) -> None:
     """Check the audit against its seals.
 
-    Exits with 1 if an entry was changed, removed, inserted or moved. Entries that are not sealed yet are counted: they
-    are not protected.
+    Exits with 1 if an entry was changed, removed, inserted or moved, if seals or details are missing without a reason,
+    or if something else in the database contradicts the audit. Entries that are not sealed yet are counted: they are
+    not protected.
     """
     if expect is not None and not _DIGEST.fullmatch(expect):
         output.fail("--expect takes the digest of a seal: 64 hexadecimal digits, as the log has it (audit_sealed)")
@@ -309,7 +310,9 @@ def _verified(found: Verified, expect: str, zone: ZoneInfo) -> Iterator[str]:
     """The result of a verification in sentences."""
     if found.found > len(found.findings):
         yield f"{found.found - len(found.findings):,} more are not shown."
-    if not found.seals:
+    if not found.seals and found.found:
+        yield f"{_count(found.found, 'problem')} found: there is no seal, so no entry can be verified."
+    elif not found.seals:
         yield "There is no seal: nothing is protected."
     else:
         gone = f" {_count(found.pruned, 'sealed entry', 'sealed entries')} removed by age." if found.pruned else ""
@@ -324,6 +327,12 @@ def _verified(found: Verified, expect: str, zone: ZoneInfo) -> Iterator[str]:
     if found.unsealed:
         which = f"{found.first_unsealed} to {found.last_unsealed}" if found.unsealed > 1 else f"{found.last_unsealed}"
         yield f"{_count(found.unsealed, 'entry', 'entries')} not sealed yet, and not protected: {which}."
+    if found.found or found.expected is False:
+        yield (
+            "Somebody changed the database without CorpID, or restored a part of it. Copy the database before anything "
+            "else writes to it, and compare the audit with an earlier export, a backup, and the digests in the log "
+            "(audit_sealed)."
+        )
 
 
 def _count(number: int, one: str, several: str = "") -> str:
