@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,6 +19,7 @@ from corpid.flows.operations import audit, audit_seals, audit_stream
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import audit_filters
+from corpid.stores import private_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -149,20 +149,12 @@ def export(
         run(_export(output.json_lines))
         return
     try:
-        opened = os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        with private_files.new_file(file) as opened:  # a part is no export
+            run(_export(lambda values: opened.writelines(msgspec.json.encode(value) + b"\n" for value in values)))
     except FileExistsError:
         output.fail(f"{file} exists already, and an export never replaces a file: name another one")
     except OSError as error:
         output.fail(f"{file} cannot be written: {error.strerror}")
-    try:
-        with opened:
-            run(_export(lambda values: opened.writelines(msgspec.json.encode(value) + b"\n" for value in values)))
-    except OSError as error:
-        file.unlink()
-        output.fail(f"{file} cannot be written: {error.strerror}")
-    except BaseException:  # what is there is no export
-        file.unlink()
-        raise
 
 
 @app.command()
