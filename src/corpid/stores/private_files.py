@@ -1,4 +1,4 @@
-"""Files that their owner alone may read (mode 0600), and that appear whole."""
+"""Files of their owner alone (mode 0600), which appear whole."""
 
 from __future__ import annotations
 
