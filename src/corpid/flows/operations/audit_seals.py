@@ -42,7 +42,7 @@ from corpid.rules.audit_seals import (
 from corpid.rules.directory.access import Object, authorise
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterable
 
     from corpid.jose.key_ring import SigningKey
     from corpid.ports import Registry, StoredEntry
@@ -213,7 +213,12 @@ async def audit_keys(registry: Registry) -> dict[str, list[dict[str, str]]]:
 
     Source: D58, RFC 7517 §5
     """
-    return {"keys": [dict(open_key(key).public_jwk) for key in await stored_audit_keys(registry)]}
+    return public_keys(await stored_audit_keys(registry))
+
+
+def public_keys(keys: Iterable[SealedKey]) -> dict[str, list[dict[str, str]]]:
+    """The public part of some audit keys, as a JWK Set. Source: D58, RFC 7517 §5"""
+    return {"keys": [dict(open_key(key).public_jwk) for key in keys]}
 
 
 async def rotate_audit_key(registry: Registry, actor: Actor, *, now: float) -> SealedKey:
