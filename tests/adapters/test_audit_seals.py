@@ -131,6 +131,10 @@ TAMPERING = {
         ["UPDATE audit_digests SET digests = replace(digests, '[8,', '[88,') WHERE seal = 2"],
         [("seal", 2, "changed")],
     ),
+    "digests that a removal by age would take": (
+        ["UPDATE audit_digests SET latest = 1 WHERE seal = 2"],
+        [("seal", 2, "changed")],
+    ),
     "digests removed": (
         ["DELETE FROM audit_digests WHERE seal = 2"],
         [("seal", 2, "removed")],

@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.access import RULES
+from corpid.rules.directory.access import CONDITIONS, RULES
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
@@ -25,7 +25,7 @@ from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, sen
 from tests.manage.test_requests import ROLE, requested
 from tests.manage.test_third_parties import GRANT
 from tests.manage.walking import token
-from tests.sign_in.world import entity
+from tests.sign_in.world import entity, form_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +53,18 @@ MORE: Final = {
     "access-review": "access-review?begin=1",
 }
 """path → the address at which its form is shown"""
+
+
+FILLED: Final = {
+    "reason": "She asked", "name": "Nadia Rahman", "email": "nadia@acme.example", "days": "90", "decision": "approve",
+    "level": "sub_administrator", "service-HARBOUR": "on", "all_services": "", "role": "Maker", "start": "2026-01-01",
+    "end": "2099-12-31", "approvals": "all", "button": "yes", "confirm": "yes", "people": "nadia@acme.example",
+}  # fmt: skip
+"""what any form may ask for"""
+REASONS: Final = {
+    *(str(each.reason) for each in CONDITIONS), "Only an owner can change", "You cannot change your own", "your rights do not",
+}  # fmt: skip
+"""why a right is missing, as pages say it"""
 
 
 class Scene(NamedTuple):
@@ -153,6 +165,28 @@ async def test_a_level_opens_and_sends_exactly_the_forms_that_it_has_the_right_t
                 assert (got == 403) == (sent == 403), address
             else:
                 assert {got, sent} == refused, address
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_a_form_that_is_shown_is_not_refused_for_want_of_a_right(made: World, level: AdministratorLevel) -> None:
+    """D53, D54: a page about somebody out of reach says why instead of showing its form."""
+    browser, objects = await scene(made, level)
+    shown = set()
+    for path, pattern, _ in forms():
+        for address in addresses(path, pattern, objects):
+            await go(made, browser, MORE.get(address, address).format(**objects))
+            if browser.page.form_with("form_token") is None:
+                continue
+            form = form_of(browser, "form_token")
+            answer = await send(made, browser, address, **{**form, **FILLED})
+            text = answer.text
+            if answer.status_code == 303:
+                await browser.open(urljoin(made.base, answer.headers["location"]), site="none")
+                text = browser.page.text
+            assert answer.status_code in {200, 303, 404}, address
+            assert not [why for why in REASONS if why in text], address
+            shown.add(path)
+    assert len(shown) > (2 if level == "sub_administrator" else 15)
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -59,6 +59,8 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
     """compact JWS"""
     digests: dict[str, str] = msgspec.field(default_factory=dict)
     """retention → JSON of the digests; those of entries that were all removed by age are gone"""
+    latest: dict[str, int] = msgspec.field(default_factory=dict)
+    """retention → the stored moment of the latest of these entries, by which the list is removed"""
 
 
 class Digest(NamedTuple):
@@ -313,7 +315,8 @@ class RangeCheck:
         if listed is not None and text is None:
             self._gone[name] = listed
             return
-        if listed is None or text is None or _list_digest(text) != listed.digest:
+        is_moved = listed is not None and seal.latest.get(name, listed.latest) != listed.latest
+        if listed is None or text is None or is_moved or _list_digest(text) != listed.digest:
             text = f"The digests of seal {seal.number} ({name}) were changed: the entries that they are of cannot be verified."
             self.broken.append(of_seal(seal.number, "changed", text))
             return

@@ -78,7 +78,7 @@ class SqlSeals:
             lambda: seals.where(audit_seals.c.number > after).order_by(audit_seals.c.number).limit(limit)
         )
         self._digests: Final = database.prepare(
-            lambda: sa.select(audit_digests.c.seal, audit_digests.c.retention, audit_digests.c.digests).where(
+            lambda: sa.select(*(audit_digests.c[name] for name in ("seal", "retention", "digests", "latest"))).where(
                 audit_digests.c.seal > after, audit_digests.c.seal <= last
             )
         )
@@ -130,10 +130,19 @@ class SqlSeals:
         if not rows:
             return []
         lists: dict[int, dict[str, str]] = {}
+        moments: dict[int, dict[str, int]] = {}
         of_these = {"after": after, "last": rows[-1][0]}
-        for seal, name, digests in await self._database.rows(self._digests, of_these):
+        for seal, name, digests, latest in await self._database.rows(self._digests, of_these):
             lists.setdefault(seal, {})[name] = digests
-        return [Seal(**dict(zip(_SEAL, row, strict=True)), digests=lists.get(row[0], {})) for row in rows]
+            moments.setdefault(seal, {})[name] = latest
+        return [
+            Seal(
+                **dict(zip(_SEAL, row, strict=True)),
+                digests=lists.get(row[0], {}),
+                latest=moments.get(row[0], {}),
+            )
+            for row in rows
+        ]
 
     async def add(self, seal: Seal, latest: Mapping[str, int]) -> bool:
         values = {name: getattr(seal, name) for name in _SEAL}
