@@ -25,7 +25,7 @@ _IN_THE_CALLBACK: Final = frozenset(
 )  # fmt: skip
 """errors of the authorization endpoint that only a callback carries"""
 _NOTES: Final[dict[str, str]] = {
-    "invalid_request": "404, 405, 408, 413, 431, 501 for what is wrong with the HTTP request",
+    "invalid_request": "404, 405, 408, 413, 431, 501, 505 for what is wrong with the HTTP request",
     "invalid_request_uri": "in the callback if the redirect URI is known",
     "credentials_required": "the response has no error code",
     "misdirected_request": "the response says `invalid_request`",

@@ -132,7 +132,7 @@ def _every() -> str:
 
 
 def _status_of_every(code: str, endpoint: Endpoint) -> str:
-    more = {"invalid_request": ", 404, 405, 408, 413, 431, 501", "temporarily_unavailable": ", 429"}
+    more = {"invalid_request": ", 404, 405, 408, 413, 431, 501, 505", "temporarily_unavailable": ", 429"}
     return f"{endpoint.status(code)}{more.get(code, '')}"
 
 

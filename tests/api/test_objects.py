@@ -119,6 +119,12 @@ def test_every_fault_of_an_object_is_told_by_its_pointer_and_nothing_is_written(
     assert "did you mean 'Checker'?" in pointers(api.post("/assignments", role))["/role"]
     client = {"client_id": "x", "name": "X", "redirect_uris": ["http://rp.example/"], "scopes": ["openid", "authinf"]}
     assert set(pointers(api.post("/clients", client))) >= {"/redirect_uris", "/scopes"}
+    by_address = {
+        "client_id": "x", "name": "X", "redirect_uris": ["https://rp.example/"], "jwks_uri": "https://8.8.8.0x8/k",
+    }  # fmt: skip
+    refused = pointers(api.post("/clients", by_address))
+    assert set(refused) == {"/jwks_uri"}
+    assert "use a public host name, such as keys.example.org, instead of an IP address" in refused["/jwks_uri"]
 
 
 def test_a_merge_patch_gives_members_their_defaults_again_and_never_changes_what_names_an_object(api: Api) -> None:

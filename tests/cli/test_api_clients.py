@@ -130,6 +130,10 @@ def test_an_identifier_belongs_to_one_kind_of_client(terminal: Terminal) -> None
     text = "clients: {portal: {name: RP, redirect_uris: ['https://rp.example/cb'], jwks_uri: https://rp.example/j}}"
     said = terminal.refused("apply", terminal.file(text))
     assert "Client portal: a client of another kind has this identifier" in said
+    said = terminal.refused(
+        "apply", terminal.file(text.replace("https://rp.example/j}", "'https://[::ffff:8.8.8.8]/j'}"))
+    )
+    assert "use a public host name, such as keys.example.org, instead of an IP address" in said
 
 
 @pytest.mark.parametrize(
@@ -143,6 +147,8 @@ def test_an_identifier_belongs_to_one_kind_of_client(terminal: Terminal) -> None
         (ADD[:8], "jwks: exactly one of jwks and jwks_uri is needed"),
         ((*ADD, "--jwks", "keys.json"), "either jwks or jwks_uri, not both"),
         ((*ADD[:8], "--jwks-uri", "http://portal.example/k"), "jwks_uri: http://portal.example/k: the scheme must be https"),
+        ((*ADD[:8], "--jwks-uri", "https://8.8.8.0x8/k"), "jwks_uri: https://8.8.8.0x8/k: use a public host name"),
+        (("client", "add", "rp", *RELYING_PARTY[:5], "https://8.8.8.0x8/k"), "use a public host name, such as keys.example.org"),
         ((*ADD[:8], "--jwks", "none.json"), "no usable signing key: an EC key with use sig is needed"),
         ((*ADD[:5], "", *ADD[6:]), "name"),
         ((*ADD, "--redirect-uri", "https://x.example/"), "redirect_uris: a client of the API does not have this"),

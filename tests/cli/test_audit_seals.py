@@ -17,6 +17,8 @@ from corpid.ports import AuditEvent
 from corpid.rules.audit_seals import entry_digest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from corpid.engines import Stores
     from tests.cli.conftest import Terminal
 
@@ -89,6 +91,24 @@ def test_what_was_changed_is_named_and_the_command_fails(terminal: Terminal) -> 
     ]
 
 
+def test_an_audit_without_its_seals_or_details_fails_and_the_command_says_what_to_do(terminal: Terminal) -> None:
+    """D58: neither looks like an audit that was never sealed, or whose details were erased."""
+    terminal.look(five_entries)
+    terminal.done("audit", "seal")
+    behind_its_back(terminal, "DELETE FROM audit_details")
+    result = terminal.run("audit", "verify")
+    assert result.exit_code == 1
+    assert "The details of entry 3 were removed, and neither an audit.erase nor an audit.prune" in result.stdout
+    behind_its_back(terminal, "DELETE FROM audit_seals")
+    behind_its_back(terminal, "DELETE FROM audit_digests")
+    result = terminal.run("audit", "verify")
+    assert result.exit_code == 1
+    assert "Every seal was removed: there is an audit key" in result.stdout
+    assert "1 problem found: there is no seal, so no entry can be verified." in result.stdout
+    assert "compare the audit with an earlier export" in result.stdout
+    assert "nothing is protected" not in result.stdout
+
+
 def test_a_digest_that_no_seal_has_fails_and_one_that_is_none_is_refused(terminal: Terminal) -> None:
     terminal.look(five_entries)
     terminal.done("audit", "seal")
@@ -139,10 +159,13 @@ def test_whatever_is_changed_in_an_export_is_found_offline(terminal: Terminal) -
 
     script = example()
 
-    def changed(*kept: dict[str, Any]) -> list[str]:
+    def written(kept: Iterable[dict[str, Any]]) -> Path:
         file = terminal.folder / "changed.jsonl"
         file.write_text("".join(f"{json.dumps(line)}\n" for line in kept))
-        return list(script.problems(str(file), digest))
+        return file
+
+    def changed(*kept: dict[str, Any]) -> list[str]:
+        return list(script.problems(str(written(kept)), digest))
 
     keys, one, two, *rest = lines
     other = {**two, "entry": two["entry"] | {"actor": "user:u2"}}
@@ -156,6 +179,8 @@ def test_whatever_is_changed_in_an_export_is_found_offline(terminal: Terminal) -
     assert changed(keys, one, details, *rest) == ["the details of entry 2 were changed"]
     assert changed(keys, one, two, *rest[:-1]) == ["the end was cut off, or seals were replaced"]
     assert changed(keys, lines[-1]) == ["the end was cut off, or seals were replaced"]
+    unsealed = [line for line in lines if "seal" not in line]
+    assert list(script.problems(str(written(unsealed)))) == ["the end was cut off, or seals were replaced"]
     terminal.done("key", "rotate", "--audit")
     keys["keys"] = keys["keys"][1:]
     [said] = changed(keys, *lines[1:])

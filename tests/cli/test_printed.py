@@ -312,6 +312,18 @@ def test_an_export_is_clean_and_says_what_is_stored(terminal: Terminal) -> None:
     assert (terminal.folder / "now.yaml").read_text(encoding="utf-8") == printed
 
 
+def test_an_export_is_a_file_of_its_owner_alone_also_if_others_could_read_the_one_before(terminal: Terminal) -> None:
+    """It has names and identity numbers (docs/directory.md)."""
+    for name, before in (("new.yaml", False), ("old.yaml", True)):
+        file = terminal.folder / name
+        if before:
+            file.write_text("old")
+            file.chmod(0o644)
+        run(terminal, "export", name)
+        assert (file.stat().st_mode & 0o777, file.read_text().startswith("old")) == (0o600, False)
+    assert "cannot be written" in terminal.refused("export", "no-folder/now.yaml")
+
+
 def test_differences_show_what_was_there_escaped(terminal: Terminal) -> None:
     file = terminal.file("clients: {sound: {name: Sound}}", "change.yaml")
     assert f"name: {printable(hostile('sound'))}" in run(terminal, "apply", file, "--dry-run").stdout

@@ -46,6 +46,11 @@ MISTAKES: Final = {
         "redirect_uris",
         "https://shop.example/cb#top has a fragment. Remove the # and everything after it.",
     ),
+    "an IP address": (
+        {"jwks_uri": "https://8.8.8.0x8/jwks"},
+        "jwks_uri",
+        "https://8.8.8.0x8/jwks: use a public host name, such as keys.example.org, instead of an IP address.",
+    ),
     "two sources of keys": (
         {"jwks": json.dumps({"keys": [key("sig"), key("enc")]})},
         "jwks_uri",

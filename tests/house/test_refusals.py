@@ -47,6 +47,7 @@ NO_FORM: Final = frozenset({
     "audit.erase_person Refused", "erasure.identifier Refused", "erasure._remove Refused",
     "key_certificates.signing_request Refused", "key_certificates.certify Refused", "key_certificates.give_up Refused",
     "key_certificates.plan Refused", "key_certificates._known Refused", "key_certificates._usable Refused",
+    "audit_seals.rotate_audit_key Refused", "audit_seals._sealing_key Refused",
 })  # fmt: skip
 """of commands, API and SCIM, or of something that a page looks for first and shows as not there"""
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import corpid
 from corpid.flows.directory import approvals
 from corpid.flows.directory.administrators import acting_administrator
 from corpid.ports import AuditEvent, Delete, Upsert
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, Service, ThirdPartyGrant
-from corpid.web.directory.history import safe_cell
+from corpid.web.pages.csv_file import CsvFile
 from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal, portal
 from tests.sign_in.world import World, entity
 
@@ -158,10 +160,20 @@ async def test_the_csv_has_the_filtered_list_and_no_formulas(made: World) -> Non
     assert "Until: 31 Dec 2027" in rows[2][5]
 
 
-@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@x", "\t=1", "\r=1"])
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠x"])  # noqa: RUF001
 def test_cells_that_a_spreadsheet_would_run_are_quoted(text: str) -> None:
-    assert safe_cell(text) == f"'{text}"
-    assert safe_cell("plain") == "plain"
+    """OWASP "CSV injection": full-width forms, too."""
+    table = CsvFile()
+    table.write([text, "plain", f"x{text}"])
+    [row] = csv.reader(io.StringIO(bytes(table.response("x").body).decode("utf-8-sig"), newline=""))
+    assert row == [f"'{text}", "plain", f"x{text}"]
+
+
+def test_every_table_for_spreadsheets_is_written_by_one_piece() -> None:
+    """Else another would have to know what a formula is."""
+    package = Path(corpid.__file__).parent
+    writing = [str(file.relative_to(package)) for file in package.rglob("*.py") if "csv.writer(" in file.read_text()]
+    assert writing == ["web/pages/csv_file.py"]
 
 
 async def test_sub_administrators_see_no_history(made: World) -> None:

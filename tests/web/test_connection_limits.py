@@ -268,7 +268,12 @@ def test_a_caller_that_does_not_read_its_answers_is_dropped(impatient: Served) -
         b"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, identity\r\n\r\nabc",
         b"POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        b"GET /a HTTP/9.9\r\nHost: h\r\n\r\n",
+        b"GET /a HTTP/0.9\r\nHost: h\r\n\r\n",
+        b"GET /a HTTP/0.1\r\nHost: h\r\n\r\n",
+        b"GET /a HTTP/1.10\r\nHost: h\r\n\r\n",
+        b"GET /a HTTP/2\r\nHost: h\r\n\r\n",
+        b"GET /a HTTP/x.y\r\nHost: h\r\n\r\n",
+        b"GET /a http/1.1\r\nHost: h\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n",
         b"CONNECT other:443 HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -283,6 +288,31 @@ def test_what_is_no_request_is_400_and_the_end(usual: Served, app: Recorder, mal
         assert answer.json["error"] == "invalid_request"
         assert caller.hung_up()
     assert app.asked == []
+
+
+@pytest.mark.parametrize("version", [b"2.0", b"2.1", b"3.0", b"9.9"])
+@pytest.mark.parametrize("earlier", [b"", b"GET /first HTTP/1.1\r\nHost: h\r\n\r\n"])
+def test_another_major_version_is_505_and_the_end(usual: Served, app: Recorder, version: bytes, earlier: bytes) -> None:
+    """RFC 9110 §15.6.6: also in the same bytes as a request before it; a body is not read."""
+    with usual.call() as caller:
+        caller.say(earlier + b"POST /a HTTP/%b\r\nHost: h\r\nContent-Length: 3\r\n\r\nx=y" % version)
+        if earlier:
+            assert caller.answer().status == 200
+        answer = caller.answer()
+        assert (answer.status, answer.headers["connection"]) == (505, "close")
+        assert answer.json["error"] == "invalid_request"
+        assert "HTTP/1.1 only" in answer.json["error_description"]
+        assert caller.hung_up()
+    assert len(app.asked) == bool(earlier)
+
+
+def test_a_higher_minor_version_is_handled_as_1_1(usual: Served, app: Recorder) -> None:
+    """RFC 9110 §2.5, §6.2: the highest minor version that the recipient knows; the connection stays open."""
+    with usual.call() as caller:
+        for _ in range(2):
+            caller.say(b"GET /a HTTP/1.2\r\nHost: h\r\n\r\n")
+            assert caller.answer().status == 200
+    assert len(app.asked) == 2
 
 
 @pytest.mark.parametrize("codings", [b"gzip, chunked", b"gzip\r\nTransfer-Encoding: chunked"])

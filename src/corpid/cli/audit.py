@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,6 +19,7 @@ from corpid.flows.operations import audit, audit_seals, audit_stream
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import audit_filters
+from corpid.stores import private_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -119,8 +119,9 @@ def verify(
 ) -> None:
     """Check the audit against its seals.
 
-    Exits with 1 if an entry was changed, removed, inserted or moved. Entries that are not sealed yet are counted: they
-    are not protected.
+    Exits with 1 if an entry was changed, removed, inserted or moved, if seals or details are missing without a reason,
+    or if something else in the database contradicts the audit. Entries that are not sealed yet are counted: they are
+    not protected.
     """
     if expect is not None and not _DIGEST.fullmatch(expect):
         output.fail("--expect takes the digest of a seal: 64 hexadecimal digits, as the log has it (audit_sealed)")
@@ -148,20 +149,12 @@ def export(
         run(_export(output.json_lines))
         return
     try:
-        opened = os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        with private_files.new_file(file) as opened:  # a part is no export
+            run(_export(lambda values: opened.writelines(msgspec.json.encode(value) + b"\n" for value in values)))
     except FileExistsError:
         output.fail(f"{file} exists already, and an export never replaces a file: name another one")
     except OSError as error:
         output.fail(f"{file} cannot be written: {error.strerror}")
-    try:
-        with opened:
-            run(_export(lambda values: opened.writelines(msgspec.json.encode(value) + b"\n" for value in values)))
-    except OSError as error:
-        file.unlink()
-        output.fail(f"{file} cannot be written: {error.strerror}")
-    except BaseException:  # what is there is no export
-        file.unlink()
-        raise
 
 
 @app.command()
@@ -309,7 +302,9 @@ def _verified(found: Verified, expect: str, zone: ZoneInfo) -> Iterator[str]:
     """The result of a verification in sentences."""
     if found.found > len(found.findings):
         yield f"{found.found - len(found.findings):,} more are not shown."
-    if not found.seals:
+    if not found.seals and found.found:
+        yield f"{_count(found.found, 'problem')} found: there is no seal, so no entry can be verified."
+    elif not found.seals:
         yield "There is no seal: nothing is protected."
     else:
         gone = f" {_count(found.pruned, 'sealed entry', 'sealed entries')} removed by age." if found.pruned else ""
@@ -324,6 +319,12 @@ def _verified(found: Verified, expect: str, zone: ZoneInfo) -> Iterator[str]:
     if found.unsealed:
         which = f"{found.first_unsealed} to {found.last_unsealed}" if found.unsealed > 1 else f"{found.last_unsealed}"
         yield f"{_count(found.unsealed, 'entry', 'entries')} not sealed yet, and not protected: {which}."
+    if found.found or found.expected is False:
+        yield (
+            "Somebody changed the database without CorpID, or restored a part of it. Copy the database before anything "
+            "else writes to it, and compare the audit with an earlier export, a backup, and the digests in the log "
+            "(audit_sealed)."
+        )
 
 
 def _count(number: int, one: str, several: str = "") -> str:

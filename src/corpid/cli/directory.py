@@ -19,6 +19,7 @@ from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.directory.differences import remarks
 from corpid.rules.directory.nodes import located
 from corpid.settings.issuers import client_rules
+from corpid.stores import private_files
 
 if TYPE_CHECKING:
     from corpid.flows.directory.apply import Applied
@@ -80,14 +81,14 @@ def export(
 ) -> None:
     """Write the directory as a file, without secrets.
 
-    Applying that file changes nothing.
+    Applying that file changes nothing. It has names and identity numbers: only its owner can read it.
     """
     text = run(_export())
     if str(file) == "-":
         output.document(text)
         return
     try:
-        file.write_text(text, encoding="utf-8")
+        private_files.replace(file, text.encode())
     except OSError as error:
         output.fail(f"{file} cannot be written: {error.strerror}")
 

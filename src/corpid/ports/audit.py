@@ -9,6 +9,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from corpid.rules.audit_evidence import AuditEnds
     from corpid.rules.audit_seals import Seal
 
 
@@ -99,6 +100,9 @@ class AuditSeals(Protocol):
 
     async def page(self, *, after: int, limit: int) -> list[Seal]:
         """The seals after a number, in order."""
+
+    async def ends(self) -> AuditEnds:
+        """The highest number in each table of the audit."""
 
     async def add(self, seal: Seal, latest: Mapping[str, int]) -> bool:
         """Store the next seal.

@@ -28,6 +28,9 @@ class Keys(Protocol):
         False if there was one.
         """
 
+    async def had_audit_key(self) -> bool:
+        """Return whether a first audit key was ever stored."""
+
     async def update(self, key: SealedKey, event: AuditEvent) -> None: ...
     async def change(self, decide: Callable[[list[SealedKey]], Iterable[tuple[SealedKey, AuditEvent]]]) -> None:
         """Write what is decided on the present keys.

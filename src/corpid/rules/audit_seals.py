@@ -35,8 +35,8 @@ SECONDS: Final = 3000
 DAY_SECONDS: Final = 86_400
 SIGN_IN: Final = "sign_in."
 """how the actions of a sign-in begin"""
-SETTINGS: Final = {"sign_in": "sign_in_days", "other": "audit_days"}
-"""retention → the setting that says for how many days its entries are kept"""
+SETTINGS: Final = {"sign_in": "sign_in_days", "other": "audit_days", "details": "audit_detail_days"}
+"""retention → the setting that says for how many days its entries are kept; `details`: those of every entry"""
 PRUNE: Final = "prune"
 """the retention of entries about removals: they stay"""
 
@@ -59,6 +59,8 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
     """compact JWS"""
     digests: dict[str, str] = msgspec.field(default_factory=dict)
     """retention → JSON of the digests; those of entries that were all removed by age are gone"""
+    latest: dict[str, int] = msgspec.field(default_factory=dict)
+    """retention → the stored moment of the latest of these entries, by which the list is removed"""
 
 
 class Digest(NamedTuple):
@@ -219,7 +221,7 @@ def _is_ahead(entry: RemovalEntry, now: float) -> bool:
 
 def _of_future(entry: RemovalEntry) -> Finding:
     text = f"Entry {entry.number} tells of a removal at a moment that has not come: it explains none."
-    return _of_entry(entry.number, "future", text)
+    return of_entry(entry.number, "future", text)
 
 
 class Chain:
@@ -256,7 +258,7 @@ class Chain:
             missing = f"Seals {self._number + 1} to {seal.number - 1} are" if several else f"Seal {self._number + 1} is"
             covered = "they cover" if several else "it covers"
             text = f"{missing} missing: the entries that {covered}, after number {self.last}, cannot be verified."
-            found.append(_of_seal(self._number + 1, "removed", text))
+            found.append(of_seal(self._number + 1, "removed", text))
             self._known = False
         claims, digest, wrong = self._read(seal)
         if claims is not None and self._known:
@@ -266,11 +268,11 @@ class Chain:
                 wrong = "its range does not begin where the one before ends"
         if wrong:
             text = f"Seal {seal.number} was changed: {wrong}. Its entries, {self.last + 1} to {seal.last}, cannot be verified."
-            found.append(_of_seal(seal.number, "changed", text))
+            found.append(of_seal(seal.number, "changed", text))
             claims = None
         elif claims is not None and (claims.last, claims.iat, digest) != (seal.last, seal.at, seal.digest):
             text = f"The row of seal {seal.number} was changed; what was signed is whole."
-            found.append(_of_seal(seal.number, "changed", text))
+            found.append(of_seal(seal.number, "changed", text))
         self._known = bool(digest)
         self._number, self.digest, self.last = seal.number, digest, seal.last if claims is None else claims.last
         return claims, found
@@ -281,7 +283,7 @@ class Chain:
             token = compact.parse(seal.seal)
             key = self._keys.get(token.kid or "")
             if key is None or token.header.get("typ") != TYP:
-                return None, "", "no audit key has signed it"
+                return None, "", "no audit key has signed it, or that key was removed"
             compact.verify(token, key)
             payload = from_base64url(token.signing_input.partition(b".")[2])
             claims = _CLAIMS.decode(payload)
@@ -313,9 +315,10 @@ class RangeCheck:
         if listed is not None and text is None:
             self._gone[name] = listed
             return
-        if listed is None or text is None or _list_digest(text) != listed.digest:
+        is_moved = listed is not None and seal.latest.get(name, listed.latest) != listed.latest
+        if listed is None or text is None or is_moved or _list_digest(text) != listed.digest:
             text = f"The digests of seal {seal.number} ({name}) were changed: the entries that they are of cannot be verified."
-            self.broken.append(_of_seal(seal.number, "changed", text))
+            self.broken.append(of_seal(seal.number, "changed", text))
             return
         for digest in _DIGESTS.decode(text):
             self._left[digest.number] = name, digest
@@ -330,9 +333,9 @@ class RangeCheck:
             return None
         other = self._numbers.get(found.digest)
         if other is not None and other != number:
-            return _of_entry(number, "moved", f"Entry {number} has what entry {other} had: entries were reordered.")
+            return of_entry(number, "moved", f"Entry {number} has what entry {other} had: entries were reordered.")
         if sealed is not None:
-            return _of_entry(number, "changed", f"Entry {number} was changed.")
+            return of_entry(number, "changed", f"Entry {number} was changed.")
         self._unlisted.append(number)
         return None
 
@@ -345,7 +348,7 @@ class RangeCheck:
         old = [name for name, listed in self._gone.items() if listed.latest < prunes.before(name, self._first)]
         pruned = sum(self._gone[name].entries for name in old)
         found = [
-            _of_seal(
+            of_seal(
                 self._number,
                 "removed",
                 f"The digests of seal {self._number} ({name}) were removed: the entries that they are of cannot be verified.",
@@ -357,18 +360,20 @@ class RangeCheck:
             if digest.at < prunes.before(name, number):
                 pruned += 1
             else:
-                found.append(_of_entry(number, "removed", f"Entry {number} was removed."))
+                found.append(of_entry(number, "removed", f"Entry {number} was removed."))
         if len(old) == len(self._gone) and not self.broken:  # else it may have been in a list that is not there
             texts = {n: f"Entry {n} was inserted: it was not there when its range was sealed." for n in self._unlisted}
-            found += [_of_entry(number, "inserted", text) for number, text in texts.items()]
+            found += [of_entry(number, "inserted", text) for number, text in texts.items()]
         return pruned, found
 
 
-def _of_entry(number: int, problem: Problem, text: str) -> Finding:
+def of_entry(number: int, problem: Problem, text: str) -> Finding:
+    """A finding on an entry. Source: D58"""
     return Finding(object="entry", number=number, problem=problem, text=text)
 
 
-def _of_seal(number: int, problem: Problem, text: str) -> Finding:
+def of_seal(number: int, problem: Problem, text: str) -> Finding:
+    """A finding on a seal. Source: D58"""
     return Finding(object="seal", number=number, problem=problem, text=text)
 
 
@@ -380,4 +385,4 @@ def details_finding(row: Row, salt: str | None, detail: str | None) -> Finding |
     if salt is None or detail is None or row["digest"] == detail_digest(salt, detail):
         return None
     number = int(row["number"])
-    return _of_entry(number, "details", f"The details of entry {number} were changed.")
+    return of_entry(number, "details", f"The details of entry {number} were changed.")

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from corpid.sandbox import private_files
+from corpid.stores import private_files
 from corpid.web.http.tls import CertificateUnusable, server_context
 
 if TYPE_CHECKING:

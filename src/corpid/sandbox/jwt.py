@@ -17,7 +17,7 @@ from joserfc import jwe, jws
 from joserfc.jwk import ECKey, Key, KeySet
 from joserfc.registry import HeaderParameter
 
-from corpid.sandbox import private_files
+from corpid.stores import private_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -166,7 +166,8 @@ class RelyingPartyKeys:
                 "signing": keys.signing.as_dict(private=True),
                 "encryption": keys.encryption.as_dict(private=True),
             }
-            private_files.create(path, json.dumps(private, indent=1).encode())
+            with private_files.new_file(path) as file:
+                file.write(json.dumps(private, indent=1).encode())
             return keys
         stored = json.loads(path.read_text())
         try:

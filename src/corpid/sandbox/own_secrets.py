@@ -10,8 +10,8 @@ import secrets
 from base64 import b32encode
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.sandbox import private_files
 from corpid.sandbox.example_directory import ExampleDirectory
+from corpid.stores import private_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,6 +12,7 @@ import hashlib
 import os
 import secrets
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from cryptography.exceptions import InvalidTag
@@ -19,6 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from corpid.jose.encoding import base64url
 from corpid.ports import SecretUnreadable
+from corpid.stores import private_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,28 +155,8 @@ def embedded_key(directory: Path) -> bytes:
 
 def _make_key_file(path: Path) -> None:
     """Write a key file atomically: a crash never leaves half a key."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(base64.b64encode(secrets.token_bytes(KEY_BYTES)) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        _link_unless_there(draft, path)
-    finally:
-        draft.unlink()
-
-
-def _link_unless_there(draft: Path, path: Path) -> None:
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    with suppress(FileExistsError), private_files.new_file(path) as file:
+        file.write(base64.b64encode(secrets.token_bytes(KEY_BYTES)) + b"\n")
 
 
 def _place(key: str, table: str, row: str, column: str) -> bytes:

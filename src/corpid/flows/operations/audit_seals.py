@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpid.flows.directory.write import audit_event
+from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations.signing_keys import new_key, open_key
 from corpid.jose import compact
 from corpid.jose.encoding import base64url
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_evidence import (
+    cut_ends,
+    erased_by_age,
+    erased_quietly,
+    missing_seals,
+    people_of,
+    replaced_seals,
+    sealed_anew,
+)
 from corpid.rules.audit_seals import (
     ALGORITHM,
     ENTRIES,
@@ -33,11 +42,11 @@ from corpid.rules.audit_seals import (
 from corpid.rules.directory.access import Object, authorise
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterable
 
     from corpid.jose.key_ring import SigningKey
     from corpid.ports import Registry, StoredEntry
-    from corpid.rules.audit_seals import Claims, Digest
+    from corpid.rules.audit_seals import Claims, Digest, Row
     from corpid.rules.directory.actors import Actor
     from corpid.rules.signing_keys import SealedKey
 
@@ -163,6 +172,8 @@ class Sealer:
         if not await seals.add(seal, {name: listed.latest for name, listed in claims.lists.items()}):
             return None
         self._log(f"seal {seal.number}: {read} entries up to {last}, digest {seal.digest}")
+        if before is None and sealed_anew(await _first_key_at(self._registry), claims.iat):
+            self._warn("every earlier seal was removed: an audit key has been there for more than a day")
         return seal
 
 
@@ -187,21 +198,39 @@ async def stored_audit_keys(registry: Registry) -> list[SealedKey]:
     return [key for key in await registry.keys.all() if key.use == "audit"]
 
 
+async def _first_key_at(registry: Registry) -> int | None:
+    """The moment of the first audit key.
+
+    None if it was not made together with the first seal.
+    """
+    if not await registry.keys.had_audit_key():
+        return None
+    return min((key.active_from for key in await stored_audit_keys(registry)), default=None)
+
+
 async def audit_keys(registry: Registry) -> dict[str, list[dict[str, str]]]:
     """The public audit keys, as a JWK Set.
 
     Source: D58, RFC 7517 §5
     """
-    return {"keys": [dict(open_key(key).public_jwk) for key in await stored_audit_keys(registry)]}
+    return public_keys(await stored_audit_keys(registry))
+
+
+def public_keys(keys: Iterable[SealedKey]) -> dict[str, list[dict[str, str]]]:
+    """The public part of some audit keys, as a JWK Set. Source: D58, RFC 7517 §5"""
+    return {"keys": [dict(open_key(key).public_jwk) for key in keys]}
 
 
 async def rotate_audit_key(registry: Registry, actor: Actor, *, now: float) -> SealedKey:
     """Make a new audit key, which seals from now on.
 
-    Raises access.Forbidden. Source: D58
+    Raises access.Forbidden, and Refused before the first seal. Source: D58
     """
     authorise(actor, "write", Object(kind="key"))
     older = [key for key in await stored_audit_keys(registry) if key.retired_at is None]
+    if not older and not await registry.keys.had_audit_key() and await registry.seals.last() is None:
+        # Any audit key shows that there was a seal.
+        raise Refused("there is no audit key yet: `corpid audit seal`, or a server, makes it with the first seal")
     key = new_key("audit", now=now, active_from=now)
     await registry.keys.add(key, audit_event(actor, AuditAction.KEY_ROTATE, key.kid, use="audit"))
     for old in older:
@@ -211,11 +240,16 @@ async def rotate_audit_key(registry: Registry, actor: Actor, *, now: float) -> S
 
 
 async def _sealing_key(registry: Registry, *, now: float) -> SigningKey:
-    """The newest audit key; the first time it is made."""
+    """The newest audit key; the first time it is made.
+
+    Raises Refused if there was one and it is gone.
+    """
     stored = await stored_audit_keys(registry)
     if not stored:
         await registry.keys.add_first_audit_key(new_key("audit", now=now, active_from=now))
         stored = await stored_audit_keys(registry)
+        if not stored:
+            raise Refused("every audit key was removed: `corpid audit verify`, then `corpid key rotate --audit`")
     return open_key(max(stored, key=lambda key: (key.retired_at is None, key.active_from, key.kid)))
 
 
@@ -263,10 +297,10 @@ async def verify(
     authorise(actor, "read", Object(kind="audit"))
     keys = {key.kid: open_key(key).verifier for key in await stored_audit_keys(registry)}
     chain, result = Chain(keys), Verified(expected=False if expect else None)
-    number, prunes = after, await _prunes(registry, _PRUNES, now)
+    number, removals = after, _Removals(registry, await _prunes(registry, _PRUNES, now), now)
     if not after:
-        result.add(prunes.findings)
-    if after:
+        result.add(removals.prunes.findings)
+    else:
         before = await registry.seals.page(after=after - 1, limit=1)
         chain.resume(next((seal for seal in before if seal.number == after), None), after)
     while seals := await registry.seals.page(after=number, limit=_SEALS_READ_AT_ONCE):
@@ -282,10 +316,15 @@ async def verify(
                 result.expected = result.expected if chain.digest != expect else True
                 check = RangeCheck(claims, seal)
                 begin = max(ended, claims.first - 1) or _BEFORE_EVERY_NUMBER
-                await _verify_range(registry, check, begin, claims.last, result)
-                prunes = await _verify_rest(registry, check, prunes, result, now)
+                await _verify_range(registry, check, begin, claims.last, removals, result)
+                if claims.seal == 1:
+                    result.add([*replaced_seals(await _first_key_at(registry), claims.iat)])
+                await _verify_rest(check, removals, result)
             number = seal.number
             result.sealed_to, result.sealed_at, result.digest = seal.last, seal.at, seal.digest
+    ends = await registry.seals.ends()
+    had_key = await registry.keys.had_audit_key()
+    result.add([*missing_seals(has_seal=bool(ends.seal), has_key=bool(keys), had_key=had_key), *cut_ends(ends)])
     sealed_to = result.sealed_to or chain.last
     if not sealed_to and (last := await registry.seals.last()) is not None:
         sealed_to = last.last
@@ -293,28 +332,65 @@ async def verify(
     return result
 
 
-async def _verify_range(registry: Registry, check: RangeCheck, after: int, last: int, result: Verified) -> None:
+class _Removals:
+    """The entries of the audit that explain what is missing: `audit.prune`, `audit.erase`."""
+
+    def __init__(self, registry: Registry, prunes: Prunes, now: float) -> None:
+        self._registry: Final = registry
+        self._now: Final = now
+        self.prunes = prunes
+        self._erasures: dict[str, int] = {}
+        """identifier of a person → number of the last entry about their erasure"""
+
+    async def renew(self) -> None:
+        """Read them again.
+
+        Each is written before its removal, so it is there whenever something is missing.
+        """
+        later = await _prunes(self._registry, _LATEST_PRUNES, self._now)
+        self.prunes = Prunes([*self.prunes.entries, *later.entries], now=self._now)
+        self._erasures.clear()
+
+    async def explain(self, row: Row) -> bool:
+        """Return whether one explains that the details of an entry are gone."""
+        if erased_by_age(row, self.prunes):
+            return True
+        return any([await self._erased(person) > int(row["number"]) for person in people_of(row)])
+
+    async def _erased(self, person: str) -> int:
+        if person not in self._erasures:
+            query = AuditQuery(object=person, actions=(AuditAction.AUDIT_ERASE,))
+            found = await self._registry.audit.latest(query, limit=1)
+            self._erasures[person] = found[0].number if found else 0
+        return self._erasures[person]
+
+
+async def _verify_range(
+    registry: Registry, check: RangeCheck, after: int, last: int, removals: _Removals, result: Verified
+) -> None:
     result.add(check.broken)
+    unexplained: list[Row] = []
     async for entry in _entries(registry, after, last):
         wrong = check.entry(entry.row) or details_finding(entry.row, entry.salt, entry.detail)
         result.add([wrong] if wrong else [])
         result.entries += 1
-        result.erased += bool(entry.row["digest"]) and entry.salt is None
+        if entry.row["digest"] and entry.salt is None:
+            result.erased += 1
+            if wrong is None and not await removals.explain(entry.row):
+                unexplained.append(entry.row)
+    if unexplained:
+        await removals.renew()
+        result.add([erased_quietly(row) for row in unexplained if not await removals.explain(row)])
 
 
-async def _verify_rest(registry: Registry, check: RangeCheck, prunes: Prunes, result: Verified, now: float) -> Prunes:
-    """Judge missing entries in a range.
-
-    Returns what was pruned by now.
-    """
-    pruned, wrong = check.rest(prunes)
-    if wrong:  # the entry of a removal is written before it, so it is there whenever entries are missing
-        later = await _prunes(registry, _LATEST_PRUNES, now)
-        prunes = Prunes([*prunes.entries, *later.entries], now=now)
-        pruned, wrong = check.rest(prunes)
+async def _verify_rest(check: RangeCheck, removals: _Removals, result: Verified) -> None:
+    """Judge missing entries in a range."""
+    pruned, wrong = check.rest(removals.prunes)
+    if wrong:
+        await removals.renew()
+        pruned, wrong = check.rest(removals.prunes)
     result.pruned += pruned
     result.add(wrong)
-    return prunes
 
 
 async def _prunes(registry: Registry, limit: int, now: float) -> Prunes:

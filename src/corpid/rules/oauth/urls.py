@@ -18,6 +18,8 @@ RESPONSE_PARAMETERS: Final = frozenset({"code", "state", "iss"})
 
 _URI: Final = re.compile(r"([A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+")
 _HOST: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.IGNORECASE)
+"""the last label of an IPv4 address in any form that a resolver reads: decimal, octal, hexadecimal; no name ends so"""
 
 
 class UnfitUrl(Exception):
@@ -103,8 +105,10 @@ def check_public_url(uri: str, *, anywhere: bool) -> None:
     host = parts.hostname or ""
     if f".{host.rstrip('.')}".endswith(".localhost"):  # RFC 6761 §6.3
         raise UnfitUrl("names under localhost mean the provider's own machine: use a public name")
-    if _is_address(host) or "." not in host or host.rpartition(".")[2].isdigit():
-        raise UnfitUrl("the host must be a public name, not an address")
+    if _is_address(host) or _NUMBER.fullmatch(host.rpartition(".")[2]):
+        raise UnfitUrl("use a public host name, such as keys.example.org, instead of an IP address")
+    if "." not in host:
+        raise UnfitUrl("use a public host name, such as keys.example.org, instead of a name without a dot")
 
 
 def _origin(parts: SplitResult) -> tuple[str, str, int | None]:

@@ -214,10 +214,12 @@ async def _remove_digests(database: Database, end: int, limits: dict[str, int]) 
 async def erase(database: Database, table: SqlAudit, event: AuditEvent, query: AuditQuery, *, now: float) -> int:
     """Erase the details of every entry that fits.
 
-    The rows stay, each with the digest of its details. The event has the number of details that went.
-    Raises StoreUnavailable; what was erased by then stays erased. Source: D57, docs/decisions/0015
+    The rows stay, each with the digest of its details. The event is written first, with the number of details that go:
+    it explains to a verification where they are. Raises StoreUnavailable; what was erased by then stays erased.
+    Source: D57, docs/decisions/0015
     """
-    erased = 0
+    planned: set[int] = set()
+    removals: list[tuple[_Removal, dict[str, Any]]] = []
     for way in ways(query):
         found = sa.select(audit.c.number).where(*way.conditions, way.number > _AFTER, way.number <= _END)
         detailed = (
@@ -232,11 +234,12 @@ async def erase(database: Database, table: SqlAudit, event: AuditEvent, query: A
         after = 0
         while numbers := await database.rows(look, way.values | {"after": after, "limit": _ROWS}):
             end = int(numbers[-1][0])
-            erased += await removal.run(way.values | {"after": after, "end": end})
+            planned.update(int(number) for (number,) in numbers)
+            removals.append((removal, way.values | {"after": after, "end": end}))
             after = end
-    counted = msgspec.structs.replace(event, detail={**event.detail, "erased": str(erased)})
+    counted = msgspec.structs.replace(event, detail={**event.detail, "erased": str(len(planned))})
     await table.write(counted, now=now)
-    return erased
+    return sum([await removal.run(values) for removal, values in removals])
 
 
 def _limit(now: float, days: int) -> int:

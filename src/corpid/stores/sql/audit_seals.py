@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
 from corpid.ports import Conflict, StoredEntry
+from corpid.rules.audit_evidence import AuditEnds
 from corpid.rules.audit_seals import Seal
 from corpid.stores.sql.audit import WRITING_LOCK
 from corpid.stores.sql.statements import insert, parameters
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
 _COLUMNS: Final = tuple(column.name for column in audit.columns)
 """every column: a seal covers the whole stored entry"""
 _SEAL: Final = ("number", "at", "last", "digest", "seal")
+_ENDS: Final = ("entry", "details", "seal", "digests", "last_given")
+
+
+def _ends(*, counts_rolled_back: bool) -> sa.Select[Any]:
+    """The values of an AuditEnds, in one statement.
+
+    SQLite's count goes back with a transaction that is rolled back, PostgreSQL's does not.
+    """
+    numbers = (audit.c.number, audit_details.c.number, audit_seals.c.number, audit_digests.c.seal)
+    given: sa.ColumnElement[int] = sa.literal_column(
+        "0" if counts_rolled_back else "(SELECT seq FROM sqlite_sequence WHERE name = 'audit')"
+    )
+    return sa.select(*(sa.select(sa.func.max(number)).scalar_subquery() for number in numbers), given)
 
 
 class _Moment(NamedTuple):
@@ -59,11 +73,12 @@ class SqlSeals:
         self._last: Final = database.prepare(
             lambda: seals.where(any_number).order_by(audit_seals.c.number.desc()).limit(1)
         )
+        self._ends: Final = database.prepare(lambda: _ends(counts_rolled_back=database.writes_in_queries))
         self._page: Final = database.prepare(
             lambda: seals.where(audit_seals.c.number > after).order_by(audit_seals.c.number).limit(limit)
         )
         self._digests: Final = database.prepare(
-            lambda: sa.select(audit_digests.c.seal, audit_digests.c.retention, audit_digests.c.digests).where(
+            lambda: sa.select(*(audit_digests.c[name] for name in ("seal", "retention", "digests", "latest"))).where(
                 audit_digests.c.seal > after, audit_digests.c.seal <= last
             )
         )
@@ -106,15 +121,28 @@ class SqlSeals:
         row = await self._database.row(self._last, {})
         return None if row is None else Seal(**dict(zip(_SEAL, row, strict=True)))
 
+    async def ends(self) -> AuditEnds:
+        row = await self._database.row(self._ends, {})
+        return AuditEnds(**dict(zip(_ENDS, (int(each or 0) for each in row or ()), strict=True)))
+
     async def page(self, *, after: int, limit: int) -> list[Seal]:
         rows = await self._database.rows(self._page, {"after": after, "limit": limit})
         if not rows:
             return []
         lists: dict[int, dict[str, str]] = {}
+        moments: dict[int, dict[str, int]] = {}
         of_these = {"after": after, "last": rows[-1][0]}
-        for seal, name, digests in await self._database.rows(self._digests, of_these):
+        for seal, name, digests, latest in await self._database.rows(self._digests, of_these):
             lists.setdefault(seal, {})[name] = digests
-        return [Seal(**dict(zip(_SEAL, row, strict=True)), digests=lists.get(row[0], {})) for row in rows]
+            moments.setdefault(seal, {})[name] = latest
+        return [
+            Seal(
+                **dict(zip(_SEAL, row, strict=True)),
+                digests=lists.get(row[0], {}),
+                latest=moments.get(row[0], {}),
+            )
+            for row in rows
+        ]
 
     async def add(self, seal: Seal, latest: Mapping[str, int]) -> bool:
         values = {name: getattr(seal, name) for name in _SEAL}

@@ -7,11 +7,8 @@ moment; nothing that could be spent comes back with it (DESIGN "What each engine
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
-import secrets
-import shutil
 import sqlite3
 import stat
 import time
@@ -25,6 +22,7 @@ import msgspec
 import sqlalchemy as sa
 
 from corpid.ports import StoreUnavailable
+from corpid.stores import private_files
 from corpid.stores.data_loss import COPY, end_everything
 from corpid.stores.encryption_at_rest import EncryptionError
 from corpid.stores.sql.migration_target import SchemaError, SchemaNewer
@@ -89,8 +87,8 @@ def back_up(path: Path, file: Path) -> int:
             _copy(path, draft, "rw")
             _say_copy(draft)
             _check_whole(draft, path)
-            _name_also(draft, file)
-        _sync_folder(file.parent)
+            private_files.name_also(draft, file)
+        private_files.sync_folder(file.parent)
         return file.stat().st_size
 
 
@@ -114,7 +112,7 @@ async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, ev
         _give_owner(path, draft)
         kept = _set_aside(path, clock())
         draft.replace(path)
-        _sync_folder(path.parent)
+        private_files.sync_folder(path.parent)
     return Restored(kept=kept)
 
 
@@ -143,14 +141,13 @@ def _refusals(failure: str) -> Iterator[None]:
 
 @contextmanager
 def _draft(file: Path) -> Iterator[Path]:
-    """A temporary file (mode 0600) next to another, removed unless renamed."""
-    draft = file.with_name(f".corpid-{secrets.token_hex(8)}")
-    os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    try:
-        yield draft
-    finally:
-        for part in ("", *_PARTS):
-            draft.with_name(draft.name + part).unlink(missing_ok=True)
+    """A temporary database next to a file, removed unless renamed."""
+    with private_files.draft_of(file) as draft:
+        try:
+            yield draft
+        finally:
+            for part in _PARTS:
+                draft.with_name(draft.name + part).unlink(missing_ok=True)
 
 
 def _opened(path: Path, mode: str) -> sqlite3.Connection:
@@ -293,38 +290,8 @@ def _set_aside(path: Path, now: float) -> Path | None:
         left = path.with_name(path.name + part)
         if left.exists():
             left.rename(kept.with_name(kept.name + part))
-    _name_also(path, kept)
+    private_files.name_also(path, kept)
     return kept
-
-
-_NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
-
-
-def _name_also(file: Path, name: Path) -> None:
-    """Give a file a second, unused name.
-
-    A copy if hard links are unsupported.
-
-    Raises OSError, also if the name is taken; then no file has been left there.
-    """
-    try:
-        os.link(file, name)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        _copy_exclusively(file, name)
-
-
-def _copy_exclusively(file: Path, name: Path) -> None:
-    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with file.open("rb") as source, os.fdopen(descriptor, "wb") as target:
-            shutil.copyfileobj(source, target)
-            target.flush()
-            os.fsync(target.fileno())
-    except BaseException:
-        name.unlink()
-        raise
 
 
 def _give_owner(path: Path, draft: Path) -> None:
@@ -353,17 +320,5 @@ def _give(file: Path, user: int, group: int) -> None:
         own = stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_uid == os.geteuid()
         if own and (found.st_uid, found.st_gid) != (user, group):
             os.fchown(descriptor, user, group)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Let the names in a folder outlive a loss of power.
-
-    Raises OSError.
-    """
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)

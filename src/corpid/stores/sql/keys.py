@@ -89,6 +89,9 @@ class SqlKeys:
             await self._add(key)
         return True
 
+    async def had_audit_key(self) -> bool:
+        return await self._values.get(_FIRST_AUDIT["name"]) is not None
+
     async def change(self, decide: Callable[[list[SealedKey]], Iterable[tuple[SealedKey, AuditEvent]]]) -> None:
         """Write what is decided on the keys as they are.
 

@@ -5,10 +5,12 @@ It is made when it is first needed: what it costs is no part of a start. The pro
 
 from __future__ import annotations
 
+import asyncio
 import re
 from functools import cache
 from inspect import Parameter, Signature
 from itertools import islice
+from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -18,7 +20,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response  # noqa: TC002 - FastAPI reads the annotations of its endpoints
 
 from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.values import suggestion
@@ -27,6 +29,7 @@ from corpid.web.api.openapi import described, documented
 from corpid.web.api.operations import OPERATIONS
 from corpid.web.api.problems import Problem, response
 from corpid.web.api.security import METHOD, WEB, admit, challenge
+from corpid.web.http.documents import Document
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -38,6 +41,10 @@ if TYPE_CHECKING:
     from corpid.web.context import WebContext
 
 _CALL: Final = "corpid.call"
+_CACHED_SECONDS: Final = 300
+_MAKING: Final = Lock()
+_DOCUMENTS: Final[dict[str, Document]] = {}
+"""by base_url"""
 _NO_TELEMETRY: Final = {
     "tracing": False, "metrics": False, "logs": False, "operation_spans": False, "auto_configure": False,
 }  # fmt: skip
@@ -71,7 +78,21 @@ def document(base_url: str) -> bytes:
 
 async def _openapi(request: Request) -> Response:
     base_url = request.scope[WEB].provider.policy.base_url
-    return Response(document(base_url), 200, {"Cache-Control": "public, max-age=300"}, "application/json")
+    found = _DOCUMENTS.get(base_url)
+    if found is None:
+        found = await asyncio.to_thread(_made, base_url)
+    return found.response(request, cache_seconds=_CACHED_SECONDS)
+
+
+def _made(base_url: str) -> Document:
+    """The document, made once whoever asks at the same time.
+
+    In a thread: it takes a quarter of a second.
+    """
+    with _MAKING:
+        if base_url not in _DOCUMENTS:
+            _DOCUMENTS[base_url] = Document(document(base_url), "application/json")
+    return _DOCUMENTS[base_url]
 
 
 class _Route(APIRoute):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from starlette.responses import Response
 
 from corpid.flows.operations import audit, audit_seals
 from corpid.ports import AuditQuery
@@ -13,8 +13,12 @@ from corpid.rules.directory import audit_filters
 from corpid.web.api.calls import Answer, cursor, number, place, plain
 from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query
 from corpid.web.api.problems import Problem
+from corpid.web.http.documents import Document
 
 if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from corpid.rules.signing_keys import SealedKey
     from corpid.web.api.calls import Call
 
 _KEYS_CACHED_SECONDS: Final = 300
@@ -52,9 +56,14 @@ async def verify_audit(call: Call) -> Response:
 
 async def audit_keys(call: Call) -> Response:
     """The public audit keys, with which anybody verifies an export (D58, RFC 7517)."""
-    keys = await audit_seals.audit_keys(call.provider.registry)
-    cached = {"Cache-Control": f"public, max-age={_KEYS_CACHED_SECONDS}"}
-    return Response(msgspec.json.encode(keys), 200, cached, KEY_SET)
+    keys = await audit_seals.stored_audit_keys(call.provider.registry)
+    return _key_set(tuple(keys)).response(call.request, cache_seconds=_KEYS_CACHED_SECONDS)
+
+
+@lru_cache(maxsize=4)
+def _key_set(keys: tuple[SealedKey, ...]) -> Document:
+    """The document of some keys, each of which takes time to open."""
+    return Document(msgspec.json.encode(audit_seals.public_keys(keys)), KEY_SET)
 
 
 async def _query(call: Call, *, before: int) -> AuditQuery:
@@ -146,7 +155,7 @@ OPERATIONS: Final = (
         tag="audit",
         summary="Read the public audit keys",
         description="The keys that sign the audit's seals, as a JWK Set (RFC 7517), to verify an export. No key is "
-        "ever removed. Also available during maintenance.",
+        "ever removed. Also available during maintenance. Send If-None-Match to receive 304 if nothing has changed.",
         scope="",
         run=audit_keys,
         answer="KeySet",

@@ -306,7 +306,7 @@ async def submit_roles(
 
 
 SECTION: Final = Section[PortalContext](
-    pages={NEW: Page(view=new, submit=give, fresh=True)},
+    pages={NEW: Page(view=new, submit=give, fresh=True, needs=("write", "assignment"))},
     fields=role_fields.FIELDS | {"person", "service", "reason", CHECK},
     filters=role_fields.FIELDS | {"person", "service", "find"},
     prefixes=(role_fields.PARAMETER,),

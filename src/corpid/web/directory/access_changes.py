@@ -165,8 +165,8 @@ async def take_away(at: PortalContext) -> Saved:
 _ID: Final = "[A-Za-z0-9_-]{1,1000}"
 SECTION: Final = Section[PortalContext](
     named_pages={
-        re.compile(f"{CHANGE}/{_ID}"): Page(view=change, submit=save, fresh=True),
-        re.compile(f"{REMOVE}/{_ID}"): Page(view=remove, submit=take_away, fresh=True),
+        re.compile(f"{CHANGE}/{_ID}"): Page(view=change, submit=save, fresh=True, needs=("write", "assignment")),
+        re.compile(f"{REMOVE}/{_ID}"): Page(view=remove, submit=take_away, fresh=True, needs=("delete", "assignment")),
     },
     filters=role_fields.FIELDS,
     prefixes=(role_fields.PARAMETER,),

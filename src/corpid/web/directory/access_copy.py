@@ -147,7 +147,7 @@ async def give_copies(at: PortalContext) -> Saved:
 
 
 SECTION: Final = Section[PortalContext](
-    pages={COPY: Page(view=copy, submit=give_copies, fresh=True)},
+    pages={COPY: Page(view=copy, submit=give_copies, fresh=True, needs=("write", "assignment"))},
     fields=frozenset({"person", _FROM, "reason"}),
     filters=frozenset({"person", _FROM}),
     prefixes=(_BOX,),

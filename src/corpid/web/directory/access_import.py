@@ -166,7 +166,7 @@ async def _submitted(at: PortalContext, plan: Planned) -> Saved:
 
 
 SECTION: Final = Section[PortalContext](
-    pages={IMPORT: Page(view=show, submit=send, check=preview, fresh=True)},
+    pages={IMPORT: Page(view=show, submit=send, check=preview, fresh=True, needs=("write", "assignment"))},
     fields=frozenset({"table", "decision", "reason"}),
     changes={"access-imported": phrase("The table has been taken over.")},
 )

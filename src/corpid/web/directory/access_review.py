@@ -374,10 +374,12 @@ async def sign_off(at: PortalContext) -> Saved:
 _ID: Final = "[^/]{1,100}"
 SECTION: Final = Section[PortalContext](
     pages={
-        REVIEW: Page(view=review, submit=keep, fresh=True),
-        _SIGN_OFF: Page(view=ask_sign_off, submit=sign_off, fresh=True),
+        REVIEW: Page(view=review, submit=keep, fresh=True, needs=("write", "access review")),
+        _SIGN_OFF: Page(view=ask_sign_off, submit=sign_off, fresh=True, needs=("write", "access review")),
     },
-    named_pages={re.compile(f"{REVIEW}/{_ID}/end"): Page(view=ask_end, submit=end, fresh=True)},
+    named_pages={
+        re.compile(f"{REVIEW}/{_ID}/end"): Page(view=ask_end, submit=end, fresh=True, needs=("delete", "membership"))
+    },
     fields=frozenset({_KEEP, "reason"}),
     filters=frozenset({"after", _BEGIN}),
     prefixes=(_TICK,),

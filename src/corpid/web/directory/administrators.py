@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import appointments, lists
 from corpid.rules.directory import access_conditions as conditions
-from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Service
 from corpid.texts import phrase
 from corpid.web.directory.administrator_views import (
@@ -176,7 +175,6 @@ async def _services(at: PortalContext, *, held: AdministratorServices = ()) -> t
 
 async def choose(at: PortalContext) -> View:
     """The people of the entity, to appoint one."""
-    _refuse_who_appoints_nobody(at)
     return await choose_person(
         at,
         _APPOINT,
@@ -186,11 +184,6 @@ async def choose(at: PortalContext) -> View:
         asked=phrase("Whom do you want to appoint?"),
         links=(Link(url=portal_path(at.web, "invite"), text=phrase("Invite people")),),
     )
-
-
-def _refuse_who_appoints_nobody(at: PortalContext) -> None:
-    if at.actor.level == "sub_administrator":
-        raise Forbidden(at.actor, "write", "administrator", conditions.APPOINTS.reason)
 
 
 def _up(at: PortalContext) -> Link:
@@ -206,7 +199,6 @@ async def level(at: PortalContext) -> View:
 
 
 async def _held(at: PortalContext) -> Held:
-    _refuse_who_appoints_nobody(at)
     membership_id = at.page.removeprefix(f"{ADMINISTRATORS}/").partition("/")[0]
     held = await appointments.member(at.context.provider.registry, at.actor, membership_id)
     if held is None:
@@ -455,11 +447,11 @@ async def remove(at: PortalContext) -> Saved:
 SECTION: Final = Section[PortalContext](
     pages={
         ADMINISTRATORS: Page(view=administrators),
-        _APPOINT: Page(view=choose),
+        _APPOINT: Page(view=choose, needs=("write", "administrator")),
     },
     named_pages={
-        _PERSON: Page(view=level, submit=save_level, check=confirmation, fresh=True),
-        _REMOVE: Page(view=removal, submit=remove, fresh=True),
+        _PERSON: Page(view=level, submit=save_level, check=confirmation, fresh=True, needs=("write", "administrator")),
+        _REMOVE: Page(view=removal, submit=remove, fresh=True, needs=("delete", "administrator")),
     },
     fields=frozenset({"level", "all_services", _SCOPE, "reason", "held", "confirm"}),
     filters=frozenset({"query", "after", "level"}),

@@ -27,7 +27,15 @@ from corpid.web.directory import (
     requests,
     third_parties,
 )
-from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, choosing, portal_path, remembered
+from corpid.web.directory.page_context import (
+    ENTITY,
+    ORGANISATION,
+    PortalContext,
+    admit,
+    choosing,
+    portal_path,
+    remembered,
+)
 from corpid.web.own_pages import forbidden_page, serve
 from corpid.web.pages.layout import Link
 from corpid.web.sites import Closed, Elsewhere, Site, ways_out
@@ -79,6 +87,7 @@ _SITE: Final = Site(
     ),
     context=PortalContext,
     arrive=_arrive,
+    admit=admit,
     remembered=remembered,
     keeps=True,
 )

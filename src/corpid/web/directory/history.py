@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import re
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
-
-from starlette.responses import Response
 
 from corpid.flows.directory import appointments, lists
 from corpid.flows.directory.members import AmbiguousName
@@ -20,13 +16,14 @@ from corpid.rules.directory.names import is_storable
 from corpid.texts import Phrase, phrase
 from corpid.web.directory import history_texts as texts
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.pages.csv_file import CsvFile
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.refusals import refusal_of
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import Gone, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from starlette.responses import Response
 
     from corpid.flows.operations.history import Names
     from corpid.ports import AuditEntry
@@ -46,8 +43,6 @@ _EXPORT_PART: Final = 500
 """of them at a time: others run in between"""
 _FILTERS: Final = ("person", "service", "kind", "from", "until")
 _MOST_SERVICES: Final = 200
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""a spreadsheet takes what begins so for a formula"""
 
 
 class Row(ViewPart, frozen=True, kw_only=True):
@@ -219,9 +214,8 @@ async def export(at: PortalContext) -> View | Response:
         return await history(at)
     registry = at.context.provider.registry
     say = translator(lookup((at.visit.user.language,), LANGUAGES) or ENGLISH)
-    text = io.StringIO()
-    rows = csv.writer(text)
-    rows.writerow(say.say(each) for each in _COLUMNS)
+    table = CsvFile()
+    table.write([say.say(each) for each in _COLUMNS])
     before, left = 0, _MOST_EXPORTED
     for _ in range(_MOST_READ):
         try:
@@ -229,19 +223,15 @@ async def export(at: PortalContext) -> View | Response:
         except AmbiguousName:
             return await history(at)
         names = await flow.names(registry, at.actor, found.entries)
-        rows.writerows(_line(at, each, names, say) for each in found.entries)
+        for each in found.entries:
+            table.write(_line(at, each, names, say))
         before, left = found.before, left - len(found.entries)
         if not before or not left:
             break
         await asyncio.sleep(0)
     if before:
-        rows.writerow([say.say(_NOT_ALL)])
-    named = {
-        "Content-Disposition": f'attachment; filename="history-{at.context.today}.csv"',
-        "Cache-Control": "no-store",
-    }
-    # The mark tells spreadsheets that it is UTF-8.
-    return Response(("\ufeff" + text.getvalue()).encode(), 200, named, "text/csv; charset=utf-8")
+        table.write([say.say(_NOT_ALL)])
+    return table.response(f"history-{at.context.today}")
 
 
 _NOT_ALL: Final = phrase(
@@ -264,7 +254,7 @@ def _line(at: PortalContext, entry: AuditEntry, names: Names, say: Translator) -
         "; ".join(f"{said(each[0])}: {', '.join(map(said, each[side]))}" for each in members if each[side])
         for side in (1, 2)
     )
-    plain: Iterable[str] = (
+    return [
         str(entry.number),
         at.moment(entry.at).isoformat(),
         said(texts.who(entry.actor, entry, names, own)),
@@ -274,13 +264,7 @@ def _line(at: PortalContext, entry: AuditEntry, names: Names, say: Translator) -
         flow.identity_of(entry, names),
         flow.service_of(entry),
         entry.request_id,
-    )
-    return [safe_cell(each) for each in plain]
-
-
-def safe_cell(text: str) -> str:
-    """A cell that is no formula: an apostrophe precedes one."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    ]
 
 
 SECTION: Final = Section[PortalContext](

@@ -12,7 +12,6 @@ from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.flows.directory.member_changes import MOST_INVITED
 from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails
 from corpid.rules.directory import pasted_people
-from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.member_details import checked
 from corpid.texts import counted, phrase
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, belongs, rejected
@@ -45,7 +44,6 @@ _LINE: Final = 60
 
 async def invite(at: PortalContext) -> View:
     """The form for one person."""
-    _refuse(at)
     return Invite(
         frame=_frame(at),
         action=portal_path(at.web, INVITE),
@@ -64,7 +62,6 @@ async def invite(at: PortalContext) -> View:
 
 async def send(at: PortalContext) -> Saved:
     """Invite one person. Raises Invalid, Rejected."""
-    _refuse(at)
     name, email = at.form.get("name", "").strip(), at.form.get("email", "").strip()
     errors: list[FieldError] = []
     if not name:
@@ -91,7 +88,6 @@ def detail_error(member: str, sentence: str) -> FieldError:
 
 async def several(at: PortalContext) -> View:
     """The form for several people."""
-    _refuse(at)
     return InviteSeveral(
         frame=_frame(at),
         action=portal_path(at.web, SEVERAL),
@@ -109,7 +105,6 @@ async def several(at: PortalContext) -> View:
 
 async def _entered(at: PortalContext) -> list[MemberDetails]:
     """The people of the form. Raises Invalid, Rejected, access.Forbidden."""
-    _refuse(at)
     people = pasted_people.read(at.form.get("people", ""))
     if not people:
         raise Rejected(phrase("Enter one person a line."), field="people")
@@ -204,19 +199,21 @@ def invitation_limit(at: PortalContext) -> InvitationLimit:
     return InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url)
 
 
-def _refuse(at: PortalContext) -> None:
-    """Refuse who may not invite. Raises access.Forbidden."""
-    refuse_early(at.actor, "write", Object(kind="membership", entity_id=at.actor.entity_id))
-
-
 def _frame(at: PortalContext) -> Frame:
     return frame(at, section=PEOPLE, up=Link(url=portal_path(at.web, PEOPLE), text=phrase("People")))
 
 
 SECTION: Final = Section[PortalContext](
     pages={
-        INVITE: Page(view=invite, submit=send, fresh=True),
-        SEVERAL: Page(view=several, submit=send_several, check=preview, fresh=True, field="people"),
+        INVITE: Page(view=invite, submit=send, fresh=True, needs=("write", "invitation")),
+        SEVERAL: Page(
+            view=several,
+            submit=send_several,
+            check=preview,
+            fresh=True,
+            field="people",
+            needs=("write", "invitation"),
+        ),
     },
     fields=frozenset({"name", "email", "people", "reason", _CONFIRMED}),
     changes={

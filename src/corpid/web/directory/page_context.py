@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote, urlencode
 
+import msgspec
+
 from corpid.flows.authentication import interactions
 from corpid.flows.directory.portal import PortalVisit
+from corpid.rules.directory.access import Object, refuse_early
 from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.pages.layout import Advice, Frame, Link, Navigation, NavigationLink
@@ -89,6 +92,20 @@ SECTIONS: Final[Mapping[str, tuple[Phrase, frozenset[AdministratorLevel]]]] = {
 def portal_path(web: WebContext, page: str = "") -> str:
     """The address path of a page of the portal."""
     return site_path(web, "manage", page)
+
+
+def admit(at: PortalContext, page: Page) -> None:
+    """Require the right that a page declares.
+
+    As far as it follows from the level: a page about somebody whom that level does not reach says so instead of its
+    form. Raises access.Forbidden. Source: D53
+    """
+    if page.needs:
+        action, kind = page.needs
+        recent = msgspec.structs.replace(
+            at.actor, auth_time=at.actor.now
+        )  # how old a sign-in may be is asked afterwards
+        refuse_early(recent, action, Object(kind=kind, entity_id=recent.entity_id))
 
 
 def no_approver(at: PortalContext) -> Advice:

@@ -358,9 +358,15 @@ _NO_ADDRESS: Final = phrase("This invitation has no e-mail address to go to. Add
 _ID: Final = "[^/]{1,100}"
 SECTION: Final = Section[PortalContext](
     named_pages={
-        re.compile(f"{PERSON}/{_ID}/details"): Page(view=details, submit=save_details, fresh=True),
-        re.compile(f"{PERSON}/{_ID}/send-again"): Page(view=send_again, submit=resend, fresh=True),
-        re.compile(f"{PERSON}/{_ID}/({'|'.join(_ACTIONS)})"): Page(view=confirm, submit=carry_out, fresh=True),
+        re.compile(f"{PERSON}/{_ID}/details"): Page(
+            view=details, submit=save_details, fresh=True, needs=("write", "membership")
+        ),
+        re.compile(f"{PERSON}/{_ID}/send-again"): Page(
+            view=send_again, submit=resend, fresh=True, needs=("write", "invitation")
+        ),
+        re.compile(f"{PERSON}/{_ID}/({'|'.join(_ACTIONS)})"): Page(
+            view=confirm, submit=carry_out, fresh=True, needs=("write", "membership")
+        ),
     },
     fields=frozenset({"name", "email", "reason", "seen"}),
     changes={

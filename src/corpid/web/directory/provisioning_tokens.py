@@ -291,11 +291,11 @@ async def revoke(at: PortalContext) -> Saved:
 SECTION: Final = Section[PortalContext](
     pages={
         TOKENS: Page(view=tokens),
-        _NEW: Page(view=new_token, submit=create, fresh=True),
+        _NEW: Page(view=new_token, submit=create, fresh=True, needs=("write", "provisioning token")),
     },
     named_pages={
-        _CREATED: Page(view=created, submit=copied),
-        _REVOKE: Page(view=revocation, submit=revoke, fresh=True),
+        _CREATED: Page(view=created, submit=copied, needs=("write", "provisioning token")),
+        _REVOKE: Page(view=revocation, submit=revoke, fresh=True, needs=("delete", "provisioning token")),
     },
     fields=frozenset({"name", "days", "token_id"}),
     changes={"token-revoked": phrase("The token is revoked, and no longer works.")},

@@ -387,11 +387,14 @@ async def save_setting(at: PortalContext) -> Saved:
 
 
 SECTION: Final = Section[PortalContext](
-    pages={REQUESTS: Page(view=requests), SETTING: Page(view=setting, submit=save_setting, fresh=True)},
+    pages={
+        REQUESTS: Page(view=requests),
+        SETTING: Page(view=setting, submit=save_setting, fresh=True),
+    },
     named_pages={
         _REQUEST: Page(view=one),
-        _DECIDE: Page(view=decide, submit=save_decision, fresh=True),
-        _WITHDRAW: Page(view=withdraw, submit=save_withdrawal, fresh=True),
+        _DECIDE: Page(view=decide, submit=save_decision, fresh=True, needs=("write", "approval")),
+        _WITHDRAW: Page(view=withdraw, submit=save_withdrawal, fresh=True, needs=("write", "withdrawal")),
     },
     fields=frozenset({"reason", "decision", "approvals"}),
     filters=frozenset({"state", "before", "waiting", "own"}),

@@ -19,6 +19,7 @@ import httptools
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.connections import OVERLOADED
 from corpid.web.http.exchange import Exchange
+from corpid.web.http.requests import version_fault
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -75,8 +76,9 @@ class RequestReader(asyncio.Protocol):
         self.app = app
         self.loop = asyncio.get_running_loop()
         self.parser = httptools.HttpRequestParser(self)
-        # Else what a caller sends after the request that it called its last would be an error instead of unread.
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        # Else what a caller sends after the request that it called its last would be an error instead of unread, and
+        # a version that is not 1.0 or 1.1 no well-formed one: `version_fault` judges it.
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True, lenient_version=True)
         self.server_state = server_state
         self.limits = limits
         self.transport: asyncio.Transport = None  # type: ignore[assignment] # until the connection is made
@@ -259,8 +261,8 @@ class RequestReader(asyncio.Protocol):
         if self._declared is not None and self._declared > self._body_bytes and not self._ignores_body():
             self._refuse_body()
             raise _Stop
-        if self.parser.get_http_version() == "0.9":
-            self.refuse(400, Reason.HTTP_MALFORMED, "The request line must end with HTTP/1.1")
+        if wrong := version_fault(self.parser.get_http_version()):
+            self.refuse(*wrong)
             raise _Stop
         if b",".join(self._codings) not in {b"", b"chunked"} and self._codings[-1].endswith(b"chunked"):
             self.refuse(
@@ -433,7 +435,7 @@ class RequestReader(asyncio.Protocol):
         It begins at once unless an earlier one is being answered.
         """
         raw_path, path, query = self._parsed_target()
-        version = self.parser.get_http_version()
+        version = "1.0" if self.parser.get_http_version() == "1.0" else "1.1"
         scope: Scope = {
             "type": "http",
             "asgi": _ASGI,

@@ -53,6 +53,19 @@ os.register_at_fork(after_in_child=_ids.begin)
 new_request_id: Final = _ids.next
 
 
+def version_fault(version: str) -> tuple[int, Reason, str] | None:
+    """The refusal of a major version of HTTP other than 1.
+
+    A higher minor version is handled as 1.1. Source: RFC 9110 §2.5, §6.2, §15.6.6
+    """
+    major, _, _ = version.partition(".")
+    if major == "1":
+        return None
+    if major == "0":  # also a request line without a version
+        return 400, Reason.HTTP_MALFORMED, "The request line must end with HTTP/1.1"
+    return 505, Reason.HTTP_NOT_SUPPORTED, "This connection speaks HTTP/1.1 only: end the request line so"
+
+
 _TRACEPARENT: Final = re.compile(rb"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _FIRST_VERSION: Final = b"00"
 

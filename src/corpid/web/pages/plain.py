@@ -11,10 +11,11 @@ from starlette.responses import Response
 from corpid.rules.oauth import discovery, parameters
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
+from corpid.web.http.documents import compressed, takes_gzip
 from corpid.web.http.requests import headers
 from corpid.web.pages import errors, views
 from corpid.web.pages.layout import Frame
-from corpid.web.pages.rendering import MEDIA_TYPES, compressed
+from corpid.web.pages.rendering import MEDIA_TYPES
 from corpid.web.pages.responses import LANGUAGE_COOKIES, page_response, see_other, where_of
 from corpid.web.pages.translations import Pick, lookup
 
@@ -32,7 +33,6 @@ _OWN_PATH: Final = re.compile(rf"(?:/[A-Za-z0-9_~-][A-Za-z0-9_.:~-]*)+(?:\?{_PAI
 _A_YEAR: Final = 365 * 86400
 """seconds"""
 _IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
-_WEIGHT_OF_NOTHING: Final = re.compile(r"q=0(\.0{0,3})?")
 _OPENED_ALONE: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
@@ -101,19 +101,9 @@ async def static_file(request: Request, web: WebContext) -> Response:
     sent = {**_IMMUTABLE, "Content-Security-Policy": _OPENED_ALONE}
     if media_type != MEDIA_TYPES["png"]:
         sent["Vary"] = "Accept-Encoding"
-        if _takes_gzip(request):
+        if takes_gzip(request):
             content, sent["Content-Encoding"] = compressed(content), "gzip"
     return Response(content, 200, sent, media_type)
-
-
-def _takes_gzip(request: Request) -> bool:
-    """Return whether the caller accepts gzip (RFC 9110 §12.5.3)."""
-    for value in headers(request, b"accept-encoding"):
-        for each in value.decode("latin-1").lower().split(","):
-            coding, _, weight = each.partition(";")
-            if coding.strip() == "gzip":
-                return not _WEIGHT_OF_NOTHING.fullmatch(weight.strip())
-    return False
 
 
 async def not_found(request: Request, web: WebContext, back: Link | None = None) -> Response:

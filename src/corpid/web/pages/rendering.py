@@ -6,7 +6,6 @@ Everything comes out of the package and is read once, at start.
 
 from __future__ import annotations
 
-import gzip
 import re
 from functools import lru_cache, partial
 from hashlib import sha256
@@ -69,15 +68,6 @@ def packaged_static_files() -> dict[str, bytes]:
     """The static files of the package, by name."""
     directory = files("corpid").joinpath("web", "static")
     return {file.name: file.read_bytes() for file in directory.iterdir() if _suffix(file.name) in MEDIA_TYPES}
-
-
-@lru_cache(maxsize=64)
-def compressed(content: bytes) -> bytes:
-    """Return a file compressed with gzip (RFC 1952); once.
-
-    Static files hold no secrets, so their length tells nobody anything; pages are never compressed.
-    """
-    return gzip.compress(content, mtime=0)
 
 
 class StaticFiles:

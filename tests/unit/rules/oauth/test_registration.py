@@ -118,6 +118,19 @@ def test_a_key_url_is_https_on_port_443_of_a_named_host(uri: str, fine: bool) ->
         assert faults(developer_mode=True, jwks=None, jwks_uri=uri) == set()
 
 
+@pytest.mark.parametrize("host", [
+    "8.8.8.8", "8.8.8.8:443", "[2001:4860:4860::8888]", "[::ffff:8.8.8.8]", "[::ffff:808:808]", "[64:ff9b::8.8.8.8]", "134744072",
+    "0x08080808", "0X8080808", "8.526344", "8.8.2056", "010.010.010.010", "8.8.8.0x8", "0x8.0x8.0x8.0x8", "8.8.0x808", "8.0x80808",
+    "a.0x", "a.8", "01002004010",
+])  # fmt: skip
+def test_a_key_url_with_an_ip_address_is_refused_in_every_form_and_the_fault_says_what_to_use(host: str) -> None:
+    """D27; WHATWG URL §3.5: a host whose last label is a number is an IPv4 address."""
+    client = msgspec.structs.replace(CLIENT, jwks=None, jwks_uri=f"https://{host}/jwks")
+    with pytest.raises(RegistrationError, match=r"such as keys\.example\.org, instead of an IP address"):
+        register(client, rules_of(pushed=CURRENT))
+    assert faults(developer_mode=True, jwks=None, jwks_uri=f"https://{host}/jwks") == set()
+
+
 @pytest.mark.parametrize("uri", ["https://localhost./jwks", "https://x.localhost./jwks", "https://rp.example./jwks"])
 def test_a_key_url_has_one_spelling_without_a_dot_at_the_end_of_its_host(uri: str) -> None:
     """D27, D38: `localhost.` is no way around the rule for `localhost` (RFC 6761 §6.3)."""
