@@ -47,6 +47,10 @@ class DatabaseForgetful(SchemaError):
     """The database is configured to lose confirmed writes."""
 
 
+class EncodingRefused(SchemaError):
+    """The database cannot hold every name."""
+
+
 T = TypeVar("T")
 
 

@@ -17,7 +17,13 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from corpid.stores.sql.column_types import METADATA
-from corpid.stores.sql.migration_target import DatabaseBusy, DatabaseForgetful, DatabaseUnreachable, MigrationStopped
+from corpid.stores.sql.migration_target import (
+    DatabaseBusy,
+    DatabaseForgetful,
+    DatabaseUnreachable,
+    EncodingRefused,
+    MigrationStopped,
+)
 from corpid.stores.sql.postgresql import address, application_name
 from corpid.stores.sql.postgresql_connections import DRIVER_ERRORS
 
@@ -34,6 +40,8 @@ _LOCK: Final = 0x436F72704944
 _CONNECT_SECONDS: Final = 10
 _DURABLE: Final = {"fsync": "for this server", "synchronous_commit": "for this database or role"}
 """the settings that must be on, and how to set them"""
+_ENCODING: Final = "UTF8"
+"""the one that holds every name; SQL_ASCII takes any bytes, but counts and folds them as ASCII"""
 _LOCK_SECONDS: Final = 1
 """how long a statement keeps others waiting behind it; servers give their requests five"""
 _LONG_LOCK_SECONDS: Final = 60
@@ -182,7 +190,7 @@ def _schema_errors(shown: str, done: str = "opened") -> Iterator[None]:
 
 @contextmanager
 def opened(url: str) -> Iterator[PostgresTarget]:
-    """The database of an address. Raises DatabaseUnreachable and DatabaseForgetful."""
+    """The database of an address. Raises DatabaseUnreachable, EncodingRefused and DatabaseForgetful."""
     try:
         place = address(url)
     except ValueError as error:
@@ -190,7 +198,7 @@ def opened(url: str) -> Iterator[PostgresTarget]:
     _declare_partial_indexes()
     with closing(_Loop()) as runner:
         found = PostgresTarget(runner, place)
-        found.read(lambda connection: _refuse_forgetful(connection, place.shown))
+        found.read(lambda connection: _refuse_unsuitable(connection, place.shown))
         yield found
 
 
@@ -215,11 +223,18 @@ def _connector(place: Address) -> Callable[[], Awaitable[asyncpg.Connection]]:
     return connect
 
 
-def _refuse_forgetful(connection: sa.Connection, shown: str) -> None:
-    """Refuse a server that may lose commits at a power failure.
+def _refuse_unsuitable(connection: sa.Connection, shown: str) -> None:
+    """Refuse a database that cannot keep everything.
 
-    A code that was spent must stay spent.
+    Names need UTF-8. A server must not lose commits at a power failure: a code that was spent must stay spent.
     """
+    encoding = connection.scalar(sa.text("SHOW server_encoding"))
+    if encoding != _ENCODING:
+        raise EncodingRefused(
+            f"the database {shown} has the encoding {encoding}, which cannot hold every name: make one with `createdb "
+            f"-E UTF8 -T template0 -O ROLE NAME`, and name it in database_url (pg_dump and pg_restore move what is in "
+            "the old one)"
+        )
     for name, where in _DURABLE.items():
         if connection.scalar(sa.text(f"SHOW {name}")) == "off":
             raise DatabaseForgetful(
