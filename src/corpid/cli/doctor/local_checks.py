@@ -187,6 +187,8 @@ def _database(settings: Settings) -> Iterator[Finding]:
         yield problem("database", f"{seen}, whose clock differs from this machine's by {found.apart:.0f} s.", change)
     else:
         yield ok("database", f"{seen}.")
+    if found.is_pooled:
+        yield _pooler(found.statement_milliseconds)
     yield _schema(found.older, found.now, found.later)
     if found.unconfirmed_restore:
         yield problem("restore", sentence(found.unconfirmed_restore))
@@ -198,6 +200,15 @@ def _database(settings: Settings) -> Iterator[Finding]:
     yield diagnostics.audit_seals(found.unsealed_since, now=now)
     yield diagnostics.invitation_emails(*found.emails, sends=bool(settings.mail_url), now=now)
     yield from diagnostics.processes(found.processes, now=now)
+
+
+def _pooler(milliseconds: int) -> Finding:
+    """The time limit of statements, which no pooler passes on."""
+    if milliseconds:
+        return ok("pooler", f"One answers at database_url, and the role's statement_timeout is {milliseconds} ms.")
+    seen = "One answers at database_url and passes on no statement_timeout: a statement of a node that died may run without end."
+    change = "Change: ALTER ROLE corpid SET statement_timeout = '5s', with your role, then let the pooler connect again (RECONNECT)."
+    return warning("pooler", seen, change)
 
 
 def _schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding:

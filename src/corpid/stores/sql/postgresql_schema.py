@@ -23,9 +23,11 @@ from corpid.stores.sql.migration_target import (
     DatabaseUnreachable,
     EncodingRefused,
     MigrationStopped,
+    PoolerRefused,
 )
 from corpid.stores.sql.postgresql import address, application_name
 from corpid.stores.sql.postgresql_connections import DRIVER_ERRORS
+from corpid.stores.sql.postgresql_pooler import DIRECTLY, is_pooled
 
 if TYPE_CHECKING:
     import threading
@@ -50,6 +52,8 @@ _ATTEMPTS: Final = 20
 _PAUSE_SECONDS: Final = 0.5
 _IN_THE_WAY: Final = frozenset({"55P03", "40P01"})
 """a lock was not to be had, or two waited for each other"""
+_UNLIMITED: Final = sa.text("SET LOCAL statement_timeout = 0")
+"""the role may have a limit for servers; reading or changing a large table takes longer"""
 _OPEN_TRANSACTIONS: Final = sa.text(
     "SELECT string_agg(DISTINCT application_name || ' since ' || to_char(xact_start, 'HH24:MI:SS'), ', ') "
     "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
@@ -86,7 +90,11 @@ class PostgresTarget:
         self._runner: Final = runner
         self._connect: Final = _connector(place)
         self._engine: Final = create_async_engine(
-            "postgresql+asyncpg://", async_creator=self._connect, poolclass=sa.pool.NullPool
+            "postgresql+asyncpg://",
+            async_creator=self._connect,
+            poolclass=sa.pool.NullPool,
+            # A name might be that of a statement which another client left behind in a pooler's session.
+            connect_args={"prepared_statement_cache_size": 0, "prepared_statement_name_func": str},
         )
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
@@ -125,6 +133,25 @@ class PostgresTarget:
         finally:
             self._runner.run(connection.close())
 
+    def is_pooled(self) -> bool:
+        """Return whether a pooler is in between."""
+
+        async def ask() -> bool:
+            connection = await self._connected()
+            try:
+                return await is_pooled(connection)
+            finally:
+                await connection.close()
+
+        return self._runner.run(ask())
+
+    def refuse_pooler(self) -> None:
+        if self.is_pooled():
+            raise PoolerRefused(
+                f"a pooler answers at {self.shown}, and a migration needs sessions of the database of its own; nothing was "
+                f"changed: {DIRECTLY}"
+            )
+
     def refuse_served(self, before: Sequence[str]) -> None:
         names = [application_name(""), *map(application_name, before)]
         running = self.read(lambda connection: connection.scalar(_SERVED, {"names": names}))
@@ -145,6 +172,7 @@ class PostgresTarget:
     async def _inside(self, work: Callable[[sa.Connection], T], *, lock_seconds: int = 0) -> T:
         with _schema_errors(self.shown, "changed" if lock_seconds else "opened"):
             async with self._engine.begin() as connection:
+                await connection.execute(_UNLIMITED)
                 if lock_seconds:
                     await connection.execute(sa.text(f"SET LOCAL lock_timeout = '{lock_seconds}s'"))
                 return await connection.run_sync(work)
@@ -153,6 +181,7 @@ class PostgresTarget:
         with _schema_errors(self.shown, "changed"):
             async with self._engine.connect() as plain:
                 connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
+                await connection.execute(sa.text("SET statement_timeout = 0"))
                 await connection.execute(sa.text(f"SET lock_timeout = '{_LONG_LOCK_SECONDS}s'"))
                 return await connection.run_sync(work)
 
@@ -216,7 +245,7 @@ def _connector(place: Address) -> Callable[[], Awaitable[asyncpg.Connection]]:
         return await asyncpg.connect(
             place.dsn,
             timeout=_CONNECT_SECONDS,
-            statement_cache_size=place.cached_statements,
+            statement_cache_size=0,
             server_settings={"application_name": "corpid migrate"},
         )
 
