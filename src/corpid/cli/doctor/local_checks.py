@@ -26,6 +26,7 @@ from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME, EncryptionError
 from corpid.stores.engines import engine_type, transient_engine
 from corpid.stores.sql import examination as database
 from corpid.stores.sql.migration_target import SchemaError
+from corpid.web.http.addresses import bracketed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -127,12 +128,12 @@ def look_at_itself(settings: Settings) -> Reported:
     A proxy asks another node, or passes on no /readyz. Ask after `look_at_peers`, which would see this connection.
     """
     about = "this node"
-    host = _EVERY_ADDRESS.get(settings.host, settings.host)
+    host = _EVERY_ADDRESS.get(settings.host[0], settings.host[0])
     scheme = "http" if settings.tls_certificate is None else "https"
     try:
-        origin = Origin(f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}", reachability.unchecked())
+        origin = Origin(f"{scheme}://{bracketed(host)}:{settings.port}", reachability.unchecked())
     except ValueError:
-        return not_looked_at(about, f"host is {settings.host}, which is no address.")
+        return not_looked_at(about, f"host is {settings.host[0]}, which is no address.")
     try:
         answer = origin.ask("GET", http_checks.READY, server_closes=False)
     except NoResponse as error:
