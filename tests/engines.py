@@ -38,6 +38,7 @@ _ROOM_BYTES: Final = 4 << 30
 _VERSIONS: Final = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
 POSTGRESQL: Final = _VERSIONS[-1].parent if _VERSIONS else None
 REDIS: Final = shutil.which("redis-server")
+PGBOUNCER: Final = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 _PROGRAMS: Final = {"redis": REDIS, "valkey": shutil.which("valkey-server")}
 PROGRAMS: Final = ("redis", pytest.param("valkey", marks=pytest.mark.full))
 """what speaks as Redis does, for tests that hold on each; Valkey's are among the long ones"""
@@ -54,7 +55,11 @@ _LEFT_OUT: Final = "tests on {name} were left out: it is missing (`make setup-te
 
 def missing() -> list[str]:
     """A sentence for each engine that is not installed, and so for the tests that are left out."""
-    needed = {"PostgreSQL": POSTGRESQL, **{name.title(): path for name, path in _PROGRAMS.items()}}
+    needed = {
+        "PostgreSQL": POSTGRESQL,
+        "pgbouncer": PGBOUNCER,
+        **{name.title(): path for name, path in _PROGRAMS.items()},
+    }
     return [_LEFT_OUT.format(name=name) for name, path in needed.items() if not path]
 
 
@@ -296,6 +301,41 @@ class PostgresServer(_Server):
         lines = state.read_text(encoding="utf-8").splitlines() if state.exists() else []
         assert self.process is not None
         return lines[:1] == [str(self.process.pid)] and lines[-1].strip() == "ready"
+
+
+class PgBouncer(_Server):
+    """A pooler before a PostgreSQL server, as its package configures it, except for `pool_mode` and `settings`."""
+
+    def __init__(self, server: PostgresServer, pool_mode: str, *settings: str) -> None:
+        self._program: Final = _required(PGBOUNCER, "pgbouncer")
+        self.pool_mode: Final = pool_mode
+        super().__init__()
+        self._lines: Final = (
+            *("[databases]", f"* = host=127.0.0.1 port={server.port}", "[pgbouncer]", f"pool_mode = {pool_mode}"),
+            *("listen_addr = 127.0.0.1", f"listen_port = {self.port}", "unix_socket_dir =", "auth_type = trust"),
+            *(f"auth_file = {self.directory / 'users'}", *settings),
+        )
+
+    def dsn(self, database: str) -> str:
+        """The address of a database behind it."""
+        return f"postgresql://corpid@127.0.0.1:{self.port}/{database}"
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        configuration = self.directory / "pgbouncer.ini"
+        configuration.write_text("\n".join(self._lines), encoding="utf-8")
+        (self.directory / "users").write_text('"corpid" ""\n', encoding="utf-8")
+        user = "postgres" if os.geteuid() == 0 else None
+        if user:
+            for path in (self.directory, *self.directory.iterdir()):
+                shutil.chown(path, user, user)
+        return self._run([self._program, configuration], user)
+
+    def _answers(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=5).close()
+        except OSError:
+            return False
+        return True
 
 
 class RedisServer(_Server):

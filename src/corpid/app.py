@@ -227,7 +227,7 @@ def _process(settings: Settings, now: int, key_encryption_key: str) -> ServerPro
         process_id=new_id(),
         host=socket.gethostname(),
         number=os.getpid(),
-        address=f"{settings.host}:{settings.port}",
+        address=", ".join(settings.addresses),
         version=__version__,
         started_at=now,
         seen_at=now,

@@ -26,7 +26,7 @@ from corpid.settings.diagnostics import examined
 from corpid.settings.issuers import issuers
 from corpid.web.first_use import load_rare_pages
 from corpid.web.http import server, tls
-from corpid.web.http.addresses import ClientAddresses, OwnHosts
+from corpid.web.http.addresses import ClientAddresses, OwnHosts, bracketed
 from corpid.web.http.connection_shares import ConnectionShares
 from corpid.web.http.connections import Limits, files_for
 from corpid.web.telemetry import access_log, tracing
@@ -60,7 +60,7 @@ def serve(complain: Callable[[str], object], *, workers: int | None = None) -> i
     try:
         chosen = settings.load(**({} if workers is None else {"workers": workers}))
         listening = _Listening(
-            public=server.bind(chosen.host, chosen.port), metrics=_bind_metrics(chosen.metrics_address)
+            public=server.bind(chosen.host, chosen.port, ipv6_only=chosen.ipv6_only), metrics=_bind_metrics(chosen)
         )
     except REFUSALS as error:
         complain(str(error))
@@ -98,9 +98,11 @@ class _Listening:
     metrics: Sequence[socket]
 
 
-def _bind_metrics(address: str) -> Sequence[socket]:
-    host, _, port = address.rpartition(":")
-    return server.bind(host.strip("[]"), int(port), setting="CORPID_METRICS_ADDRESS") if address else ()
+def _bind_metrics(chosen: Settings) -> Sequence[socket]:
+    if not chosen.metrics_address:
+        return ()
+    host, _, port = chosen.metrics_address.rpartition(":")
+    return server.bind(host.strip("[]"), int(port), ipv6_only=chosen.ipv6_only, setting="CORPID_METRICS_ADDRESS")
 
 
 def load_rarely_used() -> None:
@@ -232,9 +234,13 @@ async def _serve(
         _freeze()
         gc.set_threshold(*_COLLECT)
 
+        bound = ", ".join(
+            f"{bracketed(host)}:{port}" for host, port, *_ in (each.getsockname() for each in listening.public)
+        )
+
         def started() -> None:
             worker = f", process {os.getpid()}" if chosen.workers > 1 else ""
-            access_log.log().info("listening", address=f"{chosen.host}:{chosen.port}", detail=_urls(chosen) + worker)
+            access_log.log().info("listening", address=bound, detail=_urls(chosen) + worker)
             served()
 
         await server.serve(running, listening.public, on_started=started)

@@ -7,13 +7,15 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import pytest
+
 from corpid.stores.sql import migration_plan
 from tests import engines
+from tests.machine import free_port, key_file
 from tests.upgrades.later import MIGRATIONS
+from tests.web.processes import command
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.cli.conftest import Terminal
 
 
@@ -75,6 +77,24 @@ def test_an_empty_postgresql_is_planned_without_a_word_of_who_may_serve(
         said = terminal.done("migrate", "--plan")
     assert "\n\n" not in said
     assert "the version before" not in said
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_hold_every_name_is_refused_by_every_command(terminal: Terminal, encoding: str) -> None:
+    """Before anything is made in it, and with the line that makes another (docs/operate.md, 2)."""
+    server, name = engines.postgresql_server(), f"corpid_{encoding.lower()}"
+    server.sql(f"CREATE DATABASE {name} ENCODING {encoding} TEMPLATE template0 LOCALE_PROVIDER libc LOCALE 'C'")
+    chosen = {"database_url": server.dsn(name), "key_encryption_key_file": key_file(terminal.folder / "sealing.key")}
+    with terminal.given(chosen):
+        refused = [terminal.refused("migrate"), terminal.refused("migrate", "--plan")]
+        found = {each["about"]: each for each in json.loads(terminal.run("doctor", "--json").stdout)["findings"]}
+    refused.append(command(terminal.folder, "serve", port=str(free_port()), migrate_on_start="true", **chosen).stderr)
+    assert found["database"]["verdict"] == "problem"
+    for said in (*refused, found["database"]["seen"]):
+        assert f"has the encoding {encoding}" in said.replace("\n", " ")
+        assert "createdb -E UTF8 -T template0" in said.replace("\n", " ")
+    assert server.sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace", name) == "0"
+    server.sql(f"DROP DATABASE {name}")
 
 
 def test_a_database_that_needs_nothing_is_told_so(empty_terminal: Terminal) -> None:

@@ -54,13 +54,25 @@ def test_the_environment_wins_over_the_file_and_an_override_over_both(monkeypatc
     monkeypatch.setenv("CORPID_NAME", "environment")
     monkeypatch.setenv("CORPID_PORT", "2222")
     settings = load(port=3333)
-    assert (settings.name, settings.port, settings.host) == ("environment", 3333, "::1")
+    assert (settings.name, settings.port, settings.host) == ("environment", 3333, ("::1",))
 
 
 def test_corpid_config_names_another_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "other.toml").write_text('name = "other"\n')
     monkeypatch.setenv("CORPID_CONFIG", "other.toml")
     assert load().name == "other"
+
+
+def test_addresses_to_listen_on_are_a_list_with_or_without_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D76."""
+    Path("corpid.toml").write_text('host = ["10.0.0.11", "[fd00::11]"]\n')
+    settings = load()
+    assert settings.host == ("10.0.0.11", "fd00::11")
+    assert settings.addresses == ("10.0.0.11:8080", "[fd00::11]:8080")
+    monkeypatch.setenv("CORPID_HOST", "127.0.0.1, ::1")
+    assert load().host == ("127.0.0.1", "::1")
+    monkeypatch.setenv("CORPID_HOST", ",")
+    assert refusal() == "CORPID_HOST: no address is named: write at least one, such as 127.0.0.1."
 
 
 def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:

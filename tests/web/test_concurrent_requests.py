@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pytest
 
@@ -13,33 +14,64 @@ from tests.web.served import PATIENCE, Caller
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.web.processes import Running
+    from tests.web.served import Answer
+
+
+class TwoCallers:
+    """Two connections to a server, which reads what both say in the same moment."""
+
+    def __init__(self, running: Running) -> None:
+        self._process = running.process
+        self._port = int(running.base_url.rpartition(":")[2])
+        self._first, self._second = self._connected(), self._connected()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for caller in (self._first, self._second):
+            caller.__exit__()
+
+    def ask(self, path: str, headers: str = "") -> tuple[Answer, Answer]:
+        """The answers to a request for `/` that is being answered when the next one begins, and to that one."""
+        self._process.send_signal(signal.SIGSTOP)
+        self._first.say(self._request("/"))
+        self._second.say(self._request(path, headers))
+        self._process.send_signal(signal.SIGCONT)
+        return self._first.answer(), self._second.answer()
+
+    def ask_alone(self, path: str) -> Answer:
+        """The answer to a request on the second connection."""
+        return self._second.say(self._request(path)).answer()
+
+    def _connected(self) -> Caller:
+        caller = Caller(socket.create_connection(("127.0.0.1", self._port), timeout=PATIENCE))
+        assert caller.say(self._request("/healthz")).answer().status == 200
+        return caller
+
+    def _request(self, path: str, headers: str = "") -> bytes:
+        return f"GET {path} HTTP/1.1\r\nHost: localhost:{self._port}\r\n{headers}\r\n".encode()
+
 
 @pytest.mark.full
 def test_the_setting_reaches_the_server_and_health_is_answered_beyond_it(tmp_path: Path) -> None:
-    """Behind another request on the same connection the next one begins while that one is just being answered."""
-    with serving(tmp_path, concurrent_requests="1") as running:
-        port = int(running.base_url.rpartition(":")[2])
+    with serving(tmp_path, concurrent_requests="1") as running, TwoCallers(running) as callers:
         for path, status in (("/", 503), ("/.well-known/keys", 503), ("/healthz", 200), ("/readyz", 200)):
-            with Caller(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)) as caller:
-                asked = [f"GET {each} HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode() for each in ("/", path)]
-                first, second = [caller.say(b"".join(asked)).answer(), caller.answer()]
-                assert (first.status, second.status) == (200, status), path
-                assert (second.headers.get("retry-after") == "5") == (status == 503)
-                assert caller.say(asked[0]).answer().status == 200
+            first, second = callers.ask(path)
+            assert (first.status, second.status) == (200, status), path
+            assert (second.headers.get("retry-after") == "5") == (status == 503)
+            assert callers.ask_alone("/").status == 200
 
 
 def test_beyond_it_a_resource_still_asks_for_a_token_that_is_not_there(tmp_path: Path) -> None:
     """Spec 7.4 rule 2: no Authorization: the bare 401, whatever else is the matter."""
-    with serving(tmp_path, concurrent_requests="1") as running:
-        port = int(running.base_url.rpartition(":")[2])
-        host = f"Host: localhost:{port}\r\n"
+    with serving(tmp_path, concurrent_requests="1") as running, TwoCallers(running) as callers:
         for credentials, status in (
             ("", 401),
             ("Authorization: Basic eDp5\r\n", 401),
             ("Authorization: DPoP x\r\n", 503),
         ):
-            with Caller(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)) as caller:
-                caller.say(f"GET / HTTP/1.1\r\n{host}\r\nGET /userinfo HTTP/1.1\r\n{host}{credentials}\r\n".encode())
-                first, second = caller.answer(), caller.answer()
-                assert (first.status, second.status) == (200, status), credentials
-                assert ("www-authenticate" in second.headers, second.body == b"") == ((status == 401),) * 2
+            first, second = callers.ask("/userinfo", credentials)
+            assert (first.status, second.status) == (200, status), credentials
+            assert ("www-authenticate" in second.headers, second.body == b"") == ((status == 401),) * 2

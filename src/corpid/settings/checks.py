@@ -159,6 +159,13 @@ def generations(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
+def hosts(value: tuple[str, ...]) -> tuple[str, ...]:
+    """Addresses to listen on, of IPv6 without brackets (D76)."""
+    if not value:
+        raise ValueError("no address is named: write at least one, such as 127.0.0.1")
+    return tuple(host[1:-1] if host.startswith("[") and host.endswith("]") else host for host in value)
+
+
 def port(value: object) -> object:
     """A port; refuses the variable of a Kubernetes service."""
     if isinstance(value, str) and value.startswith("tcp://"):

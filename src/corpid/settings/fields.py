@@ -24,7 +24,7 @@ from corpid.rules.authentication.password_hash import HashCost, chosen_cost
 from corpid.rules.networks import Network
 from corpid.settings import checks
 from corpid.stores.engines import engine_type, transient_urls
-from corpid.web.http.addresses import ForwardingHeader
+from corpid.web.http.addresses import ForwardingHeader, bracketed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -181,7 +181,12 @@ class Settings(IssuerSettings):
     demo_on_network: ClassVar[bool] = False
     """whether developer mode may be on for other machines: in a demo with `--host`, and by no setting (D66)"""
 
-    host: str = Field(default="127.0.0.1", description="Address or name to listen on; 0.0.0.0 for every IPv4 address.")
+    host: Annotated[List[str], AfterValidator(checks.hosts)] = Field(
+        default=("127.0.0.1",),
+        description="Addresses or names to listen on, separated by commas; 0.0.0.0 for every IPv4 address, :: for every IPv6 "
+        "and IPv4 address.",
+    )
+    ipv6_only: bool = Field(default=False, description="Whether :: in host and metrics_address leaves out IPv4.")
     port: Annotated[int, BeforeValidator(checks.port)] = Field(
         default=8080, ge=1, le=65535, description="Port to listen on."
     )
@@ -451,6 +456,11 @@ class Settings(IssuerSettings):
         """
         host = urlsplit(self.base_url).hostname or ""
         return self.developer_mode and not self.demo_on_network and checks.is_local(host)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """HOST:PORT of each host (D76)."""
+        return tuple(f"{bracketed(host)}:{self.port}" for host in self.host)
 
     @property
     def sqlite_path(self) -> Path | None:

@@ -167,6 +167,11 @@ async def after_restore(
     moment = max(now, await transient_store.engine_time() or 0.0) + CLOCKS_APART_SECONDS
     async with database.transaction():
         (others,) = await database.row(database.prepare(_OTHERS), {}) or (0,)
+        if database.is_pooled:
+            # The driver is loaded by those who use it.
+            from corpid.stores.sql.postgresql_pooler import DIRECTLY  # noqa: PLC0415
+
+            raise RestoreRefused(f"a pooler answers at database_url and hides which servers run: {DIRECTLY}")
         if others:
             raise RestoreRefused(
                 f"servers or commands have this database open ({others} connections): stop every one of them, then run "

@@ -26,6 +26,7 @@ from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME, EncryptionError
 from corpid.stores.engines import engine_type, transient_engine
 from corpid.stores.sql import examination as database
 from corpid.stores.sql.migration_target import SchemaError
+from corpid.web.http.addresses import bracketed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -127,12 +128,12 @@ def look_at_itself(settings: Settings) -> Reported:
     A proxy asks another node, or passes on no /readyz. Ask after `look_at_peers`, which would see this connection.
     """
     about = "this node"
-    host = _EVERY_ADDRESS.get(settings.host, settings.host)
+    host = _EVERY_ADDRESS.get(settings.host[0], settings.host[0])
     scheme = "http" if settings.tls_certificate is None else "https"
     try:
-        origin = Origin(f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}", reachability.unchecked())
+        origin = Origin(f"{scheme}://{bracketed(host)}:{settings.port}", reachability.unchecked())
     except ValueError:
-        return not_looked_at(about, f"host is {settings.host}, which is no address.")
+        return not_looked_at(about, f"host is {settings.host[0]}, which is no address.")
     try:
         answer = origin.ask("GET", http_checks.READY, server_closes=False)
     except NoResponse as error:
@@ -187,6 +188,8 @@ def _database(settings: Settings) -> Iterator[Finding]:
         yield problem("database", f"{seen}, whose clock differs from this machine's by {found.apart:.0f} s.", change)
     else:
         yield ok("database", f"{seen}.")
+    if found.is_pooled:
+        yield _pooler(found.statement_milliseconds)
     yield _schema(found.older, found.now, found.later)
     if found.unconfirmed_restore:
         yield problem("restore", sentence(found.unconfirmed_restore))
@@ -198,6 +201,15 @@ def _database(settings: Settings) -> Iterator[Finding]:
     yield diagnostics.audit_seals(found.unsealed_since, now=now)
     yield diagnostics.invitation_emails(*found.emails, sends=bool(settings.mail_url), now=now)
     yield from diagnostics.processes(found.processes, now=now)
+
+
+def _pooler(milliseconds: int) -> Finding:
+    """The time limit of statements, which no pooler passes on."""
+    if milliseconds:
+        return ok("pooler", f"One answers at database_url, and the role's statement_timeout is {milliseconds} ms.")
+    seen = "One answers at database_url and passes on no statement_timeout: a statement of a node that died may run without end."
+    change = "Change: ALTER ROLE corpid SET statement_timeout = '5s', with your role, then let the pooler connect again (RECONNECT)."
+    return warning("pooler", seen, change)
 
 
 def _schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding:

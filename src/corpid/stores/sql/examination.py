@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from corpid.stores.sql.migration_target import MigrationTarget
 
 _CLOCK: Final = sa.text("SELECT extract(epoch FROM clock_timestamp())")
+_LIMIT: Final = sa.text("SELECT reset_val FROM pg_settings WHERE name = 'statement_timeout'")
+"""the role's or the database's, whatever this transaction has"""
 
 
 class KeyTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +67,10 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """those that are registered as serving"""
     apart: float
     """seconds by which its clock differs from this machine's"""
+    is_pooled: bool
+    """whether a pooler is in between"""
+    statement_milliseconds: int
+    """how long the role's statements may take; 0: without end"""
 
 
 def examine(url: str, *, clock: Clock) -> Examined:
@@ -76,12 +82,12 @@ def examine(url: str, *, clock: Clock) -> Examined:
     plan = schema.plan(database)
     older = _older(database)
     if isinstance(database, Path):
-        return _examined(SqliteTarget(database, create=False), plan, older, clock)
+        return _examined(SqliteTarget(database, create=False), plan, older, clock, is_pooled=False)
     # The driver is loaded by those who use it.
     from corpid.stores.sql import postgresql_schema  # noqa: PLC0415
 
     with postgresql_schema.opened(database) as place:
-        return _examined(place, plan, older, clock)
+        return _examined(place, plan, older, clock, is_pooled=place.is_pooled())
 
 
 def _older(database: Path | str) -> str:
@@ -92,7 +98,7 @@ def _older(database: Path | str) -> str:
     return ""
 
 
-def _examined(place: MigrationTarget, plan: schema.Plan, older: str, clock: Clock) -> Examined:
+def _examined(place: MigrationTarget, plan: schema.Plan, older: str, clock: Clock, *, is_pooled: bool) -> Examined:
     engine, version, at = place.read(_engine)
     clients = place.read(_clients)
     return Examined(
@@ -110,6 +116,8 @@ def _examined(place: MigrationTarget, plan: schema.Plan, older: str, clock: Cloc
         emails=(0, 0) if older else place.read(_emails),
         processes=tuple(place.read(_processes)),
         apart=0.0 if at is None else abs(at - clock()),
+        is_pooled=is_pooled,
+        statement_milliseconds=int(place.read(lambda connection: connection.scalar(_LIMIT))) if is_pooled else 0,
     )
 
 

@@ -47,6 +47,14 @@ class DatabaseForgetful(SchemaError):
     """The database is configured to lose confirmed writes."""
 
 
+class EncodingRefused(SchemaError):
+    """The database cannot hold every name."""
+
+
+class PoolerRefused(SchemaError):
+    """A pooler stands before a database whose sessions are needed."""
+
+
 T = TypeVar("T")
 
 
@@ -81,6 +89,10 @@ class MigrationTarget(Protocol):
 
         Raises MigrationStopped while waiting itself.
         """
+        ...
+
+    def refuse_pooler(self) -> None:
+        """Raise PoolerRefused unless each connection is a session of the engine."""
         ...
 
     def refuse_served(self, before: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from sqlalchemy.dialects import postgresql as postgresql_dialect
 
 from corpid.ports import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken, StoreUnavailable
 from corpid.stores.sql.postgresql_connections import ACQUIRE_SECONDS, DRIVER_ERRORS, Connections
+from corpid.stores.sql.postgresql_pooler import Connector
 from corpid.stores.sql.statements import Prepared, Transaction
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     Admission: TypeAlias = Callable[[Any], Awaitable[None]]
     Question: TypeAlias = Callable[[Any, str, Row], Awaitable[Any]]
 
-_CACHED_STATEMENTS: Final = 512
 _CACHE_OPTION: Final = "statement_cache_size"
 
 
@@ -38,24 +38,26 @@ class Address(NamedTuple):
 
     dsn: str
     shown: str
-    cached_statements: int
+    cached_statements: int | None
+    """None if the address does not say"""
 
 
 def address(url: str) -> Address:
     """A parsed `postgresql://…` address.
 
-    `statement_cache_size` is ours, the other parameters are the driver's. `shown` is without secrets. Raises ValueError
-    for a malformed number of statements.
-
-    Behind pgbouncer in transaction mode either let it prepare statements (`max_prepared_statements`, from
-    1.21 on) or end the address with `?statement_cache_size=0`, which costs a round trip per statement. It must
-    also be configured to let `statement_timeout` pass (`ignore_startup_parameters`), and then the role should have one.
+    `statement_cache_size` is ours: how many statements a connection prepares, behind a pooler none unless it is given
+    (`postgresql_pooler`). The other parameters are the driver's. `shown` is without secrets. Raises ValueError for a malformed number
+    of statements.
     """
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    cached = int(options.pop(_CACHE_OPTION, _CACHED_STATEMENTS))
+    cached = options.pop(_CACHE_OPTION, None)
     place = parts.netloc.rpartition("@")[2] or options.get("host", "")
-    return Address(parts._replace(query=urlencode(options)).geturl(), f"postgresql://{place}{parts.path}", cached)
+    return Address(
+        parts._replace(query=urlencode(options)).geturl(),
+        f"postgresql://{place}{parts.path}",
+        None if cached is None else int(cached),
+    )
 
 
 def application_name(version: str) -> str:
@@ -87,6 +89,8 @@ _UNAVAILABLE: Final = frozenset({
     "42501",  # privileges were taken away
     "55P03",  # a lock was not to be had
 })  # fmt: skip
+_PREPARED_ELSEWHERE: Final = frozenset({"26000", "42P05"})
+"""a prepared statement is not there, or is there already"""
 _STALE: Final = frozenset({"25006", "57P01", "57P02", "57P03"})
 
 _CLOSED: Final = ("connection is closed", "connection was closed", "pool is closing", "pool is closed", "released back")
@@ -122,6 +126,11 @@ def _refusal(error: asyncpg.PostgresError, database: str) -> Exception:
         return _conflict(error)
     if code in _UNAVAILABLE or code[:2] in _UNAVAILABLE_CLASSES:
         return StoreUnavailable(f"{database}: {error} ({code})")
+    if code in _PREPARED_ELSEWHERE:
+        return StoreUnavailable(
+            f"{database}: {error} ({code}). A pooler gave a prepared statement to another session: let it prepare statements "
+            f"itself (max_prepared_statements of pgbouncer), or leave {_CACHE_OPTION} out of database_url"
+        )
     return cast("Exception", error)
 
 
@@ -194,7 +203,6 @@ _NUL: Final = "\0"
 
 _ADDRESS: Final[sa.ColumnElement[Any]] = sa.literal_column("ctid")
 
-_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _COMMIT: Final = "COMMIT"
 _ROLLBACK: Final = "ROLLBACK"
 
@@ -218,12 +226,13 @@ class Connection(asyncpg.Connection):  # type: ignore[misc,unused-ignore]
 class PostgresDatabase:
     """A statements.Database on PostgreSQL. Opened, used and closed in one event loop."""
 
-    def __init__(self, pool: asyncpg.Pool, place: str) -> None:
+    def __init__(self, pool: asyncpg.Pool, place: str, connector: Connector) -> None:
         self.place: Final = place
         """its address without secrets, for messages"""
         self.now: Final[sa.ColumnElement[int]] = _MILLISECONDS
         self.has_clock: Final = True
         self.writes_in_queries: Final = True
+        self._connector: Final = connector
         self._connections: Final = Connections(pool)
         self._dialect: Final = postgresql_dialect.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
         self._loop: Final = asyncio.get_running_loop()
@@ -235,6 +244,11 @@ class PostgresDatabase:
         """By row addresses: a join would make the planner guess their number."""
         addresses = chosen.with_only_columns(_ADDRESS, maintain_column_froms=True).scalar_subquery()
         return sa.any_(sa.func.array(addresses)) == _ADDRESS
+
+    @property
+    def is_pooled(self) -> bool:
+        """True if the first connection showed a pooler."""
+        return self._connector.pooled
 
     @property
     def connections_in_use(self) -> int:
@@ -289,7 +303,7 @@ class PostgresDatabase:
             return False
         connection = await self._acquire()
         try:
-            await self._run_translated(connection, _execute, _BEGIN, ())
+            await self._run_translated(connection, _execute, self._connector.begin, ())
         except BaseException:
             await self._connections.drop(connection)
             raise
@@ -361,27 +375,25 @@ async def open_database(
     statement may take `seconds`. Raises StoreUnavailable.
     """
     place = address(url)
+    connector = Connector(seconds=seconds, cached_statements=place.cached_statements)
     try:
         pool = await asyncpg.create_pool(
             place.dsn,
+            connect=connector,
             connection_class=Connection,
             min_size=0,
             max_size=pool_size,
             max_queries=math.inf,
             max_inactive_connection_lifetime=0,
-            statement_cache_size=place.cached_statements,
             max_cached_statement_lifetime=0,
             timeout=ACQUIRE_SECONDS,
             command_timeout=seconds + _ANSWER_SECONDS,
             init=admit,
-            server_settings={
-                "application_name": name,
-                "statement_timeout": f"{seconds}s",
-            },
+            server_settings={"application_name": name},
         )
     except DRIVER_ERRORS as error:
         raise translated(error, place.shown) from error
-    return PostgresDatabase(pool, place.shown)
+    return PostgresDatabase(pool, place.shown, connector)
 
 
 def _unspeakable(bound: Row) -> bool:

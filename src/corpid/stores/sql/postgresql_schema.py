@@ -17,9 +17,17 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from corpid.stores.sql.column_types import METADATA
-from corpid.stores.sql.migration_target import DatabaseBusy, DatabaseForgetful, DatabaseUnreachable, MigrationStopped
+from corpid.stores.sql.migration_target import (
+    DatabaseBusy,
+    DatabaseForgetful,
+    DatabaseUnreachable,
+    EncodingRefused,
+    MigrationStopped,
+    PoolerRefused,
+)
 from corpid.stores.sql.postgresql import address, application_name
 from corpid.stores.sql.postgresql_connections import DRIVER_ERRORS
+from corpid.stores.sql.postgresql_pooler import DIRECTLY, is_pooled
 
 if TYPE_CHECKING:
     import threading
@@ -34,6 +42,8 @@ _LOCK: Final = 0x436F72704944
 _CONNECT_SECONDS: Final = 10
 _DURABLE: Final = {"fsync": "for this server", "synchronous_commit": "for this database or role"}
 """the settings that must be on, and how to set them"""
+_ENCODING: Final = "UTF8"
+"""the one that holds every name; SQL_ASCII takes any bytes, but counts and folds them as ASCII"""
 _LOCK_SECONDS: Final = 1
 """how long a statement keeps others waiting behind it; servers give their requests five"""
 _LONG_LOCK_SECONDS: Final = 60
@@ -42,6 +52,8 @@ _ATTEMPTS: Final = 20
 _PAUSE_SECONDS: Final = 0.5
 _IN_THE_WAY: Final = frozenset({"55P03", "40P01"})
 """a lock was not to be had, or two waited for each other"""
+_UNLIMITED: Final = sa.text("SET LOCAL statement_timeout = 0")
+"""the role may have a limit for servers; reading or changing a large table takes longer"""
 _OPEN_TRANSACTIONS: Final = sa.text(
     "SELECT string_agg(DISTINCT application_name || ' since ' || to_char(xact_start, 'HH24:MI:SS'), ', ') "
     "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
@@ -78,7 +90,11 @@ class PostgresTarget:
         self._runner: Final = runner
         self._connect: Final = _connector(place)
         self._engine: Final = create_async_engine(
-            "postgresql+asyncpg://", async_creator=self._connect, poolclass=sa.pool.NullPool
+            "postgresql+asyncpg://",
+            async_creator=self._connect,
+            poolclass=sa.pool.NullPool,
+            # A name might be that of a statement which another client left behind in a pooler's session.
+            connect_args={"prepared_statement_cache_size": 0, "prepared_statement_name_func": str},
         )
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
@@ -117,6 +133,25 @@ class PostgresTarget:
         finally:
             self._runner.run(connection.close())
 
+    def is_pooled(self) -> bool:
+        """Return whether a pooler is in between."""
+
+        async def ask() -> bool:
+            connection = await self._connected()
+            try:
+                return await is_pooled(connection)
+            finally:
+                await connection.close()
+
+        return self._runner.run(ask())
+
+    def refuse_pooler(self) -> None:
+        if self.is_pooled():
+            raise PoolerRefused(
+                f"a pooler answers at {self.shown}, and a migration needs sessions of the database of its own; nothing was "
+                f"changed: {DIRECTLY}"
+            )
+
     def refuse_served(self, before: Sequence[str]) -> None:
         names = [application_name(""), *map(application_name, before)]
         running = self.read(lambda connection: connection.scalar(_SERVED, {"names": names}))
@@ -137,6 +172,7 @@ class PostgresTarget:
     async def _inside(self, work: Callable[[sa.Connection], T], *, lock_seconds: int = 0) -> T:
         with _schema_errors(self.shown, "changed" if lock_seconds else "opened"):
             async with self._engine.begin() as connection:
+                await connection.execute(_UNLIMITED)
                 if lock_seconds:
                     await connection.execute(sa.text(f"SET LOCAL lock_timeout = '{lock_seconds}s'"))
                 return await connection.run_sync(work)
@@ -145,6 +181,7 @@ class PostgresTarget:
         with _schema_errors(self.shown, "changed"):
             async with self._engine.connect() as plain:
                 connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
+                await connection.execute(sa.text("SET statement_timeout = 0"))
                 await connection.execute(sa.text(f"SET lock_timeout = '{_LONG_LOCK_SECONDS}s'"))
                 return await connection.run_sync(work)
 
@@ -182,7 +219,7 @@ def _schema_errors(shown: str, done: str = "opened") -> Iterator[None]:
 
 @contextmanager
 def opened(url: str) -> Iterator[PostgresTarget]:
-    """The database of an address. Raises DatabaseUnreachable and DatabaseForgetful."""
+    """The database of an address. Raises DatabaseUnreachable, EncodingRefused and DatabaseForgetful."""
     try:
         place = address(url)
     except ValueError as error:
@@ -190,7 +227,7 @@ def opened(url: str) -> Iterator[PostgresTarget]:
     _declare_partial_indexes()
     with closing(_Loop()) as runner:
         found = PostgresTarget(runner, place)
-        found.read(lambda connection: _refuse_forgetful(connection, place.shown))
+        found.read(lambda connection: _refuse_unsuitable(connection, place.shown))
         yield found
 
 
@@ -208,18 +245,25 @@ def _connector(place: Address) -> Callable[[], Awaitable[asyncpg.Connection]]:
         return await asyncpg.connect(
             place.dsn,
             timeout=_CONNECT_SECONDS,
-            statement_cache_size=place.cached_statements,
+            statement_cache_size=0,
             server_settings={"application_name": "corpid migrate"},
         )
 
     return connect
 
 
-def _refuse_forgetful(connection: sa.Connection, shown: str) -> None:
-    """Refuse a server that may lose commits at a power failure.
+def _refuse_unsuitable(connection: sa.Connection, shown: str) -> None:
+    """Refuse a database that cannot keep everything.
 
-    A code that was spent must stay spent.
+    Names need UTF-8. A server must not lose commits at a power failure: a code that was spent must stay spent.
     """
+    encoding = connection.scalar(sa.text("SHOW server_encoding"))
+    if encoding != _ENCODING:
+        raise EncodingRefused(
+            f"the database {shown} has the encoding {encoding}, which cannot hold every name: make one with `createdb "
+            f"-E UTF8 -T template0 -O ROLE NAME`, and name it in database_url (pg_dump and pg_restore move what is in "
+            "the old one)"
+        )
     for name, where in _DURABLE.items():
         if connection.scalar(sa.text(f"SHOW {name}")) == "off":
             raise DatabaseForgetful(

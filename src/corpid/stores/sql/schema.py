@@ -122,7 +122,10 @@ def migrate(
         if _is_later(state, every, place.shown):
             return place.shown
         walked: set[str] = set()
-        for step in outstanding(every, state.revision, through=through):
+        missing = outstanding(every, state.revision, through=through)
+        if missing:
+            place.refuse_pooler()
+        for step in missing:
             if step.phase == CONTRACT and state.revision is not None:
                 _prepare_contract(place, every, step, walked, report, stop)
             _carry_out(place, every, step, report, stop)

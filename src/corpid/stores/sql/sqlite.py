@@ -179,6 +179,7 @@ class SqliteDatabase:
         self.path: Final = path
         self.now: Final[sa.ColumnElement[int]] = sa.bindparam("now", type_=sa.BigInteger)
         self.has_clock: Final = False
+        self.is_pooled: Final = False
         self.writes_in_queries: Final = False
         self._dialect: Final = sqlite_dialect.dialect(paramstyle="qmark")
         self._lock: Final = asyncio.Lock()

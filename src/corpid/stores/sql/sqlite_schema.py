@@ -55,6 +55,9 @@ class SqliteTarget:
         with _locked(self._path.with_name(LOCK_NAME), fcntl.LOCK_EX), self._prepared():
             yield
 
+    def refuse_pooler(self) -> None:
+        """SQLite has none."""
+
     def refuse_served(self, _before: Sequence[str]) -> None:
         """Refuse while any process has the database open.
 

@@ -87,6 +87,11 @@ class Database(Protocol):
         """True if `now` is the engine's own."""
         ...
 
+    @property
+    def is_pooled(self) -> bool:
+        """True if a pooler is in between, once something was asked."""
+        ...
+
     def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
         """A condition: the row is among the few that `chosen` selects.
 

@@ -140,7 +140,7 @@ class OwnHosts:
         Empty: only what was connected to counts.
         """
         host, _, port = address.rpartition(":")
-        self._named = Hosts(f"http://{_bracketed(host)}:{port}", allowed_hosts) if address else None
+        self._named = Hosts(f"http://{bracketed(host)}:{port}", allowed_hosts) if address else None
 
     def allows(self, host: bytes, reached: tuple[str, int | None] | None) -> bool:
         """Return whether a Host header may name this address.
@@ -154,14 +154,15 @@ class OwnHosts:
 
 def _written(address: str, port: int | None) -> set[str]:
     """The accepted spellings of the address that callers connect to."""
-    names = {_bracketed(address)}
+    names = {bracketed(address)}
     if _is_loopback(address):
         names.add("localhost")
     default = DEFAULT_PORTS["http"]
     return {f"{name}:{port}" for name in names} | (names if port == default else set())
 
 
-def _bracketed(host: str) -> str:
+def bracketed(host: str) -> str:
+    """A host as it is written before a port."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 

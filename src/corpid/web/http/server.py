@@ -278,29 +278,65 @@ class Server:
         self._state.default_headers = b"date: %b\r\n" % formatdate(usegmt=True).encode()
 
 
-def bind(host: str, port: int, *, setting: str = "CORPID_PORT") -> list[socket.socket]:
-    """Sockets for every address of a host name and a port.
+_EVERY: Final = {socket.AF_INET: "0.0.0.0", socket.AF_INET6: "::"}  # noqa: S104 - the operator's to choose
+_ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
-    Port 0: any free one, chosen for the first address. `setting` names the port in messages. Raises ListenError.
+
+def bind(
+    hosts: str | Sequence[str], port: int, *, ipv6_only: bool = False, setting: str = "CORPID_PORT"
+) -> list[socket.socket]:
+    """Sockets for every address of host names and a port.
+
+    `::` stands for every IPv4 address, too, if the system has IPv4, unless `ipv6_only`. An address that 0.0.0.0 or `::` covers is
+    not bound again. Port 0: any free one, chosen for the first address. `setting` names the port in messages. Raises
+    ListenError. Source: D76
     """
+    named = [hosts] if isinstance(hosts, str) else hosts
+    found = _uncovered([(host, each) for host in named for each in _resolved(host, port)], ipv6_only=ipv6_only)
+    names = [host for host, _ in found]
+    bound: list[socket.socket] = []
+    served: set[str] = set()
+    try:
+        for host, (family, kind, protocol, _, address) in found:
+            number = port or (bound[0].getsockname()[1] if bound else 0)
+            try:
+                bound.append(_bind_one(family, kind, protocol, (address[0], number, *address[2:])))
+            except OSError as error:
+                if error.errno in _ABSENT and names.count(host) > 1:
+                    continue  # a name may have an IPv6 address although IPv6 is off
+                raise ListenError(_why_not(host, address[0], port, setting, error)) from error
+            served.add(host)
+        for host in names:
+            if host not in served:
+                raise ListenError(f"host {host!r} has no address that this machine can listen on")
+    except ListenError:
+        for listening in bound:
+            listening.close()
+        raise
+    return bound
+
+
+def _resolved(host: str, port: int) -> list[Any]:
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:  # UnicodeError: no name can be this
         reason = getattr(error, "strerror", None) or error
         raise ListenError(f"host {host!r} is not an address of this machine: {reason}") from error
-    bound: list[socket.socket] = []
-    for family, kind, protocol, _, address in dict.fromkeys(found):
-        try:
-            bound.append(_bind_one(family, kind, protocol, address))
-        except OSError as error:
-            if error.errno in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT} and len(found) > 1:
-                continue  # a name may have an IPv6 address although IPv6 is off
-            for listening in bound:
-                listening.close()
-            raise ListenError(_why_not(host, port, setting, error)) from error
-    if not bound:
-        raise ListenError(f"host {host!r} has no address that this machine can listen on")
-    return bound
+    return list(dict.fromkeys(found))
+
+
+def _uncovered(found: list[tuple[str, Any]], *, ipv6_only: bool) -> list[tuple[str, Any]]:
+    """Each address once; 0.0.0.0 and `::` instead of what they cover."""
+    by_address: dict[tuple[Any, ...], tuple[str, Any]] = {}
+    for host, each in found:
+        by_address.setdefault(each[4], (host, each))
+        if each[4][0] == _EVERY[socket.AF_INET6] and not ipv6_only:
+            every_ipv4 = (_EVERY[socket.AF_INET], each[4][1])
+            by_address.setdefault(every_ipv4, (host, (socket.AF_INET, *each[1:4], every_ipv4)))
+    covered = {each[0] for _, each in by_address.values() if each[4][0] == _EVERY[each[0]]}
+    return [
+        (host, each) for host, each in by_address.values() if each[0] not in covered or each[4][0] == _EVERY[each[0]]
+    ]
 
 
 def _bind_one(family: int, kind: int, protocol: int, address: Any) -> socket.socket:  # noqa: ANN401
@@ -317,12 +353,13 @@ def _bind_one(family: int, kind: int, protocol: int, address: Any) -> socket.soc
     return listening
 
 
-def _why_not(host: str, port: int, setting: str, error: OSError) -> str:
+def _why_not(host: str, address: str, port: int, setting: str, error: OSError) -> str:
+    where = address if host in {address, ""} else f"{address} ({host})"
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} on {host} is taken by another program: stop it, or set another port ({setting})"
+        return f"port {port} on {where} is taken by another program: stop it, or set another port ({setting})"
     if error.errno == errno.EACCES:
-        return f"port {port} needs more rights than this user has: choose one above 1023 ({setting})"
-    return f"cannot listen on {host} port {port}: {error.strerror}"
+        return f"port {port} on {where} needs more rights than this user has: choose one above 1023 ({setting})"
+    return f"cannot listen on {where} port {port}: {error.strerror}"
 
 
 async def serve(server: Server, sockets: Sequence[socket.socket], *, on_started: Callable[[], None]) -> None:
