@@ -75,7 +75,10 @@ def from_base64url(text: str | bytes) -> bytes:
 
 
 def without_null(members: dict[str, object]) -> dict[str, object]:
-    """The members that have a value: one that is null counts as absent. Source: D85"""
+    """The members that have a value.
+
+    Source: D85
+    """
     if None in members.values():
         return {name: value for name, value in members.items() if value is not None}
     return members
