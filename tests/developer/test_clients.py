@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import time
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -18,6 +19,8 @@ from tests.logs import log_left_alone
 from tests.sign_in.world import BASE, KEYS, new_world
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     import httpx
 
     from tests.sign_in.world import World
@@ -100,9 +103,9 @@ PUBLISHED: Final[list[tuple[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("content", "said"), PUBLISHED)
-async def test_what_an_address_publishes_is_looked_at(content: str, said: str) -> None:
-    """D27, D66: what came, in short, and never a private key."""
+@asynccontextmanager
+async def publishing(content: str) -> AsyncIterator[str]:
+    """The address of this content, until the context is left."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -111,11 +114,28 @@ async def test_what_an_address_publishes_is_looked_at(content: str, said: str) -
         )
         writer.close()
 
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/jwks"
+
+
+async def test_the_keys_that_were_fetched_at_registration_are_used() -> None:
+    """D27: a server with one thread cannot serve its keys while it waits for its push."""
     async with demo_world() as made:
-        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
+        async with publishing(json.dumps(KEYS.public())) as address:
+            answered = await sent(made, {**{n: SHOP[n] for n in SHOP if n != "jwks"}, "jwks_uri": address})
+            assert answered.status_code == 201, answered.text
+        party = made.party("shop", made.connect("192.0.2.1"), keys=KEYS, scope="openid authinfo", parameters={
+            "redirect_uri": SHOP["redirect_uris"][0]})  # fmt: skip
+        assert "request_uri=" in await party.begin()
+
+
+@pytest.mark.parametrize(("content", "said"), PUBLISHED)
+async def test_what_an_address_publishes_is_looked_at(content: str, said: str) -> None:
+    """D27, D66: what came, in short, and never a private key."""
+    async with demo_world() as made:
+        async with publishing(content) as address:
             order = {name: SHOP[name] for name in SHOP if name != "jwks"}
-            answered = await sent(made, {**order, "jwks_uri": f"http://127.0.0.1:{port}/jwks"})
+            answered = await sent(made, {**order, "jwks_uri": address})
         assert answered.status_code == 201, answered.text
         assert any(said in each["reason"] for each in answered.json()["advice"]), answered.text
         assert '"d"' not in answered.text

@@ -170,6 +170,10 @@ class _Remote:
             self._reason = _cut(f"no key set at {self.source}: {error}")
             self._log_missing(now)
             raise KeySetUnavailable(self._reason) from error
+        return await self.keep(text, key_set, now)
+
+    async def keep(self, text: bytes, key_set: ClientKeySet, now: float) -> ClientKeySet:
+        """Use a key set that was fetched just now, here and in other processes."""
         self._key_set, self._fetched_at, self._seen_at = key_set, now, int(now)
         log().info("key_set_fetched", client_id=self._id, detail=_cut("; ".join(key_set.problems)))
         if self._missing:
@@ -235,6 +239,16 @@ class FetchedClientKeys:
             return await self._fetch(url)
         except HttpClientError as error:
             raise KeySetUnavailable(_cut(str(error))) from error
+
+    async def keep(self, client: HasKeys, content: bytes, *, now: float) -> None:
+        """Keep what was published at the client's jwks_uri, as if a request had fetched it.
+
+        What is no key set is not kept. Source: D27
+        """
+        source = self._source(client)
+        if isinstance(source, _Remote):
+            with suppress(KeySetError):
+                await source.keep(content, parse_client_key_set(content), now)
 
     async def close(self) -> None:
         """End the fetches that are under way (graceful stop)."""

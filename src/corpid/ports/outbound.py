@@ -54,6 +54,9 @@ class ClientKeys(Protocol):
         Raises KeySetUnavailable if nothing was fetched. Source: D27
         """
 
+    async def keep(self, client: HasKeys, content: bytes, *, now: float) -> None:
+        """Keep what was published at the client's jwks_uri, as if a request had fetched it."""
+
 
 class MailDelayed(Exception):
     """An e-mail that cannot be sent now, but perhaps later."""

@@ -112,6 +112,9 @@ async def check(context: RequestContext, developer: Developer, value: Json, rule
 async def save(context: RequestContext, developer: Developer, value: Json, rules: Rules) -> Saved:
     """Register a client, or replace the one with this identifier.
 
+    The key set that is fetched for the advice is kept: a relying party that answers one request at a time cannot serve
+    it while it waits for its push.
+
     `value` is the whole client, as an object of the admin API: what it lacks gets its default. Raises ClientRefused
     with every fault, Conflict, access.Forbidden, StoreUnavailable. Source: D27, D38, D66
     """
@@ -120,7 +123,10 @@ async def save(context: RequestContext, developer: Developer, value: Json, rules
     await carried_out(registry, prepared, actor=writing(msgspec.json.encode(value)), verbs=SETS, dry_run=False)
     context.provider.registry_cache.drop()
     found = await client(context, client_id)
-    return Saved(client=found, created=not existing, advice=await advised(context, found, rules))
+    published = await _fetched(context, found, rules)
+    if isinstance(published, bytes):
+        await context.provider.client_keys.keep(found, published, now=context.now)
+    return Saved(client=found, created=not existing, advice=_advised(found, published, rules))
 
 
 async def remove(context: RequestContext, developer: Developer, client_id: str) -> Applied:
@@ -219,19 +225,32 @@ async def advised(context: RequestContext, drafted: Client, rules: Rules) -> tup
 
     The address of its keys is fetched. Source: D27, D66
     """
+    return _advised(drafted, await _fetched(context, drafted, rules), rules)
+
+
+async def _fetched(context: RequestContext, drafted: Client, rules: Rules) -> bytes | Fault | None:
+    """What is published at the address of the keys.
+
+    A fault says why nothing was fetched; None: there is no fit address.
+    """
+    if not drafted.jwks_uri:
+        return None
+    try:
+        check_public_url(drafted.jwks_uri, anywhere=rules.any_key_url)
+        return await context.provider.client_keys.published(drafted.jwks_uri)
+    except UnfitUrl:  # that is a fault
+        return None
+    except KeySetUnavailable as error:
+        return Fault("jwks_uri", f"no key set was fetched: {error}")
+
+
+def _advised(drafted: Client, published: bytes | Fault | None, rules: Rules) -> tuple[Fault, ...]:
     found: list[Fault] = []
     key_set = None
-    if drafted.jwks_uri:
-        try:
-            check_public_url(drafted.jwks_uri, anywhere=rules.any_key_url)
-            text = (await context.provider.client_keys.published(drafted.jwks_uri)).decode("utf-8", "replace")
-        except UnfitUrl:  # that is a fault
-            pass
-        except KeySetUnavailable as error:
-            found.append(Fault("jwks_uri", f"no key set was fetched: {error}"))
-        else:
-            key_set, faults = _published(drafted, text, rules)
-            found += faults
+    if isinstance(published, Fault):
+        found.append(published)
+    elif published is not None:
+        key_set, found = _published(drafted, published.decode("utf-8", "replace"), rules)
     elif drafted.jwks:
         key_set = read_pasted(drafted.jwks).key_set
     return (*advice(drafted, key_set, rules), *found)
