@@ -7,7 +7,6 @@ Source: D45, D61, docs/decisions/0020
 
 from __future__ import annotations
 
-import hmac
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -226,8 +225,7 @@ async def _require_code(context: RequestContext, visit: AccountVisit, wanted: Wa
     misses = namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, wanted.wanted_id)
     async with context.provider.transient.unit(context.now) as unit:
         tries = await misses.count(unit)
-    typed = "".join(code.split()).encode()
-    if tries <= TOTP_MISSES and hmac.compare_digest(typed, _code(context, visit, wanted).encode()):
+    if tries <= TOTP_MISSES and second_factors.is_code(code, _code(context, visit, wanted)):
         return
     if not await sent_forms.counts(context, visit.sent):
         async with context.provider.transient.unit(context.now) as unit:

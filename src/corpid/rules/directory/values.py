@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import unicodedata
 from datetime import date
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -19,9 +20,9 @@ from corpid.rules.directory.records import (
     NO_END,
     Parameter,
     ParameterDefinition,
-    ParameterKind,
     RoleDescription,
 )
+from corpid.rules.typed_text import typed_number, with_ascii_digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -32,11 +33,17 @@ TOTP_SECRET_BYTES: Final = 20  # D45
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ROUNDED: Final = re.compile(r"[0-9]([.,][0-9]+)?[Ee][+-][0-9]+")
 _EMAIL_CHARACTERS: Final = 254
 _ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL: Final = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 # "=?" would begin an encoded word, which no address may hold (RFC 2047 §5)
 _EMAIL: Final = re.compile(rf"(?=[^@]{{1,64}}@)(?!.*=\?){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
+
+
+class NoDate(ValueError):
+    """A text does not have the form of a date."""
 
 
 class Malformed(Exception):
@@ -103,6 +110,26 @@ def line_of_text(limit: int) -> Reader:
     return read
 
 
+def registered_number(limit: int) -> Reader:
+    """A number that a registry gave, of at most `limit` characters.
+
+    Full-width letters and digits of any script become ASCII. Source: D75
+    """
+
+    def check(text: str) -> str:
+        plain = with_ascii_digits(unicodedata.normalize("NFKC", text))
+        return _short(display_name(undamaged(plain)), limit) if plain else ""
+
+    return lambda node: _checked(node, check)
+
+
+def undamaged(text: str) -> str:
+    """The text of an unrounded number. Raises ValueError. D75"""
+    if _ROUNDED.fullmatch(text.strip()):
+        raise ValueError(f"{quoted(text)} is a number that a spreadsheet has rounded: format its column as text")
+    return text
+
+
 def _short(text: str, limit: int) -> str:
     if len(text) > limit:
         raise ValueError(f"{len(text)} characters are too many: at most {limit}")
@@ -144,8 +171,8 @@ def yes_or_no(node: Node) -> bool:
 
 
 def whole_number(node: Node) -> int:
-    """A small number of digits (D10)."""
-    text = text_of(node)
+    """A small number of digits (D10, D75)."""
+    text = typed_number(text_of(node))
     if not re.fullmatch(r"[0-9]{1,6}", text):
         raise Malformed(node.line, f"{quoted(text)} is not a whole number")
     return int(text)
@@ -168,13 +195,14 @@ def day(node: Node) -> str:
 
 
 def real_day(text: str) -> str:
-    """The text, if it is a date that exists. Raises ValueError. D23"""
-    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        raise ValueError(f"{quoted(text)} is not a date: write YYYY-MM-DD, and {NO_END} for no end")
+    """The date of a text. Raises ValueError. D23, D75"""
+    typed = typed_number(text)
+    if not _DAY.fullmatch(typed):
+        raise NoDate(f"{quoted(text)} is not a date: write YYYY-MM-DD, and {NO_END} for no end")
     try:
-        return date.fromisoformat(text).isoformat()
+        return date.fromisoformat(typed).isoformat()
     except ValueError:
-        raise ValueError(f"the date {text} does not exist") from None
+        raise ValueError(f"the date {typed} does not exist") from None
 
 
 def email(node: Node) -> str:
@@ -305,11 +333,6 @@ _ROLE: Final = name(ROLE_CHARACTERS)
 _PARAMETER_NAME: Final = name(PARAMETER_NAME_CHARACTERS)
 _PARAMETER_VALUE: Final = line_of_text(PARAMETER_VALUE_CHARACTERS)
 _PARAMETER_KIND: Final = one_of("text", "alpha", "number", "date", "year")
-_PARAMETER_PATTERNS: Final[Mapping[str, tuple[str, str]]] = {
-    "alpha": (r"[^\W\d_]+([ '.-][^\W\d_]+)*\.?", "letters"),
-    "number": (r"-?[0-9]{1,18}(\.[0-9]{1,9})?", "a number"),
-    "year": (r"[0-9]{4}", "a year of four digits"),
-}
 _DEFINITION_KEYS: Final[Mapping[str, Reader]] = {"kind": _PARAMETER_KIND, "mandatory": yes_or_no}
 
 
@@ -364,24 +387,3 @@ def row_parameters(node: Node) -> tuple[Parameter, ...]:
         each = value.nodes if isinstance(value, Items) else (value,)
         found.extend(Parameter(name=str(_PARAMETER_NAME(key)), value=str(_PARAMETER_VALUE(item))) for item in each)
     return tuple(found)
-
-
-def unfit_parameter(kind: ParameterKind, value: str) -> str:
-    """Why a value is not of a kind, in words.
-
-    Empty when it is, and for an unset value. Source: R-20
-    """
-    if not value or kind == "text":
-        return ""
-    if kind == "date":
-        return _unreal(value)
-    pattern, described = _PARAMETER_PATTERNS[kind]
-    return "" if re.fullmatch(pattern, value) else f"{quoted(value)} is not {described}"
-
-
-def _unreal(value: str) -> str:
-    try:
-        real_day(value)
-    except ValueError as error:
-        return str(error)
-    return ""
