@@ -26,6 +26,7 @@ from corpid.rules.directory import values
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.members import masked_address
+from corpid.rules.directory.names import InvisibleCharacter
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sources import channel
 from corpid.rules.limits import (
@@ -141,6 +142,8 @@ def _checked(visit: AccountVisit, email: str) -> str:
         raise Rejected(phrase("Enter your new e-mail address."), field="email")
     try:
         address = values.address(typed)
+    except InvisibleCharacter as error:
+        raise Rejected(error.remedy, field="email") from None
     except ValueError:
         raise Rejected(phrase("Enter an e-mail address such as name@example.com."), field="email") from None
     if address.lower() == visit.user.email.lower():

@@ -7,7 +7,7 @@ from typing import Final
 from corpid.rules.directory.member_details import MalformedDetails, MemberDetails, checked
 from corpid.rules.directory.names import folded
 from corpid.rules.directory.nodes import DirectoryError, Problem
-from corpid.rules.directory.people_file import read_table
+from corpid.rules.directory.table import read_table
 from corpid.rules.directory.values import undamaged
 
 COLUMNS: Final = MemberDetails.__struct_fields__

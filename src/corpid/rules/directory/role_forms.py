@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.directory.names import display_name
+from corpid.rules.directory.names import InvisibleCharacter, display_name
 from corpid.rules.directory.parameter_values import stored_value, unfit_parameter
 from corpid.rules.directory.records import NO_BEGINNING, NO_END, Assignment, Parameter, Service
 from corpid.rules.directory.values import PARAMETER_VALUE_CHARACTERS, NoDate, real_day
@@ -183,8 +183,8 @@ def _untidy(text: str, limit: int) -> Phrase | None:
         return phrase("Enter at most {limit} characters.", limit=limit)
     try:
         display_name(text)
-    except ValueError:
-        return phrase("Remove the invisible characters.")
+    except InvisibleCharacter as error:
+        return error.remedy
     return None
 
 

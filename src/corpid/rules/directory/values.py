@@ -14,7 +14,7 @@ import msgspec
 
 from corpid.rules.authentication.password_hash import accepted
 from corpid.rules.authentication.password_rules import LONGEST, SHORTEST, normalised
-from corpid.rules.directory.names import COUNTRIES, display_name
+from corpid.rules.directory.names import COUNTRIES, InvisibleCharacter, display_name
 from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quoted
 from corpid.rules.directory.records import (
     NO_END,
@@ -22,6 +22,7 @@ from corpid.rules.directory.records import (
     ParameterDefinition,
     RoleDescription,
 )
+from corpid.rules.printable import JOINERS, is_invisible
 from corpid.rules.typed_text import typed_number, with_ascii_digits
 
 if TYPE_CHECKING:
@@ -214,10 +215,38 @@ def email(node: Node) -> str:
 
 
 def address(text: str) -> str:
-    """An address as `email` reads it. Raises ValueError. RFC 5321 §4.1.2"""
+    """An address as `email` reads it, its domain in ASCII.
+
+    Raises ValueError, also InvisibleCharacter. Source: RFC 5321 §4.1.2, RFC 5891 §4
+    """
+    text = _with_ascii_domain(text)
     if not text or (len(text) <= _EMAIL_CHARACTERS and _EMAIL.fullmatch(text)):
         return text
     raise ValueError(f"{quoted(text)} is not a usable e-mail address: {_address_fault(text)}")
+
+
+def _with_ascii_domain(text: str) -> str:
+    """An address with the A-labels of its domain, if there are any."""
+    local, at, domain = text.rpartition("@")
+    for place, character in enumerate(text):
+        if is_invisible(character) and not (place > len(local) and character in JOINERS):
+            raise InvisibleCharacter(character, "an e-mail address")
+    return f"{local}{at}{ascii_domain(domain) or domain}"
+
+
+def ascii_domain(domain: str) -> str:
+    """A domain as its A-labels; empty for one that cannot exist.
+
+    Capital and full-width letters are mapped first. Source: RFC 5891 §4, RFC 5895
+    """
+    if domain.isascii():
+        return domain
+    from idna import IDNAError, encode  # noqa: PLC0415 - most domains are ASCII
+
+    try:
+        return encode(domain, uts46=True).decode("ascii")
+    except IDNAError:
+        return ""
 
 
 def _address_fault(text: str) -> str:
@@ -225,7 +254,7 @@ def _address_fault(text: str) -> str:
     if not local.isascii():
         return "many mail servers refuse letters beyond a to z before the @; write another address of this person"
     if not domain.isascii():
-        return "write the domain in its ASCII form, which begins with xn--"
+        return "no domain can have this name"
     return "write one plain address such as rina@example.org"
 
 

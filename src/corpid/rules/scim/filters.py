@@ -13,6 +13,8 @@ import msgspec
 from scim2_models import InvalidFilterException, InvalidPathException
 from scim2_models.path import AttrPath, CompareOperator, Comparison, LogicalExpr, LogicalOperator, ValuePath
 
+from corpid.rules.directory.names import from_machine
+from corpid.rules.printable import printable
 from corpid.rules.scim.resources import WORK, Group, User
 
 if TYPE_CHECKING:
@@ -188,9 +190,10 @@ def _boolean(value: object) -> bool:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value or not value.isprintable():
+    text = from_machine(value) if isinstance(value, str) else ""
+    if not text or printable(text) != text:
         raise InvalidFilterException(detail='an attribute is compared with a text, as in userName eq "rina"')
-    return value
+    return text
 
 
 def _refused(kind: str) -> InvalidFilterException:
