@@ -22,6 +22,7 @@ from corpid.rules.directory.records import (
     ParameterDefinition,
     RoleDescription,
 )
+from corpid.rules.oauth.urls import ascii_domain
 from corpid.rules.printable import JOINERS, is_invisible
 from corpid.rules.typed_text import typed_number, with_ascii_digits
 
@@ -225,6 +226,17 @@ def address(text: str) -> str:
     raise ValueError(f"{quoted(text)} is not a usable e-mail address: {_address_fault(text)}")
 
 
+def as_stored(text: str) -> str:
+    """The stored form of an address; another text unchanged.
+
+    Source: RFC 5891 §4
+    """
+    try:
+        return address(text)
+    except ValueError:
+        return text
+
+
 def _with_ascii_domain(text: str) -> str:
     """An address with the A-labels of its domain, if there are any."""
     local, at, domain = text.rpartition("@")
@@ -232,21 +244,6 @@ def _with_ascii_domain(text: str) -> str:
         if is_invisible(character) and not (place > len(local) and character in JOINERS):
             raise InvisibleCharacter(character, "an e-mail address")
     return f"{local}{at}{ascii_domain(domain) or domain}"
-
-
-def ascii_domain(domain: str) -> str:
-    """A domain as its A-labels; empty for one that cannot exist.
-
-    Capital and full-width letters are mapped first. Source: RFC 5891 §4, RFC 5895
-    """
-    if domain.isascii():
-        return domain
-    from idna import IDNAError, encode  # noqa: PLC0415 - most domains are ASCII
-
-    try:
-        return encode(domain, uts46=True).decode("ascii")
-    except IDNAError:
-        return ""
 
 
 def _address_fault(text: str) -> str:
