@@ -57,13 +57,23 @@ async def test_a_browser_is_named_and_keeps_its_name_after_signing_out(made: Wor
     assert await names(made) == ["Kitchen"]
 
 
-@pytest.mark.parametrize("typed", ["x" * 61, "a\u202eb", "tab\there", "zero\u200bwidth", "line\nend", "\x1b[31m"])
-async def test_a_name_is_short_and_shows_what_it_is(made: World, typed: str) -> None:
-    """D51: as of passkeys."""
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("x" * 61, "Enter a name of at most 60 characters."),
+        ("a\u202eb", "Remove the invisible character U+202E (right-to-left override)."),
+        ("tab\there", "Remove the invisible character U+0009 (tab)."),
+        ("zero\u200bwidth", "Remove the invisible character U+200B (zero width space)."),
+        ("line\nend", "Remove the invisible character U+000A."),
+        ("\x1b[31m", "Remove the invisible character U+001B."),
+    ],
+)
+async def test_a_name_is_short_and_shows_what_it_is(made: World, typed: str, sentence: str) -> None:
+    """D51, D74: as of passkeys."""
     browser = await at_account(made)
     [page] = await pages(made, browser)
     answer = await send(made, browser, page, **hidden(browser), name=typed)
-    assert "Enter a name of at most 60 characters." in (await rejected(browser, answer)).text
+    assert sentence in (await rejected(browser, answer)).text
     assert await names(made) == []
 
 

@@ -174,13 +174,22 @@ async def test_a_passkey_is_added_renamed_and_removed() -> None:
         assert told(postbox)[:1] + told(postbox)[-1:] == ["A passkey was added", "A passkey was removed"]
 
 
-@pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\x07b", "a\u202eb", "a\u200bb"])
-async def test_a_passkey_gets_no_name_that_cannot_be_read(made: World, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        *((name, "Enter a name of at most 60 characters.") for name in ("", "   ", "x" * 61)),
+        ("a\x07b", "Remove the invisible character U+0007."),
+        ("a\u202eb", "Remove the invisible character U+202E (right-to-left override)."),
+        ("a\u200bb", "Remove the invisible character U+200B (zero width space)."),
+    ],
+)
+async def test_a_passkey_gets_no_name_that_cannot_be_read(made: World, name: str, sentence: str) -> None:
+    """D74."""
     await passkey(made)
     browser = await at_account(made, "passkeys")
     await browser.open(account(made, page_of(browser, "A key")))
     await browser.fill_and_submit(name=name)
-    assert "Enter a name of at most 60 characters." in browser.page.text
+    assert sentence in browser.page.text
     assert [each.name for each in await keys(made)] == ["A key"]
 
 

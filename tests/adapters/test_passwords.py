@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,34 @@ async def test_every_way_to_type_the_same_characters_fits() -> None:
     hashed = await passwords.hash("Caf\u00e9 on the corner")
     assert await passwords.verify(hashed, "Cafe\u0301 on the corner") is True
     assert await passwords.verify(hashed, "Cafe on the corner") is False
+
+
+@pytest.mark.parametrize("stored", ["horse and battery", "horse\u00a0and\u00a0battery"])
+async def test_a_password_fits_with_any_space_also_one_hashed_before_spaces_were_mapped(stored: str) -> None:
+    """RFC 8265 §4.2.2, D75."""
+    passwords = cheap()
+    hashed = passwords._hasher.hash(stored.encode())
+    assert await passwords.verify(hashed, "horse\u00a0and\u00a0battery") is True
+    assert await passwords.verify(hashed, "horse\u00a0and\u00a0batterx") is False
+    assert await passwords.verify(await passwords.hash("horse\u00a0and\u00a0battery"), "horse and battery") is True
+
+
+@pytest.mark.parametrize("typed", ["horse\u00a0and battery", "horse and battery", "e\u0301" * 12, "x" * 1000])
+async def test_both_forms_are_one_attempt_with_the_same_work_for_nobody(
+    typed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D44, D47, D75."""
+    passwords = cheap()
+    wrong = await passwords.hash(RIGHT)
+    jobs, hashes = Counter[str](), Counter[str]()
+    who = ""
+    submit, verify = passwords._threads.submit, argon2.PasswordHasher.verify
+    monkeypatch.setattr(passwords._threads, "submit", lambda *args: (jobs.update([who]), submit(*args))[1])
+    monkeypatch.setattr(argon2.PasswordHasher, "verify", lambda *args: (hashes.update([who]), verify(*args))[1])
+    for who, held in (("somebody", wrong), ("nobody", None)):  # noqa: B007 - the wrappers read it
+        assert await passwords.verify(held, typed) is False
+    assert jobs == {"somebody": 1, "nobody": 1}
+    assert hashes["somebody"] == hashes["nobody"] == (2 if "\u00a0" in typed else 1)
 
 
 def test_nobodys_password_is_refused_after_the_same_work() -> None:

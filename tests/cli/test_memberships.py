@@ -106,6 +106,18 @@ def test_somebody_is_invited_and_listed_as_such(terminal: Terminal) -> None:
     assert "email: 'nowhere' is not a usable e-mail address" in terminal.refused(*INVITE, "nowhere")
 
 
+def test_who_invites_somebody_without_an_address_is_told_that_nobody_can_accept(terminal: Terminal) -> None:
+    """D60, D68."""
+    fill(terminal)
+    told = terminal.run("membership", "invite", "--entity", "C3", "--name", "Bob", "--user-name", "bob").stderr
+    assert "bob: there is no e-mail address, so nobody can accept the invitation" in told
+    reached = terminal.run(
+        "membership", "invite", "--entity", "C3", "--name", "Anna", "--email", "anna@m\u00fcnchen.example"
+    )
+    assert "nobody can accept" not in reached.stderr
+    assert "anna@xn--mnchen-3ya.example" in {each["email"] for each in members(terminal)}
+
+
 def test_who_invites_is_told_that_no_mail_server_is_set(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """D60: e-mails do not wait silently."""
     fill(terminal)

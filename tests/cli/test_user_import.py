@@ -100,6 +100,16 @@ def test_each_person_has_their_own_event(terminal: Terminal) -> None:
     assert import_people.PEOPLE_AT_ONCE * 2 <= 200, "one transaction of the store"
 
 
+def test_people_of_a_table_who_cannot_be_reached_are_noted_and_counted(terminal: Terminal) -> None:
+    """D60, D68: nobody could accept such an invitation."""
+    fill(terminal)
+    rows = "user_name,name\nbob,Bob\nanna@m\u00fcnchen.example,Anna\ncarol@x.example,Carol\n"
+    told = terminal.run("user", "import", terminal.file(rows, "people.csv"), "--entity", "C3", "--invite")
+    assert "people.csv:2: bob: there is no e-mail address, so nobody can accept the invitation" in told.stderr
+    assert "people.csv:3" not in told.stderr
+    assert told.stdout == "Done: 3 invited, of 3 people in the table; 1 without an e-mail address.\n"
+
+
 def test_members_of_a_table_are_invited_once_each(terminal: Terminal) -> None:
     """D60: no account is made; the same table again goes on where an import was interrupted."""
     fill(terminal)

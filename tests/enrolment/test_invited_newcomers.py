@@ -128,7 +128,7 @@ async def test_a_new_person_gets_emails_in_the_language_of_the_page(made: World)
     ("user_name", "name", "sentence"),
     [
         ("wei.ling", " ", "Enter your name."),
-        ("wei.ling", "Wei\u202eLing", "Enter your name."),
+        ("wei.ling", "Wei\u202eLing", "Remove the invisible character U+202E (right-to-left override)."),
         ("wei.ling", "W" * 201, "Enter a name of at most 200 characters."),
         ("", "Wei Ling", "Choose a user name without spaces"),
         ("wei ling", "Wei Ling", "Choose a user name without spaces"),

@@ -32,6 +32,11 @@ APPLICANT: Final = "GRANTS: Applicant"
 YEAR: Final = 365 * 86400
 
 
+def address_of(user_name: str) -> dict[str, Any]:
+    """An address for an invitation, which needs one."""
+    return {} if "@" in user_name else {"emails": [{"value": f"{user_name}@harbour.example"}]}
+
+
 @dataclass(kw_only=True)
 class Scim:
     """A provisioning client: `scim.get("/Users")`. By name a header is written if_match."""
@@ -67,7 +72,9 @@ class Scim:
 
     def added(self, user_name: str, **members: Any) -> Any:
         """A user that was just added."""
-        answer = self.call("POST", "/Users", {"schemas": [USER], "userName": user_name, **members})
+        answer = self.call(
+            "POST", "/Users", {"schemas": [USER], "userName": user_name, **address_of(user_name), **members}
+        )
         assert answer.status_code == 201, answer.text
         return answer.json()
 

@@ -19,6 +19,7 @@ from tests.scim.calling import (
     USER,
     YEAR,
     Scim,
+    address_of,
     metered,
     provisioning,
     refused,
@@ -137,7 +138,7 @@ def test_members_of_third_parties_are_none_of_the_entitys(world: World) -> None:
 
 
 async def body(world: Any, ends: str) -> AsyncIterator[bytes]:
-    sent = jsons.dumps({"schemas": [USER], "userName": "mei"}).encode()
+    sent = jsons.dumps({"schemas": [USER], "userName": "mei", **address_of("mei")}).encode()
     yield sent[:10]
     provider = world.provider
     [token] = await provider.registry.provisioning.tokens(HARBOUR)
@@ -210,3 +211,16 @@ def test_a_method_that_is_not_served_is_refused_with_those_that_are(scim: Scim, 
     refused(wrong, 405)
     assert wrong.headers["allow"] == "GET, POST, HEAD"
     assert scim.call("OPTIONS", "/Schemas").headers["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "", 404), ("POST", "", 404), ("GET", "/", 501), ("GET", "//Users", 404), ("GET", "/nothing", 404),
+        ("GET", "/a/b/c/d", 404), ("GET", "/Users%2f1", 404), ("GET", "/Users//1", 404), ("DELETE", "/Users", 405),
+    ],
+)  # fmt: skip
+def test_every_path_below_answers_in_scims_form(scim: Scim, method: str, path: str, status: int) -> None:
+    """RFC 7644 §3.12."""
+    assert refused(scim.call(method, path), status)
+    assert refused(scim.call(method, path, authorization="Bearer x"), 401)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from scim2_models import InvalidFilterException, InvalidPathException, ScimFilter
 
 from corpid.rules.scim.filters import FilterCondition, conditions, holds, refuse_long, sorting
+
+if TYPE_CHECKING:
+    from tests.scim.calling import Scim
 
 WORK = "urn:ietf:params:scim:schemas:core:2.0:User"
 
@@ -99,3 +104,19 @@ def test_texts_are_compared_whatever_their_case() -> None:
     assert holds(FilterCondition("name", "sw", "pay"), "PAY: Clerk")
     assert holds(FilterCondition("name", "co", ": c"), "PAY: Clerk")
     assert not holds(FilterCondition("name", "eq", "pay"), "PAY: Clerk")
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["filter=userName%20eq%20%22a+b@x.example%22", "count=1&filter=userName%20eq%20%22a%2Bb@x.example%22",
+     "filter=userName+eq+%22a%2Bb@x.example%22"],
+)  # fmt: skip
+def test_a_plus_of_an_address_is_found(scim: Scim, query: str) -> None:
+    """RFC 3986 §3.4: a client whose spaces are %20 means a plus by a plus."""
+    user = scim.added("a+b@x.example")
+    answer = scim.get(f"/Users?{query}")
+    assert [each["id"] for each in answer.json()["Resources"]] == [user["id"]]
+
+
+def test_a_plus_of_a_form_is_a_space(scim: Scim) -> None:
+    assert scim.get("/Groups?filter=displayName+eq+%22GRANTS:+Applicant%22").json()["totalResults"] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -15,6 +16,8 @@ from tests.scim.calling import GROUP, PATCH, USER, Scim, provisioning
 if TYPE_CHECKING:
     from tests.protocol.provider import Worlds
 
+NUMBERS = count()
+"""for addresses: few invitations a day go to one"""
 ATTRIBUTES = [
     "userName", "USERNAME", "externalId", "displayName", "name", "name.givenName", "name.formatted", "active", "emails",
     "emails.value", 'emails[type eq "work"].value', 'emails[type eq "home"]', "emails[primary eq true].value", "groups", "id",
@@ -65,7 +68,11 @@ def checked(answer: Any) -> None:
 def run(served: Scim, resource: dict[str, Any], patch: dict[str, Any], text: str) -> None:
     made = served.call("POST", "/Users", resource)
     checked(made)
-    user = made.json()["id"] if made.status_code == 201 else served.added("x")["id"]
+    user = (
+        made.json()["id"]
+        if made.status_code == 201
+        else served.added("x", emails=[{"value": f"{next(NUMBERS)}@harbour.example"}])["id"]
+    )
     group = served.found("Groups", 'displayName co "A"')[0]["id"]
     try:
         for where in (f"/Users/{user}", f"/Groups/{group}"):

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.scim.calling import PATCH, ROOT, USER, Scim
+from tests.scim.calling import PATCH, ROOT, USER, Scim, address_of
 
 if TYPE_CHECKING:
     import httpx
@@ -34,7 +34,7 @@ def patch(where: str, /, **operation: Any) -> tuple[str, str, Any]:
 
 def test_of_two_users_with_one_name_one_is_made(scim: Scim) -> None:
     """RFC 7644 §3.3: 409 for the others."""
-    post = "POST", "/Users", {"schemas": [USER], "userName": "mei"}
+    post = "POST", "/Users", {"schemas": [USER], "userName": "mei", **address_of("mei")}
     assert sorted(answer.status_code for answer in at_once(scim, *[post] * 5)) == [201, 409, 409, 409, 409]
     assert len(scim.found("Users", 'userName eq "mei"')) == 1
 

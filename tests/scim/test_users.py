@@ -11,7 +11,7 @@ from corpid.rules.directory.approvals import requested
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, ChangeRequest, Membership, User
 from tests.protocol import directory
-from tests.scim.calling import HARBOUR, ROOT, USER, Scim, refused
+from tests.scim.calling import HARBOUR, ROOT, USER, Scim, address_of, refused
 
 if TYPE_CHECKING:
     import httpx
@@ -76,7 +76,7 @@ def test_user_names_and_external_ids_are_unique_within_the_entity(scim: Scim) ->
     """RFC 7644 §3.3, §3.12; D61."""
     user = scim.added("mei", externalId="7")
     other = scim.added("tan")
-    again = scim.call("POST", "/Users", {"schemas": [USER], "userName": "MEI"})
+    again = scim.call("POST", "/Users", {"schemas": [USER], "userName": "MEI", **address_of("mei")})
     assert "userName" in refused(again, 409, "uniqueness")
     taken = scim.patch(f"/Users/{other['id']}", {"op": "add", "path": "externalId", "value": "7"})
     assert "externalId" in refused(taken, 409, "uniqueness")
@@ -98,7 +98,7 @@ def test_a_user_name_is_not_the_account_of_another_member(scim: Scim) -> None:
     ):
         assert "userName" in refused(scim.patch(path, body), 409, "uniqueness")
     assert "userName" in refused(
-        scim.call("POST", "/Users", {"schemas": [USER], "userName": "alice"}), 409, "uniqueness"
+        scim.call("POST", "/Users", {"schemas": [USER], "userName": "alice", **address_of("alice")}), 409, "uniqueness"
     )
     assert [each["id"] for each in scim.found("Users", 'userName eq "a.tan"')] == [alice["id"]]
     assert scim.found("Users", 'userName eq "alice"') == []
@@ -221,7 +221,7 @@ def test_a_change_names_the_version_that_it_was_made_on(scim: Scim) -> None:
     assert changed.status_code == 200
     assert changed.headers["etag"] != version
     refused(scim.patch(where, {"op": "add", "path": "displayName", "value": "M"}, if_match=version), 412)
-    refused(scim.put(where, {"schemas": [USER], "userName": "mei"}, if_match=version), 412)
+    refused(scim.put(where, {"schemas": [USER], "userName": "mei", **address_of("mei")}, if_match=version), 412)
     refused(scim.delete(where, if_match=version), 412)
     same = scim.patch(where, {"op": "add", "path": "displayName", "value": "Mei"}, if_match="*")
     assert same.headers["etag"] == changed.headers["etag"], "nothing changed"
@@ -349,3 +349,71 @@ def test_what_is_no_user_is_refused_by_a_sentence(scim: Scim) -> None:
         assert answer.status_code == 400, answer.text
         assert answer.json()["detail"]
     assert scim.found("Users", 'userName eq "mei"') == []
+
+
+@pytest.mark.parametrize(("user_name", "members"), [("tan", {}), ("tan", {"emails": []}), ("tan@-x.example", {})])
+def test_a_user_who_cannot_be_reached_is_refused(scim: Scim, user_name: str, members: dict[str, Any]) -> None:
+    """RFC 7644 §3.12, D60: nobody could accept the invitation."""
+    answer = scim.call("POST", "/Users", {"schemas": [USER], "userName": user_name, **members})
+    assert "emails: there is no e-mail address" in refused(answer, 400, "invalidValue")
+    assert scim.found("Users", f'userName eq "{user_name}"') == []
+
+
+def test_a_domain_in_other_letters_is_reached_and_found(scim: Scim) -> None:
+    """RFC 5891 §4: the address has the A-label; the user name stays as it was sent."""
+    user = scim.added("anna@m\u00fcnchen.example")
+    assert (user["userName"], user["emails"][0]["value"]) == (
+        "anna@m\u00fcnchen.example",
+        "anna@xn--mnchen-3ya.example",
+    )
+    for condition in (
+        'emails.value eq "anna@m\u00fcnchen.example"',
+        'emails[type eq "work"].value eq "anna@xn--mnchen-3ya.example"',
+        'userName eq "anna@m\u00fcnchen.example"',
+        'userName eq "\u200eanna@m\u00fcnchen.example\ufeff"',
+    ):
+        assert [each["id"] for each in scim.found("Users", condition)] == [user["id"]]
+
+
+def test_marks_of_programs_are_dropped_and_joiners_stay(scim: Scim) -> None:
+    """D74."""
+    name = "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627"
+    user = scim.added("ali@harbour.example", displayName=f"\u200f{name}\ufeff", name={"givenName": "\u200eA\tB"})
+    assert (user["displayName"], user["name"]["givenName"]) == (name, "A B")
+    answer = scim.call("POST", "/Users", {"schemas": [USER], "userName": "a@x.example", "displayName": "a\u200bb"})
+    assert "U+200B (zero width space)" in refused(answer, 400, "invalidValue")
+    answer = scim.call("POST", "/Users", {"schemas": [USER], "userName": f"{name}@x.example", **address_of("ali2")})
+    assert "U+200C (zero width non-joiner)" in refused(answer, 400, "invalidValue")
+
+
+def test_null_for_active_is_as_if_it_were_not_sent(scim: Scim) -> None:
+    """RFC 7643 §2.5."""
+    user = scim.added("mei@harbour.example", active=None)
+    assert user["active"] is True
+    where = f"/Users/{user['id']}"
+    scim.patch(where, {"op": "replace", "path": "active", "value": False})
+    for null in ({"active": None}, {"Active": None}):
+        replaced = scim.put(where, {"schemas": [USER], "userName": "mei@harbour.example", **null})
+        assert (replaced.status_code, replaced.json()["active"]) == (200, False)
+
+
+@pytest.mark.parametrize(
+    ("members", "detail"),
+    [
+        ({"active": []}, "active: true or false is expected here"),
+        ({"active": "ja"}, "active: true or false is expected here"),
+        ({"userName": ["x"]}, "userName: a text is expected here"),
+        ({"emails": "x"}, "emails: a list is expected here"),
+        ({"name": 5}, "name: an object is expected here"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_in_our_own_words(scim: Scim, members: dict[str, Any], detail: str) -> None:
+    """RFC 7644 §3.12: no word and no address of a library."""
+    answer = scim.call("POST", "/Users", {"schemas": [USER], "userName": "mei@harbour.example", **members})
+    assert refused(answer, 400, "invalidValue") == detail
+
+
+def test_a_patch_with_a_value_of_another_type_is_refused_in_our_own_words(scim: Scim) -> None:
+    user = scim.added("mei@harbour.example")
+    told = refused(scim.patch(f"/Users/{user['id']}", {"op": "add", "path": "emails", "value": 5}), 400, "invalidValue")
+    assert told == "emails[1]: an object is expected here"

@@ -17,7 +17,8 @@ from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails,
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import person_names
 from corpid.rules.directory.differences import difference
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable, placeholder
+from corpid.rules.directory.nodes import Problem
 
 if TYPE_CHECKING:
     from corpid.flows.directory.lists import Page
@@ -66,7 +67,7 @@ def invite(
     *,
     entity: Annotated[str, typer.Option(metavar="ID", help="The entity that invites.")],
     name: Annotated[str, typer.Option(help="The person's name, as the entity writes it.")],
-    email: Annotated[str, typer.Option(help="The address that the invitation goes to.")],
+    email: Annotated[str, typer.Option(help="The address that the invitation goes to.")] = "",
     user_name: Annotated[str, typer.Option(help="What the entity calls the member; default the address.")] = "",
     external_id: Annotated[str, typer.Option(help="The member's identifier in another system.")] = "",
     no_invite: Annotated[bool, typer.Option("--no-invite", help="Send no e-mail.")] = False,
@@ -157,7 +158,8 @@ async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: b
             raise Refused(str(error)) from None
     made = difference(change, {membership.user_id: person_names.identity(membership, placeholder(membership))})
     waits = send and bool(membership.email) and not chosen.mail_url
-    return Applied(differences=(made,), warnings=(), written=not dry_run), waits
+    unreachable = (Problem(0, f"{membership.user_name}: {UNREACHABLE}"),) if is_unreachable(membership) else ()
+    return Applied(differences=(made,), warnings=unreachable, written=not dry_run), waits
 
 
 async def _resend(membership_id: str) -> tuple[Membership, bool]:

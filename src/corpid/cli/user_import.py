@@ -58,9 +58,9 @@ def import_all(
         output.say(f"Nothing to change: all of the {imported.people:,} people are there and act for {entity}.")
         return
     if invite is not None:
-        output.say(
-            f"{'Would be' if dry_run else 'Done'}: {imported.memberships:,} invited, of {imported.people:,} people in the table."
-        )
+        counts = f"{imported.memberships:,} invited, of {imported.people:,} people in the table"
+        without = f"; {len(imported.remarks):,} without an e-mail address" if len(imported.remarks) else ""
+        output.say(f"{'Would be' if dry_run else 'Done'}: {counts}{without}.")
         return
     counts = f"{imported.added:,} people and {imported.memberships:,} memberships added, of {imported.people:,} people"
     output.say(f"{'Would be' if dry_run else 'Done'}: {counts} in the table.")

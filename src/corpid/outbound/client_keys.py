@@ -241,7 +241,7 @@ class FetchedClientKeys:
             raise KeySetUnavailable(_cut(str(error))) from error
 
     async def keep(self, client: HasKeys, content: bytes, *, now: float) -> None:
-        """Keep what was published at the client's jwks_uri, as if a request had fetched it.
+        """Keep the content that was published at the client's jwks_uri.
 
         What is no key set is not kept. Source: D27
         """

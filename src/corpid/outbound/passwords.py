@@ -22,7 +22,7 @@ from argon2.profiles import RFC_9106_LOW_MEMORY
 from corpid.flows.event_log import log
 from corpid.ports import COMMAND_LINE, HashingSource, PasswordsBusy
 from corpid.rules.authentication.password_hash import HashCost, stored_cost
-from corpid.rules.authentication.password_rules import LONGEST_TYPED, SHORTEST, normalised
+from corpid.rules.authentication.password_rules import LONGEST_TYPED, SHORTEST, normalised, typed_forms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,11 +68,11 @@ class Argon2Passwords:
     async def verify(self, password_hash: str | None, password: str, *, source: HashingSource = COMMAND_LINE) -> bool:
         """Return whether a password matches this hash.
 
-        With None the same work says False.
+        With None the same work says False. Both forms of a text with other spaces are tried, as one attempt.
 
-        A hash that cannot be read counts as None and is logged. Raises PasswordsBusy. Source: D44, D47
+        A hash that cannot be read counts as None and is logged. Raises PasswordsBusy. Source: D44, D47, D75
         """
-        return await self._in_thread(lambda: self._fits(password_hash, password), source)
+        return await self._in_thread(lambda: self._fits_typed(password_hash, password), source)
 
     async def hash(self, password: str, *, source: HashingSource = COMMAND_LINE) -> str:
         """The hash to store, in argon2's own text form with its parameters.
@@ -100,8 +100,11 @@ class Argon2Passwords:
     async def _in_thread(self, work: Callable[[], T], source: HashingSource) -> T:
         return await asyncio.wrap_future(self._threads.submit(work, source))
 
-    def _fits(self, password_hash: str | None, password: str) -> bool:
-        octets = _octets(password)
+    def _fits_typed(self, password_hash: str | None, password: str) -> bool:
+        forms = typed_forms(password) if len(password) <= LONGEST_TYPED else ("",)
+        return any(self._fits(password_hash, _encoded(each)) for each in forms)
+
+    def _fits(self, password_hash: str | None, octets: bytes) -> bool:
         if password_hash is not None and octets:
             try:
                 return self._hasher.verify(password_hash, octets)
@@ -126,7 +129,11 @@ def _octets(password: str) -> bytes:
     """
     if len(password) > LONGEST_TYPED:
         return b""
-    return normalised(password).encode("utf-8", "surrogatepass")
+    return _encoded(normalised(password))
+
+
+def _encoded(password: str) -> bytes:
+    return password.encode("utf-8", "surrogatepass")
 
 
 KNOWN_SHARE: Final = 4

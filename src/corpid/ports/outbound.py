@@ -55,7 +55,7 @@ class ClientKeys(Protocol):
         """
 
     async def keep(self, client: HasKeys, content: bytes, *, now: float) -> None:
-        """Keep what was published at the client's jwks_uri, as if a request had fetched it."""
+        """Keep the content that was published at the client's jwks_uri."""
 
 
 class MailDelayed(Exception):

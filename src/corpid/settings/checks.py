@@ -17,7 +17,7 @@ from corpid.rules.authentication.password_hash import chosen_cost
 from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
-from corpid.rules.oauth.urls import DEFAULT_PORTS
+from corpid.rules.oauth.urls import DEFAULT_PORTS, ascii_domain
 from corpid.stores import engines
 from corpid.web.http.addresses import HEALTH_PATHS
 
@@ -87,7 +87,7 @@ def base_url(value: str) -> str:
     if value != canonical or not PLAIN.fullmatch(canonical):
         raise ValueError(
             f"{value} must be plain: lower-case host, no default port, user, query, fragment or escapes, "
-            f"such as {parts.scheme}://{host}{shown}"
+            f"such as {parts.scheme}://{ascii_domain(host) or 'login.example.org'}{shown}"
         )
     if parts.path in HEALTH_PATHS:
         raise ValueError(

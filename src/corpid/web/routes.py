@@ -216,6 +216,7 @@ def table(served: Sequence[Generation], *, first: bool = True, developer_mode: b
         *(
             (
                 Route(path=f"{api_server.API_PATH}/{{rest}}", endpoint=admin_api, fails=_as_problem, part="api"),
+                Route(path=SCIM_PATH, endpoint=scim, fails=_as_scim_error, part="scim"),
                 Route(path=f"{SCIM_PATH}/{{rest}}", endpoint=scim, fails=_as_scim_error, part="scim"),
             )
             if first
@@ -319,7 +320,9 @@ class Router:
         # served under another spelling, with %2F for a slash (RFC 3986 §2.2).
         raw_path = scope.get("raw_path", b"")
         hides_a_slash = b"%" in raw_path and b"%2f" in raw_path.lower()
-        route = None if hides_a_slash else self._exact.get(scope["path"]) or self._longer(scope)
+        route = self._exact.get(scope["path"]) or self._longer(scope)
+        if hides_a_slash and route is not None and not self._refuses_itself(route, raw_path):
+            route = None
         networks = None if route is None else self._networks.get(route.path)
         if route is not None and networks and not lies_in(scope["state"]["client_address"], networks):
             scope["state"]["log"]["detail"] = f"{route.part}_networks: this address is in none of them"
@@ -335,6 +338,10 @@ class Router:
             if "reason" in scope["state"]["log"]:
                 self._note_refusal(scope, route)
         await answer(scope, receive, send)
+
+    def _refuses_itself(self, route: Route, raw_path: bytes) -> bool:
+        """Return whether a part itself refuses a path with %2F."""
+        return route.part == "scim" and raw_path.startswith(f"{self._context.base_path}{SCIM_PATH}/".encode())
 
     def _note_refusal(self, scope: Scope, route: Route) -> None:
         """Note the refusal of a client's request, for its operator.

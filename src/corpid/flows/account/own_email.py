@@ -7,7 +7,6 @@ Source: D45, D61, docs/decisions/0020
 
 from __future__ import annotations
 
-import hmac
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +26,7 @@ from corpid.rules.directory import values
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.members import masked_address
+from corpid.rules.directory.names import InvisibleCharacter
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sources import channel
 from corpid.rules.limits import (
@@ -142,6 +142,8 @@ def _checked(visit: AccountVisit, email: str) -> str:
         raise Rejected(phrase("Enter your new e-mail address."), field="email")
     try:
         address = values.address(typed)
+    except InvisibleCharacter as error:
+        raise Rejected(error.remedy, field="email") from None
     except ValueError:
         raise Rejected(phrase("Enter an e-mail address such as name@example.com."), field="email") from None
     if address.lower() == visit.user.email.lower():
@@ -226,8 +228,7 @@ async def _require_code(context: RequestContext, visit: AccountVisit, wanted: Wa
     misses = namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, wanted.wanted_id)
     async with context.provider.transient.unit(context.now) as unit:
         tries = await misses.count(unit)
-    typed = "".join(code.split()).encode()
-    if tries <= TOTP_MISSES and hmac.compare_digest(typed, _code(context, visit, wanted).encode()):
+    if tries <= TOTP_MISSES and second_factors.is_code(code, _code(context, visit, wanted)):
         return
     if not await sent_forms.counts(context, visit.sent):
         async with context.provider.transient.unit(context.now) as unit:

@@ -22,6 +22,7 @@ from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
 from corpid.rules.directory.actors import Person
+from corpid.rules.typed_text import typed_code
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ async def submit_code(context: RequestContext, visit: EnrolmentVisit, *, code: s
     """
     enrolment, user = _at(visit, Step.PROVE_SECOND_FACTOR), visit.user
     known = await context.provider.registry.factors.credentials(user.user_id)
-    by_app, guesses = bool(known.totp_secret) and "".join(code.split()).isdecimal(), None
+    by_app, guesses = bool(known.totp_secret) and typed_code(code).isdecimal(), None
     if by_app:
         seen = await code_guesses.of_links(context, user.user_id)
         if seen.guesses:

@@ -71,6 +71,8 @@ async def submit_profile(context: RequestContext, visit: EnrolmentVisit, *, user
         raise StaleStep
     try:
         full_name = names.display_name(name)
+    except names.InvisibleCharacter as error:
+        raise Rejected(error.remedy, field="name") from None
     except ValueError:
         raise Rejected(phrase("Enter your name."), field="name") from None
     if len(full_name) > _NAME_CHARACTERS:

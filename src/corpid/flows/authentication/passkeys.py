@@ -110,6 +110,8 @@ def chosen(typed: str) -> str:
     refused = Rejected(phrase("Enter a name of at most {characters} characters.", characters=CHARACTERS))
     try:
         name = names.display_name(typed)
+    except names.InvisibleCharacter as error:
+        raise Rejected(error.remedy) from None
     except ValueError:
         raise refused from None
     if len(name) > CHARACTERS:

@@ -28,7 +28,7 @@ async def hashed(passwords: Passwords, user: User, password: str, *, source: Has
 
     Raises PasswordRefused and PasswordsBusy. Source: D44
     """
-    chosen = chosen_password(password, user_name=user.user_name, blocklist=passwords.guessable())
+    chosen = chosen_password(password, user_name=user.user_name, name=user.name, blocklist=passwords.guessable())
     return await passwords.hash(chosen, source=source)
 
 

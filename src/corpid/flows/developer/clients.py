@@ -229,7 +229,7 @@ async def advised(context: RequestContext, drafted: Client, rules: Rules) -> tup
 
 
 async def _fetched(context: RequestContext, drafted: Client, rules: Rules) -> bytes | Fault | None:
-    """What is published at the address of the keys.
+    """The content published at the address of the keys.
 
     A fault says why nothing was fetched; None: there is no fit address.
     """

@@ -48,7 +48,7 @@ from corpid.rules.oauth.records import Client
 from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.actors import Actor
@@ -169,7 +169,8 @@ async def _everything(registry: Registry) -> tuple[Records, AllSources]:
     records, sources = _nothing(), _nothing()
     for kind, record in _EVERY.items():
         async for found in registry.directory.scan_sourced(record):  # type: ignore[type-var]
-            _add(records, sources, kind, _key(found.record), found)
+            key = (found.record.client_id,) if isinstance(found.record, Client) else found.record.key  # type: ignore[attr-defined]
+            _add(records, sources, kind, key, found)
     return records, sources
 
 
@@ -222,10 +223,6 @@ def _named_keys(document: Document, needed: References, ids: Mapping[str, str]) 
 
 def _entries(document: Document) -> int:
     return sum(len(entries) for entries in document.entries.values())
-
-
-def _key(record: Any) -> Key:  # noqa: ANN401 - a record of any kind
-    return (record.client_id,) if isinstance(record, Client) else record.key
 
 
 def _nothing() -> dict[Kind, dict[Key, Any]]:
@@ -317,7 +314,7 @@ def _faults(client: msgspec.Struct, rules: Rules) -> Iterable[tuple[str, str]]:
 async def _with_hashes(document: Document, current: Current, ids: Mapping[str, str], passwords: Passwords) -> Document:
     entries = dict(document.of("credentials"))
     plain = [key for key, entry in entries.items() if "password" in entry.fields]
-    _refuse_guessable(document, [entries[key] for key in plain], passwords)
+    _refuse_guessable(document, current, ids, passwords)
     for start in range(0, len(plain), HASHED_AT_ONCE):
         keys = plain[start : start + HASHED_AT_ONCE]
         known = [current.of("credentials").get((ids[key[0]],)) for key in keys]
@@ -328,11 +325,14 @@ async def _with_hashes(document: Document, current: Current, ids: Mapping[str, s
     return msgspec.structs.replace(document, entries={**document.entries, "credentials": entries})
 
 
-def _refuse_guessable(document: Document, plain: Sequence[Entry], passwords: Passwords) -> None:
+def _refuse_guessable(document: Document, current: Current, ids: Mapping[str, str], passwords: Passwords) -> None:
     problems = []
-    for entry in plain:
+    for key, entry in document.of("credentials").items():
+        known = getattr(current.of("user").get((ids[key[0]],)), "name", "")
+        name, typed = str(document.of("user")[key].fields.get("name", known)), str(entry.fields.get("password", ""))
         try:
-            chosen_password(str(entry.fields["password"]), user_name=entry.key[0], blocklist=passwords.guessable())
+            if typed:
+                chosen_password(typed, user_name=key[0], name=name, blocklist=passwords.guessable())
         except PasswordRefused as error:
             problems.append(Problem(entry.line_of("password"), f"password of {entry.key[0]}: {error}"))
     if problems:

@@ -88,7 +88,7 @@ async def prepared_entry(
     Raises Refused with every fault. Source: docs/directory.md
     """
     try:
-        document = parse(one_entry(section, key, members), "")
+        document = parse(one_entry(section, key, members), "", typed=True)
         return await prepare(registry, passwords, document, new_user_id=new_user_id, rules=rules)
     except DirectoryError as error:
         raise MembersRefused(tuple(problem.reason for problem in error.problems)) from None

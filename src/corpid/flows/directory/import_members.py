@@ -10,6 +10,7 @@ from corpid.flows.directory.import_people import PEOPLE_AT_ONCE, Imported, write
 from corpid.flows.directory.provisioning import Taken, considered_invitation, invitation
 from corpid.ports import Seen
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
 from corpid.rules.directory.members_file import parse_members
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.records import Membership
@@ -49,6 +50,7 @@ async def import_members(
     rows = parse_members(content, file)
     changes: list[Change] = []
     problems: list[Problem] = []
+    unreachable: list[Problem] = []
     for number, (line, details) in enumerate(rows, start=1):
         change = invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
         try:
@@ -58,6 +60,8 @@ async def import_members(
                 problems.append(Problem(line, str(taken)))
             continue
         changes.append(change)
+        if is_unreachable(change.becomes):
+            unreachable.append(Problem(line, f"{details.user_name}: {UNREACHABLE}"))
         if number % PEOPLE_AT_ONCE == 0 or number == len(rows):
             report("checked", number, len(rows))
             await asyncio.sleep(0)
@@ -67,8 +71,9 @@ async def import_members(
         parts = [changes[start : start + PEOPLE_AT_ONCE] for start in range(0, len(changes), PEOPLE_AT_ONCE)]
         await write_parts(registry, actor, parts, report, len(changes), seen=_absent)
     return Imported(
-        people=len(rows), added=0, memberships=len(changes), remarks=(), written=bool(changes) and not dry_run
-    )
+        people=len(rows), added=0, memberships=len(changes), remarks=tuple(unreachable),
+        written=bool(changes) and not dry_run,
+    )  # fmt: skip
 
 
 def _absent(change: Change) -> list[Seen]:

@@ -37,6 +37,7 @@ from corpid.ports.provisioning import Condition, SortedBy
 from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.access_conditions import OWNER_STAYS
+from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
 from corpid.rules.directory.member_details import MalformedDetails, MemberDetails, checked
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
@@ -215,15 +216,18 @@ async def invite(
     entity_id: str = "",
     enabled: bool = True,
     send: bool = True,
+    reachable: bool = False,
 ) -> Member:
     """Invite a person to an entity.
 
     `entity_id` is the actor's if it is empty; `now` is in epoch seconds; `new_id` gives UUIDs. The e-mail is sent
-    later, if `send` and there is an address. Raises MalformedDetails, Taken, TooManyInvitations, Refused if there is no
+    later, if `send` and there is an address, which is required if `reachable`. Raises MalformedDetails, Taken, TooManyInvitations, Refused if there is no
     such entity, access.Forbidden (also if it needs approval), Conflict, StoreUnavailable. Source: D60
     """
     change = invitation(details, _entity(actor, entity_id), now=now, new_id=new_id, enabled=enabled, send=send)
     allowed, membership = await considered_invitation(registry, change, actor=actor)
+    if reachable:
+        refuse_unreachable(membership)
     await limit.count(actor, membership.entity_id, membership.email if send else "", now=now)
     await _write(registry, allowed, Seen(Membership, membership.key, None))
     return await member(registry, membership.membership_id, actor=actor)
@@ -332,14 +336,9 @@ def with_details(was: Membership, details: MemberDetails, *, enabled: bool, now:
     if becomes == was:
         return was
     becomes = replace(becomes, changed_at=int(now))
-    if _is_sent(was, becomes) and (was.invitation_sent_at != NOT_TO_BE_SENT or not was.email):
+    if becomes.email and is_redirection(was, becomes) and (was.invitation_sent_at != NOT_TO_BE_SENT or not was.email):
         becomes = replace(becomes, invitation_sent_at=DUE)
     return becomes
-
-
-def _is_sent(was: Membership, becomes: Membership) -> bool:
-    """Return whether an invitation goes to another address."""
-    return was.invited and becomes.email not in {"", was.email}
 
 
 async def count_redirection(
@@ -354,7 +353,7 @@ async def count_redirection(
 
     Raises TooManyInvitations, StoreUnavailable. Source: D60
     """
-    if _is_sent(was, becomes) and becomes.invitation_sent_at == DUE:
+    if becomes.email and is_redirection(was, becomes) and becomes.invitation_sent_at == DUE:
         await limit.count(actor, was.entity_id, becomes.email, now=now)
 
 

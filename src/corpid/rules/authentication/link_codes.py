@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Final
 
 from corpid.jose.encoding import tuple_bytes
+from corpid.rules.typed_text import with_ascii_digits
 
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """32 characters, without the letters that are mistaken for others: I, L, O and U"""
@@ -35,12 +36,12 @@ def code_from(random: str) -> str:
 def canonical(typed: str) -> str:
     """Return the 20 characters of a typed code or pasted link.
 
-    Of a link, the fragment counts. Case, spaces, dashes, full-width forms and characters that look alike do not matter.
-    Raises ValueError for anything else. Source: DESIGN, Security
+    Of a link, the fragment counts. Case, spaces, dashes, full-width forms, digits of another script and characters that look
+    alike do not matter. Raises ValueError for anything else. Source: DESIGN, Security; D75
     """
     if len(typed) > _LONGEST:
         raise ValueError("too long for a code")
-    plain = unicodedata.normalize("NFKC", typed.rpartition("#")[2]).upper()
+    plain = with_ascii_digits(unicodedata.normalize("NFKC", typed.rpartition("#")[2])).upper()
     letters = "".join(letter for letter in plain if letter.isalnum()).translate(_CONFUSED)
     if len(letters) != CHARACTERS or not set(letters) <= set(ALPHABET):
         raise ValueError(f"a code has {CHARACTERS} letters and digits")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import unicodedata
 from hashlib import sha256
 from typing import Final, Literal
 
 import msgspec
 
 from corpid.jose.encoding import tuple_bytes
+from corpid.rules.typed_text import with_ascii_digits
 
 SetBy = Literal["directory", "operator", "user"]
 
@@ -98,9 +100,10 @@ def recovery_code(random: bytes) -> str:
 def recovery_code_hash(user_id: str, code: str) -> str:
     """Return the stored hash of a recovery code, in hexadecimal.
 
-    It is SHA-256 over owner and normalised code; 80 random bits need no slow hash. Source: D45
+    It is SHA-256 over owner and normalised code; 80 random bits need no slow hash. Source: D45, D75
     """
-    usual = "".join(letter for letter in code.lower() if letter.isalnum()).replace("0", "o").replace("1", "l")
+    plain = with_ascii_digits(unicodedata.normalize("NFKC", code)).lower()
+    usual = "".join(letter for letter in plain if letter.isalnum()).replace("0", "o").replace("1", "l")
     return sha256(tuple_bytes("recovery-code", user_id, usual)).hexdigest()
 
 

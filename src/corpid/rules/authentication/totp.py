@@ -12,6 +12,8 @@ from typing import Final
 
 import pyotp
 
+from corpid.rules.typed_text import typed_code
+
 STEP_SECONDS: Final = 30
 STEPS_ASIDE: Final = 1
 DIGITS: Final = 6
@@ -67,9 +69,10 @@ def code_at(secret: str, now: float) -> str:
 def matching_step(secret: str, code: str, now: float) -> int:
     """Return the code's step: that of `now`, or a neighbouring one.
 
-    A step is a number of 30-second periods since the epoch; `now` is in epoch seconds. Spaces in the code are ignored.
-    A step works only once, which the caller ensures by raising the last accepted step. All steps are compared, each in
-    constant time. Raises WrongCode, and UnusableSecret for an invalid secret. Source: RFC 6238 §5.2, D45
+    A step is a number of 30-second periods since the epoch; `now` is in epoch seconds. The code may
+    have digits of any script, spaces and hyphens. A step works only once, which the caller ensures by raising the last
+    accepted step. All steps are compared, each in constant time. Raises WrongCode, and UnusableSecret for an invalid
+    secret. Source: RFC 6238 §5.2, D45, D75
     """
     app, typed, current = _app(parse_secret(secret)), _digits(code), _step(now)
     matching = None
@@ -99,7 +102,7 @@ def _app(secret: str) -> pyotp.TOTP:
 
 
 def _digits(code: str) -> str:
-    digits = "".join(code.split())
+    digits = typed_code(code)
     if len(digits) != DIGITS or not (digits.isascii() and digits.isdecimal()):
-        raise WrongCode("a code has six digits, 0 to 9")
+        raise WrongCode("a code has six digits")
     return digits

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from typing import Final
 
 import msgspec
 
 from corpid.rules.directory.nodes import DirectoryError, Problem
-from corpid.rules.directory.people_file import read_table
+from corpid.rules.directory.table import read_table
 from corpid.texts import phrase
 
 PARAMETER: Final = "parameter:"
@@ -31,21 +30,16 @@ class AccessLine(msgspec.Struct, frozen=True, kw_only=True):
 def parse_access(text: str) -> list[AccessLine]:
     """Return the lines of a table.
 
-    Its first line names the columns; commas, semicolons or tabs separate. Raises DirectoryError with every problem.
-    Source: RFC 4180, D55
+    Raises DirectoryError with every problem. Source: RFC 4180, D55
     """
     problems: list[Problem] = []
-    known = (*COLUMNS, *_parameters(text))
     found = [
         AccessLine(
             line=line,
             cells={name: cell for name, cell in cells.items() if name in COLUMNS},
-            parameters={
-                name.removeprefix(PARAMETER).strip(): cell for name, cell in cells.items() if name not in COLUMNS
-            },
+            parameters={name.removeprefix(PARAMETER): cell for name, cell in cells.items() if name not in COLUMNS},
         )
-        for line, cells in read_table(text.encode(), "", problems, known=known, needed=NEEDED)
-        if any(cells.values())
+        for line, cells in read_table(text.encode(), "", problems, known=COLUMNS, needed=NEEDED, prefix=PARAMETER)
     ]
     problems += [
         Problem(each.line, phrase("Enter the user name of the person."))
@@ -63,14 +57,3 @@ def parse_access(text: str) -> list[AccessLine]:
     if problems:
         raise DirectoryError("", problems)
     return found
-
-
-def _parameters(text: str) -> list[str]:
-    """The columns of the first line that name parameters."""
-    first = text.lstrip("\ufeff").partition("\n")[0].strip()
-    delimiter = "\t" if "\t" in first else ";" if ";" in first and "," not in first else ","
-    try:
-        names = next(csv.reader([first], delimiter=delimiter, strict=True), [])
-    except csv.Error:
-        return []
-    return [name.strip() for name in names if name.strip().startswith(PARAMETER)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from corpid.rules.directory.names import from_machine
 from corpid.rules.directory.nodes import DirectoryError, Items, Node, Pairs, Problem, Scalar, quoted
 from corpid.rules.directory.records import Administrator, Parameter, ParameterDefinition, ThirdPartyGrant
 from corpid.rules.directory.sections import KINDS, NOTHING, OWN_FACTORS, SECTIONS, TEST, Kind, Section
@@ -68,25 +69,35 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         return self.entries.get(kind, {})
 
 
-def parse(content: bytes, file: str, *, plain_passwords: bool = False, most_nodes: int | None = None) -> Document:
+def parse(
+    content: bytes,
+    file: str,
+    *,
+    plain_passwords: bool = False,
+    most_nodes: int | None = None,
+    typed: bool = False,
+) -> Document:
     """Read a directory file.
 
     `file` names it in errors. `plain_passwords` allows the key `password`, for development only; `most_nodes` bounds
-    what is built. Raises DirectoryError with every problem found, for any content. D51, R-14.
+    what is built; `typed` is for what a person typed, whose marks of programs are refused. Raises DirectoryError with
+    every problem found, for any content. D51, D74, R-14.
     """
     # Most commands read no file, and start sooner without YAML.
     from corpid.rules.directory.yaml_file import read_nodes  # noqa: PLC0415
 
-    return from_nodes(read_nodes(content, file, most_nodes), file, plain_passwords=plain_passwords)
+    return from_nodes(read_nodes(content, file, most_nodes), file, plain_passwords=plain_passwords, typed=typed)
 
 
-def from_nodes(root: Node, file: str, problems: Sequence[Problem] = (), *, plain_passwords: bool = False) -> Document:
+def from_nodes(
+    root: Node, file: str, problems: Sequence[Problem] = (), *, plain_passwords: bool = False, typed: bool = False
+) -> Document:
     """Read the nodes of a file.
 
     `problems` were found before, and are reported together. Raises DirectoryError with every problem, of which it lists
     1,000 at most. D51, R-14.
     """
-    reading = _Reading(plain_passwords)
+    reading = _Reading(plain_passwords, typed=typed)
     reading.problems += problems
     with suppress(_TooMany):
         reading.read(root)
@@ -107,8 +118,9 @@ class _TooMany(Exception):
 
 
 class _Reading:
-    def __init__(self, plain_passwords: bool) -> None:
+    def __init__(self, plain_passwords: bool, *, typed: bool) -> None:
         self.plain_passwords = plain_passwords
+        self.typed = typed
         self.problems: list[Problem] = []
         self.remarks: list[Problem] = []
         self.complete: set[Kind] = set()
@@ -150,7 +162,7 @@ class _Reading:
         expected = f"a mapping is expected here: one key for each {section.kind}"
         for key, value in self._pairs(node, expected):
             try:
-                key_text = str(identifier(key))
+                key_text = str(identifier(key if self.typed else _without_marks(key)))
             except Malformed as error:
                 self._report(error.line, error.reason)
                 continue
@@ -191,7 +203,8 @@ class _Reading:
                 self._report(key.line, f"{key.text}: line {lines[rule.member]} already has it, under its other name")
             lines[rule.member] = key.line
             try:
-                fields[rule.member] = rule.value(value)
+                as_it_is = self.typed or rule.member in OWN_FACTORS
+                fields[rule.member] = rule.value(value if as_it_is else _without_marks(value))
             except Malformed as error:
                 self._report(error.line, f"{key.text}: {error.reason}")
         return fields, lines
@@ -250,6 +263,19 @@ class _Reading:
         self.problems.append(Problem(line, reason))
         if len(self.problems) >= MOST_PROBLEMS:
             raise _TooMany
+
+
+def _without_marks(node: Node) -> Node:
+    """A node of a file without marks that only programs write (D74)."""
+    if isinstance(node, Scalar):
+        text = from_machine(node.text)
+        return node if text == node.text else msgspec.structs.replace(node, text=text)
+    if isinstance(node, Items):
+        return Items(node.line, tuple(map(_without_marks, node.nodes)))
+    return Pairs(
+        node.line,
+        tuple((Scalar(k.line, from_machine(k.text), k.plain), _without_marks(value)) for k, value in node.entries),
+    )
 
 
 def entry_text(section_name: str, record: msgspec.Struct, user_names: Mapping[str, str]) -> str:

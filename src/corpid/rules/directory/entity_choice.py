@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
 from itertools import chain, product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
 import msgspec
 
+from corpid.rules.directory.names import folded
 from corpid.rules.directory.records import Entity, EntityStatus, EntityType, Membership, Service
 from corpid.texts import Phrase, phrase
 
@@ -115,5 +115,4 @@ def search_words(query: str) -> tuple[str, ...]:
     full-width and composed forms. An unprintable character, which no name contains (D51), becomes a replacement
     character. Unicode 3.13 (toNFKC_Casefold), Spec 3.
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", query).casefold())
-    return tuple("".join(c if c.isprintable() else _IN_NO_NAME for c in word) for word in folded.split())
+    return tuple("".join(c if c.isprintable() else _IN_NO_NAME for c in word) for word in folded(query).split())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
+from corpid.rules.directory.member_details import MalformedDetails
 from corpid.rules.directory.nodes import Problem, quoted
 from corpid.rules.directory.person_names import shown_name
 from corpid.rules.directory.records import (
@@ -33,6 +34,7 @@ EmailState: TypeAlias = Literal["none", "waiting", "sent", "refused", "no_mail"]
 
 REFUSED: Final = -2
 """the mail server says that there is no such mailbox"""
+UNREACHABLE: Final = "there is no e-mail address, so nobody can accept the invitation"
 SENDING_SECONDS: Final = 300
 """how long a process has an e-mail to itself; longer than an attempt takes"""
 
@@ -54,6 +56,17 @@ def is_redirection(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -
     if not isinstance(was, Membership) or not isinstance(becomes, Membership):
         return False
     return was.invited and becomes.email != was.email
+
+
+def is_unreachable(record: msgspec.Struct | None) -> bool:
+    """Return whether it is an invitation that nobody can accept. Source: D60, D68"""
+    return isinstance(record, Membership) and record.invited and not record.email
+
+
+def refuse_unreachable(record: msgspec.Struct | None) -> None:
+    """Refuse an invitation that nobody can accept. Raises MalformedDetails. Source: D60"""
+    if is_unreachable(record):
+        raise MalformedDetails((("email", UNREACHABLE),))
 
 
 def placeholder(invited: Membership) -> User:

@@ -7,10 +7,12 @@ pointer. Parsed strictly: a repeated member, NaN, half a surrogate pair, NUL and
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import msgspec
 
+from corpid.rules.directory.names import from_machine
 from corpid.rules.directory.nodes import (
     DEPTH,
     MOST_NODES,
@@ -33,6 +35,8 @@ _FIRST_SURROGATE: Final = "\ud800"
 _LAST_SURROGATE: Final = "\udfff"
 _SEPARATORS: Final = (b",", b"[", b"{")
 """one of them comes before each value but the first; those in texts count, too"""
+_MARKS: Final = re.compile(rb"\xe2\x80[\x8e\x8f]|\xef\xbb\xbf|\\t|\\u(200[ef]|feff|0009)", re.IGNORECASE)
+"""what `names.from_machine` replaces, as bytes or escaped"""
 _WHOLE: Final = 1
 """the line of the whole document"""
 
@@ -64,7 +68,8 @@ class _Unfit(ValueError):
 def json_value(content: bytes) -> Json:
     """A JSON value, parsed strictly.
 
-    Raises DirectoryError with one problem about the whole for anything else. Source: RFC 7493 §2, D59
+    Its texts are without marks that only programs write. Raises DirectoryError with one problem about the whole for
+    anything else. Source: RFC 7493 §2, D59, D74
     """
     if len(content) > MOST_NODES and sum(map(content.count, _SEPARATORS)) > MOST_NODES:
         raise _whole(TOO_MANY_NODES)
@@ -81,6 +86,16 @@ def json_value(content: bytes) -> Json:
         raise _whole(f"not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
     except ValueError:
         raise _whole("not valid JSON: a number has too many digits") from None
+    return _from_machine(value) if _MARKS.search(content) else value
+
+
+def _from_machine(value: Json) -> Json:
+    if isinstance(value, str):
+        return from_machine(value)
+    if isinstance(value, list):
+        return [_from_machine(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _from_machine(item) for name, item in value.items()}
     return value
 
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import asdict
 
-from corpid.rules.directory.names import display_name
+from corpid.rules.directory.names import InvisibleCharacter, display_name
 from corpid.rules.directory.values import address
 from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from corpid.texts import Phrase
 
 _CHARACTERS: Final = 200
 
@@ -32,11 +34,12 @@ class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
 class MalformedDetails(Exception):
     """Details that cannot be stored.
 
-    `faults` are pairs of member and sentence.
+    `faults` are pairs of member and sentence; `remedies` say what to do about some of them.
     """
 
-    def __init__(self, faults: tuple[tuple[str, str], ...]) -> None:
+    def __init__(self, faults: tuple[tuple[str, str], ...], remedies: Mapping[str, Phrase] | None = None) -> None:
         self.faults = faults
+        self.remedies = remedies or {}
         super().__init__("; ".join(f"{member}: {sentence}" for member, sentence in faults))
 
 
@@ -48,16 +51,19 @@ def checked(details: MemberDetails, *, named: bool = True) -> MemberDetails:
     with every fault. Source: D51, D60, D61
     """
     faults: list[tuple[str, str]] = []
+    remedies: dict[str, Phrase] = {}
     read: dict[str, str] = {}
     for member, text in asdict(details).items():
         try:
             read[member] = _READERS[member](_short(text)) if text else ""
         except ValueError as error:
             faults.append((member, str(error)))
+            if isinstance(error, InvisibleCharacter):
+                remedies[member] = error.remedy
     if named and not faults and not (read["user_name"] or read["email"]):
         faults.append(("user_name", "a name for this member is required, such as an e-mail address"))
     if faults:
-        raise MalformedDetails(tuple(faults))
+        raise MalformedDetails(tuple(faults), remedies)
     read["email"] = read["email"] or _address_or_empty(read["user_name"])
     read["user_name"] = read["user_name"] or (read["email"] if named else "")
     return MemberDetails(**read)
@@ -84,7 +90,7 @@ def _address_or_empty(text: str) -> str:
 
 
 _READERS: Final[Mapping[str, Callable[[str], str]]] = {
-    "user_name": display_name,
+    "user_name": lambda text: display_name(text, joiners=False),
     "external_id": _identifier,
     "name": display_name,
     "given_name": display_name,

@@ -7,7 +7,8 @@ from typing import Final
 from corpid.rules.directory.member_details import MalformedDetails, MemberDetails, checked
 from corpid.rules.directory.names import folded
 from corpid.rules.directory.nodes import DirectoryError, Problem
-from corpid.rules.directory.people_file import read_table
+from corpid.rules.directory.table import read_table
+from corpid.rules.directory.values import undamaged
 
 COLUMNS: Final = MemberDetails.__struct_fields__
 NEEDED: Final = ("user_name", "name")
@@ -22,7 +23,10 @@ def parse_members(content: bytes, file: str) -> list[tuple[int, MemberDetails]]:
     found: list[tuple[int, MemberDetails]] = []
     for line, cells in read_table(content, file, problems, known=COLUMNS, needed=NEEDED):
         try:
+            undamaged(cells.get("external_id", ""))
             found.append((line, checked(MemberDetails(**cells))))
+        except ValueError as error:
+            problems.append(Problem(line, f"external_id: {error}"))
         except MalformedDetails as error:
             problems += [Problem(line, f"{member}: {sentence}") for member, sentence in error.faults]
     for member in ("user_name", "external_id"):

@@ -10,16 +10,20 @@ import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.printable import IGNORABLE
+from corpid.rules.printable import JOINERS, is_invisible, is_needed, named
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from precis_i18n.profile import Profile
+
+    from corpid.texts import Phrase
 
 USER_NAME_CHARACTERS: Final = 128
 
 _ASCII: Final = re.compile(r"[!-~]+")
 """user names of which the profile changes nothing but case (RFC 8264 §9.11)"""
-_REFUSED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_OF_MACHINES: Final = str.maketrans({"\u200e": None, "\u200f": None, "\ufeff": None, "\t": " "})
+_NO_JOINERS: Final = str.maketrans(dict.fromkeys(JOINERS))
 _WRITTEN_TOGETHER: Final = tuple(
     frozenset(scripts)
     for scripts in (
@@ -42,12 +46,15 @@ def user_name(text: str) -> str:
     """The canonical form of a user name, mapped from input.
 
     Raises ValueError, with the reason in words, for a text that is no user name.
-    RFC 8265 §3.3, D51.
+    RFC 8265 §3.3, D51, D74.
     """
     if len(text) > USER_NAME_CHARACTERS:
         raise ValueError(f"a user name has at most {USER_NAME_CHARACTERS} characters")
     if _ASCII.fullmatch(text):
         return text.lower()
+    joiner = next((each for each in text if each in JOINERS), "")
+    if joiner:
+        raise InvisibleCharacter(joiner, "a user name")
     try:
         return str(user_name_profile().enforce(text))
     except UnicodeEncodeError as error:
@@ -63,16 +70,30 @@ def _why(error: UnicodeEncodeError) -> str:
     return f"the character U+{ord(character):04X} is not allowed" if character else "it cannot be read"
 
 
-def display_name(text: str) -> str:
+class InvisibleCharacter(ValueError):
+    """A text has an invisible character that no letter needs."""
+
+    def __init__(self, character: str, where: str) -> None:
+        self.character = named(character)
+        super().__init__(f"the invisible character {self.character} is not allowed in {where}")
+
+    @property
+    def remedy(self) -> Phrase:
+        """The instruction for the person who typed it (D74)."""
+        return phrase("Remove the invisible character {character}.", character=self.character)
+
+
+def display_name(text: str, *, joiners: bool = True) -> str:
     """A name for people to read, normalised.
 
-    In NFC, its white space trimmed and each run of it made one space. Raises ValueError, naming the character, for an
-    empty name or one with control, bidirectional, zero-width or unassigned characters. D51.
+    In NFC, its white space trimmed and each run of it made one space. With `joiners`, U+200C and U+200D may stand where
+    letters need them. Raises ValueError for an empty name, and InvisibleCharacter for one with control, bidirectional,
+    zero-width or unassigned characters. D51, D74.
     """
     composed = unicodedata.normalize("NFC", text)
-    for character in composed:
-        if unicodedata.category(character) in _REFUSED or character in IGNORABLE:
-            raise ValueError(f"the invisible character U+{ord(character):04X} is not allowed in a name")
+    for place, character in enumerate(composed):
+        if is_invisible(character) and not (joiners and is_needed(composed, place)):
+            raise InvisibleCharacter(character, "a name")
     name = " ".join(composed.split())
     if not name:
         raise ValueError("a name cannot be empty")
@@ -82,9 +103,17 @@ def display_name(text: str) -> str:
 def folded(text: str) -> str:
     """A text in its form for comparison: capital and small letters alike.
 
-    Source: Unicode 3.13 (toNFKC_Casefold), RFC 7643 §4.1.1
+    Without joiners. Source: Unicode 3.13 (toNFKC_Casefold), RFC 7643 §4.1.1, D74
     """
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_NO_JOINERS)
+
+
+def from_machine(text: str) -> str:
+    """A text of a program or file, without programs' marks.
+
+    A tab becomes a space. Source: D74
+    """
+    return text if text.isascii() and "\t" not in text else text.translate(_OF_MACHINES)
 
 
 def mixed_scripts(name: str) -> frozenset[str]:

@@ -9,9 +9,11 @@ import msgspec
 
 from corpid.rules.directory.member_details import MalformedDetails, MemberDetails, checked
 from corpid.rules.directory.names import folded
+from corpid.texts import Phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
 
 Fault: TypeAlias = Literal["no address", "address", "name", "repeated"]
 
@@ -29,6 +31,8 @@ class PastedPerson(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     details: MemberDetails | None = None
     fault: Fault | None = None
+    remedy: Phrase | None = None
+    """of an invisible character"""
     first_line: int = 0
     """of a repeated address"""
 
@@ -55,8 +59,8 @@ def _person(number: int, text: str) -> PastedPerson:
     try:
         return PastedPerson(line=number, text=text, details=checked(MemberDetails(name=name, email=email)))
     except MalformedDetails as error:
-        of_name = any(member == "name" for member, _ in error.faults)
-        return PastedPerson(line=number, text=text, fault="name" if of_name else "address")
+        fault: Fault = "name" if any(member == "name" for member, _ in error.faults) else "address"
+        return PastedPerson(line=number, text=text, fault=fault, remedy=next(iter(error.remedies.values()), None))
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from corpid.rules.directory.current import NAMES_USERS, Current, Key
 from corpid.rules.directory.invitations import of_nobody
 from corpid.rules.directory.names import mixed_scripts
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, Problem, quoted
+from corpid.rules.directory.parameter_values import store_values, unfit_parameter
 from corpid.rules.directory.pruning import removals, rests_on
 from corpid.rules.directory.records import (
     Administrator,
@@ -33,7 +34,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.role_descriptions import undescribable, without_gone_roles
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
 from corpid.rules.directory.sources import ABSENT, Claims, Kept, Sources
-from corpid.rules.directory.values import suggestion, unfit_parameter
+from corpid.rules.directory.values import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -329,6 +330,7 @@ def plan(
                 wanted[kind][key] = (entry, record)
     if problems:
         raise DirectoryError(document.file, problems)
+    store_values(wanted, current)
     named = {kind: set(records) for kind, records in wanted.items()}
     taken, kept = _settle(wanted, current, claims)
     removed, unremoved = removals(document, current, user_ids, named, wanted, prune, claims)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.directory.names import display_name
+from corpid.rules.directory.names import InvisibleCharacter, display_name
+from corpid.rules.directory.parameter_values import stored_value, unfit_parameter
 from corpid.rules.directory.records import NO_BEGINNING, NO_END, Assignment, Parameter, Service
-from corpid.rules.directory.values import PARAMETER_VALUE_CHARACTERS, real_day, unfit_parameter
+from corpid.rules.directory.values import PARAMETER_VALUE_CHARACTERS, NoDate, real_day
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -34,13 +35,13 @@ ENDLESS: Final = "none"
 ON_DAY: Final = "date"
 STARTS: Final = (TODAY, ON_DAY, ALWAYS)
 ENDS: Final = (YEAR_END, ONE_YEAR, ENDLESS, ON_DAY)
-NO_SUCH_DAY: Final = phrase("Enter a date that exists.")
+_NO_SUCH_DAY: Final = phrase("Enter a date that exists.")
+_NO_DATE: Final = phrase("Enter a date as year, month and day, such as 2026-11-30.")
 ENDS_BEFORE_START: Final = phrase("Enter a day that is not before the first one.")
 _OF_KIND: Final[Mapping[ParameterKind, Phrase]] = {
     "alpha": phrase("Enter letters only."),
     "number": phrase("Enter a number."),
     "year": phrase("Enter a year of four digits, such as 2026."),
-    "date": NO_SUCH_DAY,
 }
 
 
@@ -155,7 +156,7 @@ def missing_parameter(definition: ParameterDefinition, service: Service) -> Phra
 def value_fault(definition: ParameterDefinition, value: str) -> Phrase | None:
     """The fault of a parameter's value, as an instruction. Source: R-14.1"""
     if unfit_parameter(definition.kind, value):
-        return _OF_KIND[definition.kind]
+        return day_fault(value) if definition.kind == "date" else _OF_KIND[definition.kind]
     return _untidy(value, PARAMETER_VALUE_CHARACTERS)
 
 
@@ -164,11 +165,11 @@ def _misdated(form: RoleForm, today: date) -> Iterator[tuple[str, Phrase]]:
     if form.start not in STARTS:
         yield "start", phrase("Choose when the access begins.")
     elif start is None:
-        yield "start_date", NO_SUCH_DAY
+        yield "start_date", day_fault(form.start_date)
     if form.end not in ENDS:
         yield "end", phrase("Choose when the access ends.")
     elif end is None:
-        yield "end_date", NO_SUCH_DAY
+        yield "end_date", day_fault(form.end_date)
     elif end < today:
         yield "end_date", phrase("Enter a day that is not over.")
     elif start is not None and end < start:
@@ -182,8 +183,8 @@ def _untidy(text: str, limit: int) -> Phrase | None:
         return phrase("Enter at most {limit} characters.", limit=limit)
     try:
         display_name(text)
-    except ValueError:
-        return phrase("Remove the invisible characters.")
+    except InvisibleCharacter as error:
+        return error.remedy
     return None
 
 
@@ -208,9 +209,20 @@ def _end(form: RoleForm, today: date) -> date | None:
 def day(text: str) -> date | None:
     """The day that was typed; None if there is no such day. Source: D23"""
     try:
-        return date.fromisoformat(real_day(text.strip()))
+        return date.fromisoformat(real_day(text))
     except ValueError:
         return None
+
+
+def day_fault(text: str) -> Phrase:
+    """The fault of a text: its form, or the day. Source: D23"""
+    try:
+        real_day(text)
+    except NoDate:
+        return _NO_DATE
+    except ValueError:
+        pass
+    return _NO_SUCH_DAY
 
 
 def year_end(today: date) -> date:
@@ -229,7 +241,10 @@ def one_year(first: date) -> date:
 def row_of(form: RoleForm, *, user_id: str, entity_id: str, today: date, ref: str = "") -> Assignment:
     """The row that a form without faults describes. Source: R-14.1, D23"""
     start, end = _start(form, today) or today, _end(form, today) or date.max
-    given = ((each.name, form.parameters.get(each.name, "").strip()) for each in form.service.parameters)
+    given = (
+        (each.name, stored_value(each.kind, form.parameters.get(each.name, "").strip()))
+        for each in form.service.parameters
+    )
     return Assignment(
         user_id=user_id,
         entity_id=entity_id,

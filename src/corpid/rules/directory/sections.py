@@ -177,7 +177,7 @@ SECTIONS: Final[dict[str, Section]] = {
         identifier=ENTITY_ID,
         keys={
             "type": Key(member="type", read=ENTITY_TYPE, needed=True),
-            "registration_number": Key(member="registration_number", read=values.line_of_text(50)),
+            "registration_number": Key(member="registration_number", read=values.registered_number(50)),
             "country": Key(member="country", read=values.country, needed=True),
             "name": Key(member="name", read=values.name(200), needed=True),
             "status": Key(member="status", read=ENTITY_STATUS),
@@ -194,7 +194,7 @@ SECTIONS: Final[dict[str, Section]] = {
             "name": Key(member="name", read=values.name(200), needed=True),
             "email": Key(member="email", read=values.email),
             "language": Key(member="language", read=values.language),
-            "identity_number": Key(member="identity_number", read=values.line_of_text(32)),
+            "identity_number": Key(member="identity_number", read=values.registered_number(32)),
             "identity_country": Key(member="identity_country", read=_country_or_empty),
             "account_type": Key(member="account_type", read=values.one_of("standard", "foreign")),
             "enabled": Key(member="enabled", read=values.yes_or_no),

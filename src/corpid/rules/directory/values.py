@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import unicodedata
 from datetime import date
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -13,15 +14,17 @@ import msgspec
 
 from corpid.rules.authentication.password_hash import accepted
 from corpid.rules.authentication.password_rules import LONGEST, SHORTEST, normalised
-from corpid.rules.directory.names import COUNTRIES, display_name
+from corpid.rules.directory.names import COUNTRIES, InvisibleCharacter, display_name
 from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quoted
 from corpid.rules.directory.records import (
     NO_END,
     Parameter,
     ParameterDefinition,
-    ParameterKind,
     RoleDescription,
 )
+from corpid.rules.oauth.urls import ascii_domain
+from corpid.rules.printable import JOINERS, is_invisible
+from corpid.rules.typed_text import typed_number, with_ascii_digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -32,11 +35,17 @@ TOTP_SECRET_BYTES: Final = 20  # D45
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ROUNDED: Final = re.compile(r"[0-9]([.,][0-9]+)?[Ee][+-][0-9]+")
 _EMAIL_CHARACTERS: Final = 254
 _ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL: Final = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 # "=?" would begin an encoded word, which no address may hold (RFC 2047 §5)
 _EMAIL: Final = re.compile(rf"(?=[^@]{{1,64}}@)(?!.*=\?){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
+
+
+class NoDate(ValueError):
+    """A text does not have the form of a date."""
 
 
 class Malformed(Exception):
@@ -103,6 +112,26 @@ def line_of_text(limit: int) -> Reader:
     return read
 
 
+def registered_number(limit: int) -> Reader:
+    """A number that a registry gave, of at most `limit` characters.
+
+    Full-width letters and digits of any script become ASCII. Source: D75
+    """
+
+    def check(text: str) -> str:
+        plain = with_ascii_digits(unicodedata.normalize("NFKC", text))
+        return _short(display_name(undamaged(plain)), limit) if plain else ""
+
+    return lambda node: _checked(node, check)
+
+
+def undamaged(text: str) -> str:
+    """The text of an unrounded number. Raises ValueError. D75"""
+    if _ROUNDED.fullmatch(text.strip()):
+        raise ValueError(f"{quoted(text)} is a number that a spreadsheet has rounded: format its column as text")
+    return text
+
+
 def _short(text: str, limit: int) -> str:
     if len(text) > limit:
         raise ValueError(f"{len(text)} characters are too many: at most {limit}")
@@ -144,8 +173,8 @@ def yes_or_no(node: Node) -> bool:
 
 
 def whole_number(node: Node) -> int:
-    """A small number of digits (D10)."""
-    text = text_of(node)
+    """A small number of digits (D10, D75)."""
+    text = typed_number(text_of(node))
     if not re.fullmatch(r"[0-9]{1,6}", text):
         raise Malformed(node.line, f"{quoted(text)} is not a whole number")
     return int(text)
@@ -168,13 +197,14 @@ def day(node: Node) -> str:
 
 
 def real_day(text: str) -> str:
-    """The text, if it is a date that exists. Raises ValueError. D23"""
-    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        raise ValueError(f"{quoted(text)} is not a date: write YYYY-MM-DD, and {NO_END} for no end")
+    """The date of a text. Raises ValueError. D23, D75"""
+    typed = typed_number(text)
+    if not _DAY.fullmatch(typed):
+        raise NoDate(f"{quoted(text)} is not a date: write YYYY-MM-DD, and {NO_END} for no end")
     try:
-        return date.fromisoformat(text).isoformat()
+        return date.fromisoformat(typed).isoformat()
     except ValueError:
-        raise ValueError(f"the date {text} does not exist") from None
+        raise ValueError(f"the date {typed} does not exist") from None
 
 
 def email(node: Node) -> str:
@@ -186,10 +216,34 @@ def email(node: Node) -> str:
 
 
 def address(text: str) -> str:
-    """An address as `email` reads it. Raises ValueError. RFC 5321 §4.1.2"""
+    """An address as `email` reads it, its domain in ASCII.
+
+    Raises ValueError, also InvisibleCharacter. Source: RFC 5321 §4.1.2, RFC 5891 §4
+    """
+    text = _with_ascii_domain(text)
     if not text or (len(text) <= _EMAIL_CHARACTERS and _EMAIL.fullmatch(text)):
         return text
     raise ValueError(f"{quoted(text)} is not a usable e-mail address: {_address_fault(text)}")
+
+
+def as_stored(text: str) -> str:
+    """The stored form of an address; another text unchanged.
+
+    Source: RFC 5891 §4
+    """
+    try:
+        return address(text)
+    except ValueError:
+        return text
+
+
+def _with_ascii_domain(text: str) -> str:
+    """An address with the A-labels of its domain, if there are any."""
+    local, at, domain = text.rpartition("@")
+    for place, character in enumerate(text):
+        if is_invisible(character) and not (place > len(local) and character in JOINERS):
+            raise InvisibleCharacter(character, "an e-mail address")
+    return f"{local}{at}{ascii_domain(domain) or domain}"
 
 
 def _address_fault(text: str) -> str:
@@ -197,7 +251,7 @@ def _address_fault(text: str) -> str:
     if not local.isascii():
         return "many mail servers refuse letters beyond a to z before the @; write another address of this person"
     if not domain.isascii():
-        return "write the domain in its ASCII form, which begins with xn--"
+        return "no domain can have this name"
     return "write one plain address such as rina@example.org"
 
 
@@ -305,11 +359,6 @@ _ROLE: Final = name(ROLE_CHARACTERS)
 _PARAMETER_NAME: Final = name(PARAMETER_NAME_CHARACTERS)
 _PARAMETER_VALUE: Final = line_of_text(PARAMETER_VALUE_CHARACTERS)
 _PARAMETER_KIND: Final = one_of("text", "alpha", "number", "date", "year")
-_PARAMETER_PATTERNS: Final[Mapping[str, tuple[str, str]]] = {
-    "alpha": (r"[^\W\d_]+([ '.-][^\W\d_]+)*\.?", "letters"),
-    "number": (r"-?[0-9]{1,18}(\.[0-9]{1,9})?", "a number"),
-    "year": (r"[0-9]{4}", "a year of four digits"),
-}
 _DEFINITION_KEYS: Final[Mapping[str, Reader]] = {"kind": _PARAMETER_KIND, "mandatory": yes_or_no}
 
 
@@ -364,24 +413,3 @@ def row_parameters(node: Node) -> tuple[Parameter, ...]:
         each = value.nodes if isinstance(value, Items) else (value,)
         found.extend(Parameter(name=str(_PARAMETER_NAME(key)), value=str(_PARAMETER_VALUE(item))) for item in each)
     return tuple(found)
-
-
-def unfit_parameter(kind: ParameterKind, value: str) -> str:
-    """Why a value is not of a kind, in words.
-
-    Empty when it is, and for an unset value. Source: R-20
-    """
-    if not value or kind == "text":
-        return ""
-    if kind == "date":
-        return _unreal(value)
-    pattern, described = _PARAMETER_PATTERNS[kind]
-    return "" if re.fullmatch(pattern, value) else f"{quoted(value)} is not {described}"
-
-
-def _unreal(value: str) -> str:
-    try:
-        real_day(value)
-    except ValueError as error:
-        return str(error)
-    return ""

@@ -34,7 +34,24 @@ def shown(value: str) -> str:
     return value if len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}…"
 
 
+def ascii_domain(domain: str) -> str:
+    """A domain as its A-labels; empty for one that cannot exist.
+
+    Capital and full-width letters are mapped first. Source: RFC 5891 §4, RFC 5895
+    """
+    if domain.isascii():
+        return domain
+    from idna import IDNAError, encode  # noqa: PLC0415 - most domains are ASCII
+
+    try:
+        return encode(domain, uts46=True).decode("ascii")
+    except IDNAError:
+        return ""
+
+
 def _split(uri: str) -> SplitResult:
+    if domain := _other_letters(uri):
+        raise UnfitUrl(f"write the host in its ASCII form, {shown(domain)}")
     if len(uri) > URI_CHARACTERS or not _URI.fullmatch(uri):
         raise UnfitUrl(f"a URI has the characters of RFC 3986, others as %XX, and at most {URI_CHARACTERS} of them")
     try:
@@ -54,6 +71,17 @@ def _split(uri: str) -> SplitResult:
         raise UnfitUrl("it must not hold a fragment (#)")
     _check_spelling(parts)
     return parts
+
+
+def _other_letters(uri: str) -> str:
+    """The A-labels of a host in other letters, else empty."""
+    if uri.isascii() or len(uri) > URI_CHARACTERS:
+        return ""
+    try:
+        host = urlsplit(uri).hostname or ""
+    except ValueError:
+        return ""
+    return "" if host.isascii() else ascii_domain(host)
 
 
 def _check_spelling(parts: SplitResult) -> None:

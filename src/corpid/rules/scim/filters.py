@@ -13,6 +13,9 @@ import msgspec
 from scim2_models import InvalidFilterException, InvalidPathException
 from scim2_models.path import AttrPath, CompareOperator, Comparison, LogicalExpr, LogicalOperator, ValuePath
 
+from corpid.rules.directory.names import from_machine
+from corpid.rules.directory.values import as_stored
+from corpid.rules.printable import printable
 from corpid.rules.scim.resources import WORK, Group, User
 
 if TYPE_CHECKING:
@@ -174,7 +177,10 @@ def _condition(kind: str, name: str, operator: CompareOperator, value: object) -
         raise _refused(kind)
     for allowed in known.operators:
         if operator.value == allowed:
-            return FilterCondition(known.attribute, allowed, _boolean(value) if known.boolean else _text(value))
+            text = _boolean(value) if known.boolean else _text(value)
+            if known.attribute == "email" and allowed == "eq" and isinstance(text, str):
+                text = as_stored(text)
+            return FilterCondition(known.attribute, allowed, text)
     raise _refused(kind)
 
 
@@ -188,9 +194,10 @@ def _boolean(value: object) -> bool:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value or not value.isprintable():
+    text = from_machine(value) if isinstance(value, str) else ""
+    if not text or printable(text) != text:
         raise InvalidFilterException(detail='an attribute is compared with a text, as in userName eq "rina"')
-    return value
+    return text
 
 
 def _refused(kind: str) -> InvalidFilterException:

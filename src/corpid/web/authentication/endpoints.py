@@ -39,6 +39,7 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
+from corpid.rules.typed_text import typed_code
 from corpid.texts import phrase
 from corpid.web.authentication import endings, pages
 from corpid.web.authentication.endings import Ending
@@ -423,8 +424,8 @@ _NOT_TAKEN: Final[tuple[type[Exception], ...]] = (StaleStep, Rejected, Throttled
 
 async def _post(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
     interaction_id, body = visit.interaction.interaction_id, await form_bytes(request)
-    form = parameters.parse(body, _FIELDS)
-    step = STEPS.get(action)
+    step, form = STEPS.get(action), parameters.parse(body, _FIELDS)
+    form["code"] = typed_code(form.get("code", ""))
     if action == AT_ONCE and web.developer is not None and web.developer.opens(request):
         step = Step(submit=web.developer.sign_in_at_once, field="person")
         request.scope["state"]["log"]["detail"] = "simulated"

@@ -13,6 +13,7 @@ from corpid.flows.directory.members import AmbiguousName
 from corpid.flows.operations import history as flow
 from corpid.ports import AuditPart
 from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.role_forms import day, day_fault
 from corpid.texts import Phrase, phrase
 from corpid.web.directory import history_texts as texts
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
@@ -139,11 +140,10 @@ def _wanted(at: PortalContext) -> tuple[flow.Wanted, tuple[FieldError, ...]]:
     errors: list[FieldError] = []
     days: dict[str, date | None] = {}
     for name in ("from", "until"):
-        try:
-            days[name] = date.fromisoformat(at.query[name]) if at.query.get(name) else None
-        except ValueError:
-            days[name] = None
-            errors.append((name, phrase("Enter a date as year, month and day, such as 2026-11-30.")))
+        typed = at.query.get(name, "")
+        days[name] = day(typed)
+        if typed and days[name] is None:
+            errors.append((name, day_fault(typed)))
     since, until = days["from"], days["until"]
     if since and until and since > until:
         errors.append(("until", phrase("The last day is before the first one.")))

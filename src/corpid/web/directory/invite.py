@@ -71,7 +71,7 @@ async def send(at: PortalContext) -> Saved:
     try:
         details = checked(MemberDetails(name=name, email=email), named=False)
     except MalformedDetails as error:
-        errors += [detail_error(member, sentence) for member, sentence in error.faults]
+        errors += detail_errors(error)
     if errors:
         raise Invalid(*errors)
     if await member_changes.known_addresses(at.context.provider.registry, [details.email], actor=at.actor):
@@ -79,11 +79,15 @@ async def send(at: PortalContext) -> Saved:
     return await _invited(at, [details])
 
 
-def detail_error(member: str, sentence: str) -> FieldError:
-    """The error of a name or address that cannot be stored."""
+def detail_errors(error: MalformedDetails) -> list[FieldError]:
+    """The errors of names and addresses that cannot be stored."""
+    return [(member, error.remedies.get(member) or _reason(member, sentence)) for member, sentence in error.faults]
+
+
+def _reason(member: str, sentence: str) -> Phrase:
     if member == "name":
-        return "name", phrase("This name cannot be used. The reason: {reason}.", reason=sentence.rstrip("."))
-    return "email", phrase("Enter an e-mail address such as name@example.com.")
+        return phrase("This name cannot be used. The reason: {reason}.", reason=sentence.rstrip("."))
+    return phrase("Enter an e-mail address such as name@example.com.")
 
 
 async def several(at: PortalContext) -> View:
@@ -175,6 +179,8 @@ def _fault(at: PortalContext, person: PastedPerson, known: frozenset[str]) -> Ph
         return phrase("Line {line}: line {first} has this address already: {text}", line=line, first=person.first_line, text=text)  # fmt: skip
     if person.fault == "no address":
         return phrase("Line {line}: there is no e-mail address: {text}", line=line, text=text)
+    if person.remedy is not None:
+        return phrase("Line {line}: {remedy} {text}", line=line, remedy=person.remedy, text=text)
     if person.fault == "name":
         return phrase("Line {line}: this name cannot be used: {text}", line=line, text=text)
     return phrase("Line {line}: this is not an e-mail address such as name@example.com: {text}", line=line, text=text)

@@ -12,7 +12,7 @@ from corpid.flows.directory.write import Refused
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON
-from corpid.web.directory.invite import detail_error, invitation_limit
+from corpid.web.directory.invite import detail_errors, invitation_limit
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, refusal_sentence, rejected
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.people import PEOPLE
@@ -307,7 +307,7 @@ async def _submitted(
     try:
         request = await change(given)
     except MalformedDetails as error:
-        raise Invalid(*(detail_error(member, sentence) for member, sentence in error.faults)) from None
+        raise Invalid(*detail_errors(error)) from None
     except UnknownMember:
         raise Gone from None
     except REFUSALS as error:

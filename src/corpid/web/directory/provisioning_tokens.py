@@ -12,6 +12,7 @@ from corpid.flows.directory import provisioning_tokens
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import audit
 from corpid.ports import ChangedMeanwhile, Conflict
+from corpid.rules.directory.names import InvisibleCharacter
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase
 from corpid.web.directory.administrators import ADMINISTRATORS
@@ -179,7 +180,11 @@ async def create(at: PortalContext) -> Saved:
     """Create a token, and lead to its page. Raises Invalid, Rejected."""
     name, days, token_id = (at.form.get(each, "") for each in ("name", "days", "token_id"))
     errors: list[FieldError] = []
-    if not _is_name(name):
+    try:
+        token_name(name)
+    except InvisibleCharacter as error:
+        errors.append(("name", error.remedy))
+    except ValueError:
         errors.append(("name", phrase("Say what the token is for, in at most 100 characters.")))
     if days not in map(str, _DAYS):
         errors.append(("days", phrase("Choose how long the token lasts.")))
@@ -210,13 +215,6 @@ async def create(at: PortalContext) -> Saved:
     page = f"{TOKENS}/{record.token_id}/created"
     await shown_once.keep(at.context, own_sessions.form_place(at.visit, page, "token"), secret)
     return Saved("", page)
-
-
-def _is_name(text: str) -> bool:
-    try:
-        return bool(token_name(text))
-    except ValueError:
-        return False
 
 
 async def _named(at: PortalContext) -> RegisteredProvisioningToken:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
+from corpid.rules.directory.parameter_values import stored_value
 from corpid.rules.directory.records import NO_BEGINNING, NO_END, Parameter, parameter_values
 from corpid.rules.directory.role_forms import (
     ENDS_BEFORE_START,
-    NO_SUCH_DAY,
     day,
+    day_fault,
     missing_parameter,
     sub_entity_fault,
     value_fault,
@@ -265,7 +266,7 @@ class _Reading:
             return otherwise
         found = day(typed)
         if found is None:
-            self.errors.append((name, NO_SUCH_DAY))
+            self.errors.append((name, day_fault(typed)))
             return otherwise
         return found.isoformat()
 
@@ -273,7 +274,7 @@ class _Reading:
         for defined in self._service.parameters:
             name = parameter_field(defined.name)
             typed = dict.fromkeys(line.strip() for line in self._at.form.get(name, "").splitlines())
-            values = [value for value in typed if value]
+            values = list(dict.fromkeys(stored_value(defined.kind, value) for value in typed if value))
             for error in self._faults(defined, values):
                 self.errors.append((name, error))
                 break

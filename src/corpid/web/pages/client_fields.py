@@ -15,6 +15,7 @@ from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.urls import shown
+from corpid.rules.typed_text import typed_number
 from corpid.texts import phrase
 from corpid.web.pages.errors import sentence
 from corpid.web.pages.layout import Field, ViewPart
@@ -280,7 +281,8 @@ def read(each: Declared, typed: str) -> object:
     if not typed:
         return NOTHING if each.empties else ""
     if each.form == "number":
-        return int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= _DIGITS else typed
+        number = typed_number(typed)
+        return int(number) if number.isascii() and number.isdigit() and len(number) <= _DIGITS else typed
     return typed
 
 

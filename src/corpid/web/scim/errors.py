@@ -50,6 +50,16 @@ _ATTRIBUTES: Final = {
 """the attribute of SCIM for each member of a membership"""
 
 
+_EXPECTED: Final = {
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "an object"),
+    "list_type": "a list",
+    "string_type": "a text",
+}
+"""by the kind of a library's error"""
+
+
 class TooMany(SCIMException):
     """A daily limit was exceeded."""
 
@@ -61,11 +71,26 @@ def of(error: Exception) -> SCIMException | None:
 
     None for errors of OAuth and for unforeseen ones. Source: RFC 7644 §3.12, D60
     """
+    invalid = error if isinstance(error, ValidationError) else error.__cause__ or error.__context__
+    if isinstance(error, SCIMException | ValidationError) and isinstance(invalid, ValidationError):
+        return _invalid(invalid)
     if isinstance(error, SCIMException):
         return error
-    if isinstance(error, ValidationError):
-        return SCIMException.from_error(Error.from_validation_errors(error)[0])
     return next((made(error) for kind, made in _ERRORS if isinstance(error, kind)), None)
+
+
+def _invalid(error: ValidationError) -> SCIMException:
+    """The first fault of a resource, in our own words.
+
+    Those of the library name its types and its address.
+    """
+    fault = error.errors()[0]
+    found = Error.from_validation_error(fault)
+    if not fault["type"].startswith("scim_"):
+        attribute = str(found.detail).removeprefix(fault["msg"]).removeprefix(": ") or "the body"
+        expected = _EXPECTED.get(fault["type"]) or fault.get("ctx", {}).get("expected", "another value")
+        found = found.model_copy(update={"detail": f"{attribute}: {expected} is expected here"})
+    return SCIMException.from_error(found)
 
 
 def _taken(attribute: str) -> SCIMException:

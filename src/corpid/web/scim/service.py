@@ -70,10 +70,12 @@ class Service(ScimService):
     def read_body(self, model: type[M], body: bytes, content_type: str | None, scim_ctx: Context) -> M:
         """A body as a resource.
 
-        A user without `active` keeps its value. The schema requires that attribute, so that no PATCH removes it, but a
-        client need not send it. Raises SCIMException. Source: RFC 7643 §2.2
+        A user without `active`, or with null for it, keeps its value. The schema requires that attribute, so that no
+        PATCH removes it, but a client need not send it. Raises SCIMException. Source: RFC 7643 §2.2, §2.5
         """
         content = self.decode_body(body, content_type)
+        if model is User and isinstance(content, dict):
+            content = {name: value for name, value in content.items() if name.lower() != "active" or value is not None}
         silent = model is User and isinstance(content, dict) and "active" not in {name.lower() for name in content}
         try:
             read = model.model_validate({**content, "active": True} if silent else content, scim_ctx=scim_ctx)

@@ -141,6 +141,7 @@ class Storage(AsyncScimStorage):
             actor=self._actor,
             now=self._context.now,
             new_id=self._web.new_user_id,
+            reachable=True,
         )
         return await self._user(invited)
 

@@ -39,6 +39,7 @@ def test_a_code_has_at_least_80_bits_and_each_of_them_comes_from_the_random_valu
         "10V0\u2013ABCD\u2011EFGH\u2212JKMN\u2014PQRS",
         "10V0\u00a0ABCD\u00a0EFGH\u00a0JKMN\u00a0PQRS",
         "\uff11\uff10\uff36\uff10-\uff21\uff22\uff23\uff24-EFGH-JKMN-PQRS",
+        "\u0661\u0660V\u06f0-ABCD\u200b-EFGH-JKMN-PQRS",
         "https://login.example.org/enrol#10V0-ABCD-EFGH-JKMN-PQRS",
     ],
 )

@@ -1,4 +1,4 @@
-"""Which passwords a person may choose (D44)."""
+"""Which passwords a person may choose (D44, D75)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from corpid.rules.authentication.password_rules import PasswordRefused, chosen_p
 BLOCKED = frozenset({"password1234"})
 
 
-def choose(password: str, user_name: str = "mei.tan") -> str:
-    return chosen_password(password, user_name=user_name, blocklist=BLOCKED)
+def choose(password: str, user_name: str = "mei.tan", name: str = "") -> str:
+    return chosen_password(password, user_name=user_name, name=name, blocklist=BLOCKED)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,44 @@ def test_the_user_name_with_a_little_beside_it_is_refused(password: str) -> None
         choose(password, "mei.tan@corp.example")
 
 
-def test_a_password_that_only_mentions_the_user_name_is_accepted() -> None:
-    assert choose("annabella and tom", "anna") == "annabella and tom"
+@pytest.mark.parametrize("password", ["annabella and tom", "meeting ANNA at nine"])
+def test_a_password_that_contains_the_user_name_is_refused(password: str) -> None:
+    """D75: a user name of four characters or more."""
+    with pytest.raises(PasswordRefused, match="contains your user name"):
+        choose(password, "anna")
+
+
+@pytest.mark.parametrize(
+    ("password", "name"),
+    [
+        ("harbour contoh lights", "Siti Contoh"),
+        ("HARBOURSITILIGHTS", "Siti Contoh"),
+        ("a caf\u00e9 for Rene\u0301e", "Ren\u00e9e O'Hara"),
+        ("the hara bridge at dusk", "Ren\u00e9e O'Hara"),
+    ],
+)
+def test_a_password_that_contains_a_name_of_the_person_is_refused(password: str, name: str) -> None:
+    """D75: a name of four letters or more."""
+    with pytest.raises(PasswordRefused, match="contains your name"):
+        choose(password, name=name)
+
+
+def test_a_password_with_a_shorter_name_is_accepted() -> None:
+    assert choose("annual reports in may", "ann", "Ann Lim") == "annual reports in may"
     assert choose("a long one, really", "") == "a long one, really"
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u2007", "\u202f", "\u3000"])
+def test_every_space_is_the_same_space(space: str) -> None:
+    """RFC 8265 §4.2.2, D75: length and blocklist are of the mapped text."""
+    assert choose(f"horse{space}battery{space}staple") == "horse battery staple"
+    with pytest.raises(PasswordRefused, match="try first"):
+        chosen_password(f"correct{space}horse", user_name="mei.tan", name="", blocklist=frozenset({"correct horse"}))
+
+
+def test_nothing_else_is_mapped_or_prohibited() -> None:
+    """D75: none of the prohibitions of RFC 8265 §4.2.1."""
+    assert choose("a\tb\u200bc\uff21d\u2028e\x85 f g h") == "a\tb\u200bc\uff21d\u2028e\x85 f g h"
 
 
 @given(st.text(max_size=600))

@@ -28,11 +28,26 @@ def test_every_bit_counts(one: bytes, other: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed", ["ABCD-EFGO-IJKL-MNOP", " abcd efgo ijkl mnop ", "abcdefg0ijk1mnop", "abcd\u2013efgo\u2014ijkl.mnop"]
+    "typed",
+    [
+        "ABCD-EFGO-IJKL-MNOP",
+        " abcd efgo ijkl mnop ",
+        "abcdefg0ijk1mnop",
+        "abcd\u2013efgo\u2014ijkl.mnop",
+        "\uff21\uff22CD\u200befgo\uff0dijkl-mnop",
+    ],
 )
 def test_a_code_may_be_typed_in_another_way(typed: str) -> None:
-    """D45: case, gaps and the two digits that a code never has."""
+    """D45, D75: case, gaps, full-width letters and the two digits that a code never has."""
     assert recovery_code_hash("u", typed) == recovery_code_hash("u", "abcd-efgo-ijkl-mnop")
+
+
+@pytest.mark.parametrize(
+    "typed", ["\u0662\u0663\u0664\u0665-abcd", "\u06f2\u06f3\u06f4\u06f5abcd", "\uff12\uff13\uff14\uff15 abcd"]
+)
+def test_the_digits_of_a_code_may_be_of_any_script(typed: str) -> None:
+    """D75."""
+    assert recovery_code_hash("u", typed) == recovery_code_hash("u", "2345-abcd")
 
 
 @given(st.text(), st.text())

@@ -59,17 +59,22 @@ def test_before_the_epochs_first_step_there_is_none() -> None:
     assert matching_step(SECRET, code_at(SECRET, 0), 0) == 0
 
 
-@pytest.mark.parametrize("typed", ["287 082", " 287082 ", "2 8 7 0 8 2", "287\u00a0082", "287082\n"])
-def test_spaces_in_a_code_are_ignored(typed: str) -> None:
+@pytest.mark.parametrize(
+    "typed",
+    ["287 082", " 287082 ", "2 8 7 0 8 2", "287\u00a0082", "287082\n", "287-082", "287\u2011082", "\u200b287\u200e082\ufeff",
+     "\u0662\u0668\u0667\u0660\u0668\u0662", "\u06f2\u06f8\u06f7\u06f0\u06f8\u06f2", "\uff12\uff18\uff17\uff0d\uff10\uff18\uff12"],
+)  # fmt: skip
+def test_digits_of_any_script_count_and_separators_do_not(typed: str) -> None:
+    """D75."""
     assert matching_step(SECRET, typed, 59) == 1
 
 
 @pytest.mark.parametrize(
     "typed",
-    ["", " ", "28708", "2870820", "28708a", "+87082", "-87082", "287_082", "0x7082", "\u0662\u0668\u0667\u0660\u0668\u0662",
-     "\uff12\uff18\uff17\uff10\uff18\uff12", "28708\u00b2", "287082\0", "2" * 100_000],
+    ["", " ", "28708", "2870820", "28708a", "+87082", "-87082", "287.082", "287_082", "0x7082",
+     "28708\u00b2", "28708\u2461", "287082\0", "2" * 100_000],
 )  # fmt: skip
-def test_what_is_not_six_ascii_digits_is_no_code(typed: str) -> None:
+def test_what_is_not_six_digits_is_no_code(typed: str) -> None:
     with pytest.raises(WrongCode, match="six digits"):
         matching_step(SECRET, typed, 59)
 

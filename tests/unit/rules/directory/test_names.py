@@ -7,7 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.directory.names import display_name, mixed_scripts, user_name
+from corpid.rules.directory.document import parse
+from corpid.rules.directory.json_nodes import json_value
+from corpid.rules.directory.member_details import MalformedDetails, MemberDetails, checked
+from corpid.rules.directory.names import (
+    InvisibleCharacter,
+    display_name,
+    folded,
+    from_machine,
+    mixed_scripts,
+    user_name,
+)
+from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.printable import printable
 
 
 @pytest.mark.parametrize(
@@ -54,6 +66,72 @@ def test_invisible_characters_never_enter_a_name(name: str) -> None:
     """D51: no control, bidi or zero-width characters."""
     with pytest.raises(ValueError):
         display_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a\u200bb", "U+200B (zero width space)"), ("\ufeffa", "U+FEFF (zero width no-break space)"),
+        ("a\tb", "U+0009 (tab)"), ("a\0", "U+0000"), ("a\u200eb", "U+200E (left-to-right mark)"),
+    ],
+)  # fmt: skip
+def test_the_character_that_nobody_sees_is_named(name: str, said: str) -> None:
+    """D74."""
+    with pytest.raises(InvisibleCharacter) as refused:
+        display_name(name)
+    assert str(refused.value) == f"the invisible character {said} is not allowed in a name"
+    assert str(refused.value.remedy) == f"Remove the invisible character {said}."
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627",  # Persian: between joining letters
+        "\u0915\u094d\u200c\u0937", "\u0915\u094d\u200d\u0937",  # Devanagari: after a virama
+        "\u0dc1\u0dca\u200d\u0dbb\u0dd3",  # Sinhala
+    ],
+)  # fmt: skip
+def test_joiners_stand_where_letters_need_them(name: str) -> None:
+    """RFC 5892 A.1, A.2, D74: in names, and nowhere in user names."""
+    assert display_name(name) == name
+    assert printable(name) == name
+    assert folded(name) == folded(name.replace("\u200c", "").replace("\u200d", ""))
+    with pytest.raises(ValueError, match="is not allowed in a user name"):
+        user_name(name)
+    with pytest.raises(MalformedDetails, match="user_name: the invisible character"):
+        checked(MemberDetails(user_name=name))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a\u200cb", "\u200c\u0639", "\u0639\u200c", "\u0627\u200c\u0631", "\u0639\u0644\u06cc\u200d\u0631\u0636\u0627",
+     "\u0915\u200d\u0937", "\U0001f469\u200d\U0001f4bb"],
+)  # fmt: skip
+def test_a_joiner_elsewhere_is_refused_and_shown(name: str) -> None:
+    """RFC 5892 A.1, A.2: letters that look alike are no two names."""
+    with pytest.raises(InvisibleCharacter):
+        display_name(name)
+    assert "\\u200" in printable(name)
+
+
+def test_programs_marks_leave_what_files_and_programs_send() -> None:
+    """D74: U+200E, U+200F and U+FEFF are dropped, a tab is a space."""
+    assert from_machine("\ufeffRina\t\u200eExample\u200f\u200b") == "Rina Example\u200b"
+    assert json_value('{"name": "\u200eRina\\tExample\\uFEFF"}'.encode()) == {"name": "Rina Example"}
+    document = parse('users: {rina: {name: "\u200eRina\\tExample"}}'.encode(), "f")
+    assert document.of("user")["rina",].fields["name"] == "Rina Example"
+
+
+def test_a_mark_in_what_a_person_typed_is_refused() -> None:
+    """D74."""
+    with pytest.raises(DirectoryError, match="U\\+200E \\(left-to-right mark\\)"):
+        parse("users: {rina: {name: \u200eRina}}".encode(), "", typed=True)
+
+
+def test_a_mark_in_a_password_stays() -> None:
+    content = 'users: {rina: {name: Rina, password: "horse\\tand\\ufeffbattery"}}'
+    document = parse(content.encode(), "f", plain_passwords=True)
+    assert document.of("credentials")["rina",].fields["password"] == "horse\tand\ufeffbattery"
 
 
 def test_a_name_is_composed_and_its_spaces_are_single() -> None:
