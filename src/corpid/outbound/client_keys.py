@@ -173,7 +173,7 @@ class _Remote:
         return await self.keep(text, key_set, now)
 
     async def keep(self, text: bytes, key_set: ClientKeySet, now: float) -> ClientKeySet:
-        """Use a key set that was fetched just now, here and in other processes."""
+        """Use a key set that was fetched just now, in every process."""
         self._key_set, self._fetched_at, self._seen_at = key_set, now, int(now)
         log().info("key_set_fetched", client_id=self._id, detail=_cut("; ".join(key_set.problems)))
         if self._missing:
