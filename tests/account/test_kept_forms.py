@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.rules.limits import FACTOR_CHANGES
-from tests.account.scene import at_account, go, hidden, send
+from corpid.rules.limits import ACCOUNT_PAGE_EXTENSIONS, FACTOR_CHANGES
+from tests.account.scene import at_account, go, hidden, rejected, send
 from tests.account.test_email import NEW, asked, mailed_world
 from tests.account.test_page_lifetime import codes_on
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 SHORT = "short"
+TOO_SHORT = "Choose a password of at least"
 
 
 async def test_recovery_codes_stay_readable_until_they_are_acknowledged(made: World) -> None:
@@ -37,6 +38,19 @@ async def test_recovery_codes_stay_readable_until_they_are_acknowledged(made: Wo
     assert "10 codes left" in browser.page.text
     await go(made, browser, "codes")
     assert not set(codes_on(browser)) & set(printed)
+
+
+async def test_more_time_keeps_the_error(made: World) -> None:
+    """D73, WCAG 2.2.1: without JavaScript, and also once no more time is given."""
+    browser = await at_account(made, "password")
+    await browser.fill_and_submit(password=SHORT)
+    fields = {**hidden(browser), "entered": browser.url.partition("entered=")[2]}
+    for _ in range(ACCOUNT_PAGE_EXTENSIONS):
+        await browser.submit(next(form for form in browser.page.forms if form.id == "extend"))
+        assert TOO_SHORT in browser.page.text
+    page = (await rejected(browser, await send(made, browser, "extend/password", **fields))).text
+    assert "You cannot get more time on this page." in page
+    assert TOO_SHORT in page
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -9,6 +9,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import pytest
 
 from corpid.rules.limits import TOTP_MISSES
+from corpid.web.account import cookie_forms
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX
 from tests.enrolment.test_nothing_stored import kept
@@ -73,6 +74,14 @@ async def test_another_language_keeps_the_error(made: World) -> None:
     assert "?entered=1" in browser.url
     assert 'aria-invalid="true"' in newcomer.shown(browser).text
     assert browser.page.text != english
+
+
+async def test_more_time_keeps_the_error(made: World) -> None:
+    """D73, WCAG 2.2.1: without JavaScript."""
+    browser = await at_proof(made)
+    await newcomer.password(browser, WRONG_PASSWORD)
+    await browser.submit(next(form for form in browser.page.forms if form.id == "extend"))
+    assert "is not right" in browser.page.text
 
 
 async def test_another_browser_reads_nothing_and_after_ten_minutes_nobody_does(made: World) -> None:
@@ -149,6 +158,18 @@ async def test_a_link_code_is_shown_again_to_its_browser_and_stored_nowhere(made
     assert form_of(browser, "code")["code"] == ""
     made.clock.pass_(TEN_MINUTES)
     await browser.open(f"{before}?entered=1")
+    assert form_of(browser, "code")["code"] == ""
+
+
+async def test_a_form_that_is_too_long_for_a_cookie_keeps_its_error(
+    made: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D73: what was typed is lost."""
+    monkeypatch.setattr(cookie_forms, "_COOKIE_CHARACTERS", 1000)
+    browser = await made.browser()
+    await browser.open(f"{made.base}/enrol")
+    await browser.fill_and_submit(code="\U0001f511" * 500)
+    assert "Enter all 20 letters and digits" in browser.page.text
     assert form_of(browser, "code")["code"] == ""
 
 

@@ -274,6 +274,8 @@ SHOWN_ONCE: Final = Namespace("shown_once", limits.SHOWN_ONCE_SECONDS, str)
 """a secret that is shown once, encrypted, until its person has acknowledged it (`shown_once`)"""
 SAVED_FORM: Final = Namespace("saved_form", 60, str)
 """where a form of portal or console led, so that a double click changes nothing twice; empty while it is used"""
+NEWEST_FORM: Final = Namespace("newest_form", limits.INTERACTION_SECONDS, bytes)
+"""the form of portal or console that a session has accepted last: only its result is repeated"""
 NEW_EMAIL: Final = Namespace("new_email", limits.MAILED_CODE_SECONDS, bytes)
 """the address that a person wants, while the code that was sent there works"""
 NEW_EMAIL_CODES: Final = Namespace("new_email_codes", DAY, int)

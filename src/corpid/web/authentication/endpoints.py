@@ -76,14 +76,10 @@ if TYPE_CHECKING:
 
 _WAITS: Final = 20
 _WAIT_SECONDS: Final = 0.05
-
-
 _FIELDS: Final = frozenset(
     {"form_token", "step", "user_name", "password", "code", "passkey", "passkeys", "entity", "query", "decision"}
-    | {"person", "way"}
+    | {"person", "way", ENTERED}
 )
-
-
 _TYPED_CHARACTERS: Final = 400
 _TYPED: Final = ("user_name", "query")
 """what a page shows again"""
@@ -472,6 +468,8 @@ async def _take(request: Request, web: WebContext, context: RequestContext, subm
         return await _not_taken(request, web, context, submitted, error)
     if after.cookie != visit.cookie:
         request.scope["state"]["cookie"] = after.cookie
+    if step.submit is _extend and ENTERED in form:
+        return _to_entered(web, visit.interaction.interaction_id)
     return _to(web, visit.interaction.interaction_id, "return" if after.interaction.outcome is not None else "")
 
 
@@ -493,7 +491,10 @@ async def _not_taken(
 async def _rejected(web: WebContext, context: RequestContext, submitted: _Submitted, *errors: FieldError) -> Response:
     """Keep the form, and redirect to its page (D73)."""
     visit, form = submitted.visit, submitted.form
-    typed = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if form.get(name)}
-    kept = KeptForm(fields=typed, errors=errors, digest=visit.form.digest)
-    await kept_forms.keep(context, sign_in.form_place(visit.interaction), kept)
+    place = sign_in.form_place(visit.interaction)
+    if submitted.step.submit is _extend:
+        await kept_forms.add_error(context, place, *errors)
+    else:
+        typed = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if form.get(name)}
+        await kept_forms.keep(context, place, KeptForm(fields=typed, errors=errors, digest=visit.form.digest))
     return _to_entered(web, visit.interaction.interaction_id)
