@@ -150,7 +150,7 @@ async def _answer(
     """The answer to a person who is signed in. Raises TooOld."""
     web, is_in = came.web, False
     if came.cancelled:
-        form = await own_sessions.kept_form(came.context, came.visit, came.page, take=False)
+        form = await own_sessions.late_form(came.context, came.visit, came.page, take=False)
         if not form:
             return _to(site, web, site.above(came.page))
         came = replace(came, form=form, visit=own_sessions.as_if_recent(came.context, came.visit))
@@ -267,10 +267,10 @@ async def _get(site: Site[At], request: Request, at: At, page: Page[At]) -> Resp
             at = await (site.still_open if kept is not None and site.keeps else site.open)(at)
         except TooOld:
             if kept is not None and site.keeps and may_complete(request):
-                await own_sessions.keep_form(at.context, at.visit, at.page, dict(kept.fields))
+                await own_sessions.keep_late_form(at.context, at.visit, at.page, dict(kept.fields))
             raise
     if site.keeps and at.again:
-        form = await own_sessions.kept_form(at.context, at.visit, at.page, take=may_complete(request))
+        form = await own_sessions.late_form(at.context, at.visit, at.page, take=may_complete(request))
         at = replace(at, form=form)
     if kept is None:
         return await _shown(request, replace(at, entered=""), page)
@@ -318,7 +318,7 @@ async def _sent(site: Site[At], request: Request, at: At, page: Page[At]) -> At 
             at = await site.still_open(at)
         except TooOld:
             if site.keeps:
-                await own_sessions.keep_form(at.context, at.visit, at.page, page.kept(form))
+                await own_sessions.keep_late_form(at.context, at.visit, at.page, page.kept(form))
             raise
     return replace(at, form=form)
 

@@ -121,22 +121,22 @@ def _late_place(visit: OwnVisit, page: str) -> tuple[str, ...]:
     return ("late form", session.purpose, session.browser_id, session.user_id, session.entity_id, page)
 
 
-async def keep_form(context: RequestContext, visit: OwnVisit, page: str, form: dict[str, str]) -> None:
+async def keep_late_form(context: RequestContext, visit: OwnVisit, page: str, form: dict[str, str]) -> None:
     """Keep a late form while its person signs in again.
 
     Its step stays with it: what was changed meanwhile is not overwritten. Raises StoreUnavailable. Source: D54, D73
     """
     sealed = kept_forms.seal(context, _late_place(visit, page), KeptForm(fields=form))
     async with context.provider.transient.unit(context.now) as unit:
-        await _kept(context, visit, page).put(unit, sealed.encode())
+        await _late(context, visit, page).put(unit, sealed.encode())
 
 
-async def kept_form(context: RequestContext, visit: OwnVisit, page: str, *, take: bool) -> dict[str, str]:
+async def late_form(context: RequestContext, visit: OwnVisit, page: str, *, take: bool) -> dict[str, str]:
     """The form that was kept for this page; empty without one.
 
     It stays kept unless it is to be taken, which works once. Raises StoreUnavailable. Source: D54
     """
-    entry = _kept(context, visit, page)
+    entry = _late(context, visit, page)
     if take:
         async with context.provider.transient.unit(context.now) as unit:
             sealed = await entry.take(unit)
@@ -239,9 +239,9 @@ def _newest(context: RequestContext, visit: OwnVisit) -> Entry[_NewestForm]:
     return _NEWEST_FORM.entry(context.provider.policy.base_url, visit.session.session_id)
 
 
-def _kept(context: RequestContext, visit: OwnVisit, page: str) -> Entry[bytes]:
+def _late(context: RequestContext, visit: OwnVisit, page: str) -> Entry[bytes]:
     _, *who = _late_place(visit, page)
-    return namespaces.KEPT_FORM.entry(context.provider.policy.base_url, *who)
+    return namespaces.LATE_FORM.entry(context.provider.policy.base_url, *who)
 
 
 def as_if_recent(context: RequestContext, visit: OwnVisit) -> OwnVisit:

@@ -97,7 +97,7 @@ ACTIONS: Final[Mapping[tuple[Step | None, str], _Action]] = {
     (Step.SECOND_FACTOR, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
     (Step.MAILED_CODE, "code"): _Action(submit=set_factor.submit_mailed_code, takes="code"),
     (Step.MAILED_CODE, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
-    (Step.RECOVERY_CODES, "codes"): _Action(submit=set_factor.submit_codes, takes="kept"),
+    (Step.RECOVERY_CODES, "codes"): _Action(submit=set_factor.submit_codes, takes="kept", also="decision"),
     **{(step, _EXTEND): _Action(submit=enrolments.extend) for step in (*Step, None)},
     (None, _FINISH): _Action(submit=None),
 }
