@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
-
 _WAITS: Final = 20
 _WAIT_SECONDS: Final = 0.05
 _FIELDS: Final = frozenset(
@@ -429,8 +428,7 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     require_own_form(context, form, visit.browser.browser_id, interaction_id)
     looked_at = visit.interaction
     # Whether the request was answered in another tab is found out by whatever claims the step.
-    closed = machine.closed(looked_at, None, now=context.now)
-    if closed is not None or form.get("step") != sign_in.step_name(looked_at):
+    if machine.closed(looked_at, None, now=context.now) or form.get("step") != sign_in.step_name(looked_at):
         return _to(web, interaction_id, "return" if looked_at.outcome is not None else "")
     if step.mails:
         visit = replace(visit, picked_language=picked_language(request))
@@ -447,8 +445,8 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     kept = await kept_forms.read(context, sign_in.form_place(looked_at))
     if kept is not None and kept.digest == digest:
         return _to_entered(web, interaction_id)
-    alone = replace(visit, form=SubmittedForm(digest=digest, waited=True))
-    return await _take(request, web, context, _Submitted(step=step, form=form, visit=alone))
+    submitted.visit = replace(visit, form=SubmittedForm(digest=digest, waited=True))
+    return await _take(request, web, context, submitted)
 
 
 async def _take(request: Request, web: WebContext, context: RequestContext, submitted: _Submitted) -> Response:
@@ -464,8 +462,10 @@ async def _take(request: Request, web: WebContext, context: RequestContext, subm
                 return await _rejected(web, context, submitted, *empty)
             after = await step.submit(context, visit, form)
     except _NOT_TAKEN as error:
+        answer = await _not_taken(request, web, context, submitted, error)
+        # Only now: whoever waits for this form then looks for what was kept of it.
         await browsers.handled_in_vain(context, visit.cookie, visit.form, rejected=isinstance(error, Rejected))
-        return await _not_taken(request, web, context, submitted, error)
+        return answer
     if after.cookie != visit.cookie:
         request.scope["state"]["cookie"] = after.cookie
     if step.submit is _extend and ENTERED in form:
