@@ -331,7 +331,7 @@ async def _extend(site: Site[At], request: Request, at: At, page: Page[At]) -> R
     sent = await _sent(site, request, at, page) if request.method == "POST" else None
     if sent is None:
         return _to(site, at.web, at.page)
-    sent = replace(sent, entered=sent.form.get(ENTERED, ""))
+    sent = replace(sent, entered=sent.form.get(ENTERED, "")[:_NAME_CHARACTERS])
     try:
         await site.extend(sent)
     except StaleStep:

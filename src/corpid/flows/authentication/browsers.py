@@ -295,7 +295,7 @@ async def note_form(context: RequestContext, unit: TransientUnit, cookie: str, f
 
 
 def _following(context: RequestContext, cookie: str, rejected: bytes) -> Entry[bytes]:
-    """The entry of the one form that is handled after a rejected one."""
+    """The entry of the form handled after a rejected one."""
     return namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, cookie, rejected.hex())
 
 
