@@ -1,4 +1,4 @@
-"""The size of the program: modules, and statements without docstrings, by package. `make report` prints it."""
+"""The size of the program: modules, and statements without docstrings, by package, and long modules. `make report` prints it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
+LONG: Final = 800
+"""lines of a module that may hold more than one concept"""
 
 
 def statements(source: str) -> int:
@@ -34,6 +36,16 @@ def sizes(folder: Path) -> dict[str, tuple[int, int]]:
     return {package: (modules[package], counted[package]) for package in sorted(modules)}
 
 
+def long_modules(folder: Path) -> dict[str, int]:
+    """Lines of each module in a folder that has more than `LONG`."""
+    lengths = {
+        path.relative_to(folder).as_posix(): len(path.read_text(encoding="utf-8").splitlines())
+        for path in sorted(folder.rglob("*.py"))
+        if "node_modules" not in path.parts
+    }
+    return {path: lines for path, lines in lengths.items() if lines > LONG}
+
+
 def main() -> None:
     """Print a table for the program and one for its tests."""
     for folder in ("src/corpid", "tests"):
@@ -43,6 +55,8 @@ def main() -> None:
             print(f"  {package:<22}{modules:>10}{counted:>12}")
         totals = [sum(column) for column in zip(*found.values(), strict=True)]
         print(f"  {'together':<22}{totals[0]:>10}{totals[1]:>12}")
+        for path, lines in long_modules(ROOT / folder).items():
+            print(f"  {path} has {lines} lines: is it one concept?")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 
 from corpid.flows.account import account_sessions
 from corpid.flows.authentication import browsers
+from corpid.rules.authentication import records
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import (
     ACCOUNT_FRESH_SECONDS,
@@ -24,6 +25,7 @@ from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.sign_in.factors import ALICE, change, options_of, passkey
 from tests.sign_in.world import BASE, cookies_of
+from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -83,8 +85,8 @@ async def test_a_page_whose_time_is_over_changes_nothing_and_leads_to_a_sign_in(
     assert not [entry for entry in await made.provider.registry.audit.entries() if "factors." in entry.action]
 
 
-async def test_after_a_new_sign_in_the_same_key_and_the_same_codes_are_shown(made: World) -> None:
-    """D45: what was scanned or printed is still what counts, until it was used; nobody else is shown it."""
+async def test_after_a_new_sign_in_the_same_key_is_shown_and_the_same_codes_are_taken(made: World) -> None:
+    """D45, D73: what was scanned or printed is still what counts, until it was used; nobody else is shown it."""
     browser = await at_account(made, "app")
     secret = newcomer.secret(browser)
     await go(made, browser, "codes")
@@ -92,7 +94,10 @@ async def test_after_a_new_sign_in_the_same_key_and_the_same_codes_are_shown(mad
     made.clock.pass_(ACCOUNT_PAGE_SECONDS)
     await go(made, browser, "codes")
     await made.factors(browser, made.people["alice"])
-    assert codes_on(browser) == printed
+    assert (len(printed), codes_on(browser)) == (10, [])
+    await browser.fill_and_submit(kept="yes")
+    first = records.recovery_code_hash(ALICE, printed[0])
+    assert await made.provider.registry.factors.take_recovery_code(ALICE, first, EVENT)
     await go(made, browser, "app")
     assert newcomer.secret(browser) == secret
     elsewhere = await at_account(made, "app")

@@ -176,6 +176,7 @@ STATES: Final[Mapping[str, View]] = {
         ),
         remove=Link(url="/account/remove-app", text=phrase("Remove your current app")),
     ),
+    "account-codes-hidden": KeepCodes(frame=LAST, action="/account/codes", codes=(), back="/account"),
     "account-codes": KeepCodes(
         frame=LAST,
         action="/account/codes",

@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 import pytest
 
 from corpid.flows.directory import clients
 from corpid.ports import AuditEvent
 from corpid.rules.directory.actors import CommandLine
-from tests.console.scene import REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
+from tests.console.scene import REASON, WITHOUT_PASSKEY, console, demoted, go, in_console, send
 from tests.sign_in.world import new_world, shown_again
 
 if TYPE_CHECKING:
+    import httpx
+
     from corpid.rules.directory.records import OperatorLevel
+    from corpid.sandbox.browser import Browser
+    from tests.sign_in.world import World
 
 
 async def test_entries_are_found_by_person_action_and_time() -> None:
@@ -61,7 +66,7 @@ async def test_entries_are_exported_as_json_lines_with_the_result_of_their_seals
     """D53, D57, D58."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, level, "export-audit?since=3d&action=sign_in.")
-        answer = await send(made, browser, "export-audit", since="3d", action="sign_in.", reason=REASON)
+        answer = await exported(made, browser, since="3d", action="sign_in.", reason=REASON)
         assert answer.headers["content-disposition"].startswith("attachment")
         assert answer.headers["cache-control"] == "no-store"
         first, *entries, last = [json.loads(line) for line in answer.text.splitlines()]
@@ -77,6 +82,32 @@ async def test_entries_are_exported_as_json_lines_with_the_result_of_their_seals
         )
 
 
+async def exported(made: World, browser: Browser, **fields: str) -> httpx.Response:
+    """The file to which the form of an export leads."""
+    sent = await send(made, browser, "export-audit", **fields)
+    assert sent.status_code == 303
+    return await browser.http.get(urljoin(made.base, sent.headers["location"]))
+
+
+async def test_an_export_that_is_asked_for_twice_is_one_file_of_its_session_for_ten_minutes() -> None:
+    """D57, D73: identical bytes count once; what was not recorded is no file."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "auditor", "export-audit")
+        other = await in_console(made, "auditor", "export-audit")
+        first = await exported(made, browser, since="3d", reason=REASON)
+        made.clock.pass_(30)
+        assert (await exported(made, browser, since="3d", reason=REASON)).text == first.text
+        assert len(await made.audit("audit.export")) == 1
+        assert (await other.http.get(str(first.url))).headers["location"] == "/console/export-audit"
+        refused = (await send(made, browser, "export-audit", since="3d")).headers["location"]
+        name = refused.partition("entered=")[2]
+        for page in (f"name={name}", f"entered={name}", ""):
+            answer = await browser.http.get(console(made, f"export-audit/file?{page}"))
+            assert answer.headers["location"] == "/console/export-audit"
+        made.clock.pass_(570)
+        assert (await browser.http.get(str(first.url))).headers["location"] == "/console/export-audit"
+
+
 async def test_an_export_ends_with_the_moment_that_was_asked_for() -> None:
     """D57."""
     async with new_world(**WITHOUT_PASSKEY) as made:
@@ -86,7 +117,7 @@ async def test_an_export_ends_with_the_moment_that_was_asked_for() -> None:
             await write(AuditEvent(actor="system", action="test.change", object=f"o{number}"), now=made.clock())
         until = datetime.fromtimestamp(made.clock() - 50, UTC).isoformat()
         browser = await in_console(made, "auditor", "export-audit")
-        answer = await send(made, browser, "export-audit", until=until, reason=REASON)
+        answer = await exported(made, browser, until=until, reason=REASON)
         objects = [json.loads(line)["entry"]["object"] for line in answer.text.splitlines()[1:-1]]
         assert [each for each in objects if each.startswith("o")] == ["o1", "o0"]
 

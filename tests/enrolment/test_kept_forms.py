@@ -8,12 +8,15 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 import pytest
 
+from corpid.rules.authentication import records
 from corpid.rules.limits import TOTP_MISSES
+from corpid.web.account import cookie_forms
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX
 from tests.enrolment.test_nothing_stored import kept
 from tests.postbox import Postbox
 from tests.sign_in.world import FORM, form_of, new_world, post
+from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
     import httpx
@@ -64,6 +67,35 @@ async def test_a_reload_of_an_error_counts_nothing_and_back_shows_the_page_befor
     assert "is not right" not in browser.page.text, "a step that has moved on shows nothing of the one before"
 
 
+async def test_recovery_codes_stay_readable_for_a_minute_and_are_replaced_if_they_were_not_saved(made: World) -> None:
+    """D73."""
+    await newcomer.nina(made)
+    browser = await newcomer.opened(made, await newcomer.link(made))
+    await newcomer.password(browser)
+    await newcomer.app(made, browser)
+    lost, before = newcomer.codes(browser), form_of(browser, "kept")
+    made.clock.pass_(59)
+    await browser.reload()
+    assert newcomer.codes(browser) == lost
+    made.clock.pass_(1)
+    await browser.reload()
+    assert "Your codes are no longer shown" in browser.page.text
+    assert newcomer.codes(browser) == []
+    await browser.fill_and_submit("kept", button="other-codes")
+    shown = newcomer.codes(browser)
+    assert len(shown) == len(lost)
+    assert not set(shown) & set(lost)
+    await post(browser, "codes", {**before, "kept": "yes"})
+    await browser.reload()
+    assert newcomer.codes(browser) == shown, "the form of the codes before is no longer taken"
+    made.clock.pass_(60)
+    await newcomer.kept(browser)
+    for code, works in ((lost[0], False), (shown[0], True)):
+        code_hash = records.recovery_code_hash(newcomer.NINA, code)
+        taken = await made.provider.registry.factors.take_recovery_code(newcomer.NINA, code_hash, EVENT)
+        assert taken == works
+
+
 async def test_another_language_keeps_the_error(made: World) -> None:
     """D73: in the language that was picked."""
     browser = await at_proof(made)
@@ -73,6 +105,14 @@ async def test_another_language_keeps_the_error(made: World) -> None:
     assert "?entered=1" in browser.url
     assert 'aria-invalid="true"' in newcomer.shown(browser).text
     assert browser.page.text != english
+
+
+async def test_more_time_keeps_the_error(made: World) -> None:
+    """D73, WCAG 2.2.1: without JavaScript."""
+    browser = await at_proof(made)
+    await newcomer.password(browser, WRONG_PASSWORD)
+    await browser.submit(next(form for form in browser.page.forms if form.id == "extend"))
+    assert "is not right" in browser.page.text
 
 
 async def test_another_browser_reads_nothing_and_after_ten_minutes_nobody_does(made: World) -> None:
@@ -149,6 +189,18 @@ async def test_a_link_code_is_shown_again_to_its_browser_and_stored_nowhere(made
     assert form_of(browser, "code")["code"] == ""
     made.clock.pass_(TEN_MINUTES)
     await browser.open(f"{before}?entered=1")
+    assert form_of(browser, "code")["code"] == ""
+
+
+async def test_a_form_that_is_too_long_for_a_cookie_keeps_its_error(
+    made: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D73: what was typed is lost."""
+    monkeypatch.setattr(cookie_forms, "_COOKIE_CHARACTERS", 1000)
+    browser = await made.browser()
+    await browser.open(f"{made.base}/enrol")
+    await browser.fill_and_submit(code="\U0001f511" * 500)
+    assert "Enter all 20 letters and digits" in browser.page.text
     assert form_of(browser, "code")["code"] == ""
 
 

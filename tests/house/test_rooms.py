@@ -11,7 +11,6 @@ from tests.house.source import SOURCE, Function, Module, listed, modules
 if TYPE_CHECKING:
     from collections.abc import Container
 
-LINES_OF_A_MODULE = 500
 
 SOURCE_OF_LAW = re.compile(
     r"RFC \d{3,5}|Spec \d|\bD\d{1,2}\b|\bR-\d|OpenID|FAPI|ISO \d|WCAG|DESIGN|decisions\.md|docs/decisions/\d{4}|docs/directory\.md"
@@ -45,12 +44,6 @@ def public_functions(module: Module) -> list[Function]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
         if "overload" not in map(ast.unparse, node.decorator_list)  # the docstring is that of the implementation
     ]
-
-
-def test_no_module_is_longer_than_one_concept_needs() -> None:
-    """DESIGN, "Cohesion beats a cap": 500 lines are enough for one concept with all its variants."""
-    lengths = {module.path: len(module.text.splitlines()) for module in modules()}
-    assert not {path for path, length in lengths.items() if length > LINES_OF_A_MODULE}
 
 
 def test_no_module_imports_itself_through_others() -> None:

@@ -11,16 +11,18 @@ import httpx
 import pytest
 
 from corpid.flows.authentication.sign_in import Rejected
-from corpid.ports import StoreUnavailable
+from corpid.flows.authentication.throttle import Throttled
+from corpid.flows.directory.write import Refused
+from corpid.ports import Conflict, StoreUnavailable
 from corpid.sandbox.demo import next_free
 from corpid.texts import phrase
 from corpid.web import repeated_forms
 from corpid.web.directory import organisation
 from corpid.web.pages.layout import BARE
 from corpid.web.pages.views import Problem
-from corpid.web.sites import Page, Saved
+from corpid.web.sites import Outdated, Page, Saved
 from tests.manage.access_scene import demand, requests, staffed
-from tests.manage.scene import appoint, in_portal, portal, send
+from tests.manage.scene import appoint, go, in_portal, portal, send
 from tests.sign_in.world import FORM, World, cookies_of, form_of, world
 from tests.world.provider import served
 
@@ -58,18 +60,19 @@ class Slow:
 
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
-    outcomes: list[Exception] = field(default_factory=list)
+    outcomes: list[Exception | None] = field(default_factory=list)
     runs: int = 0
 
     async def view(self, at: Any) -> Problem:
-        return Problem(frame=BARE, heading=phrase("Slow"), paragraphs=())
+        return Problem(frame=BARE, heading=phrase("Slow"), paragraphs=tuple(text for _, text in at.errors))
 
     async def submit(self, at: Any) -> Saved:
         self.runs += 1
         self.begun.set()
         await self.gate.wait()
-        if self.outcomes:
-            raise self.outcomes.pop(0)
+        outcome = self.outcomes.pop(0) if self.outcomes else None
+        if outcome is not None:
+            raise outcome
         return Saved("access-given", "slow")
 
 
@@ -124,20 +127,85 @@ async def test_a_form_that_failed_can_be_sent_again(made: World, slow: Slow) -> 
     assert slow.runs == 2
 
 
-async def test_a_rejected_form_that_is_sent_twice_counts_once(made: World, slow: Slow) -> None:
-    """D73: for ten minutes; the second is led to the errors of the first."""
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_rejected_form_that_is_sent_twice_leads_to_one_page(made: World, slow: Slow, *, at_once: bool) -> None:
+    """D73: nothing was changed, so it is tried again; both are led to the same errors."""
     browser, form = await _form(made)
     slow.gate.set()
     slow.outcomes = [Rejected(phrase("Choose a role.")), Rejected(phrase("Choose a role."))]
-    first = await send(made, browser, "slow", **form)
-    made.clock.pass_(599)
-    second = await send(made, browser, "slow", **form)
+    sends = [send(made, browser, "slow", **form) for _ in range(2)]
+    first, second = await asyncio.gather(*sends) if at_once else [await each for each in sends]
     assert first.status_code == second.status_code == 303
+    assert "?entered=" in first.headers["Location"]
     assert first.headers["Location"] == second.headers["Location"]
-    assert slow.runs == 1
-    made.clock.pass_(2)
-    await send(made, browser, "slow", **form)
+
+
+MOMENTARY = [
+    Rejected(phrase("Choose a role.")),
+    Conflict("changed at the same moment"),
+    Refused("two at least are needed"),
+    Outdated(phrase("Somebody changed this.")),
+    Throttled(60),
+]
+
+
+@pytest.mark.parametrize("refusal", MOMENTARY, ids=lambda each: type(each).__name__)
+async def test_a_refusal_of_the_moment_is_no_answer_for_later(made: World, slow: Slow, refusal: Exception) -> None:
+    """D73: the same bytes, as from a page that the browser kept, may be what is accepted then."""
+    browser, form = await _form(made)
+    slow.gate.set()
+    slow.outcomes = [refusal]
+    refused = await send(made, browser, "slow", **form)
+    assert refused.status_code in {303, 429}
+    accepted = await send(made, browser, "slow", **form)
+    assert accepted.headers["Location"].endswith("?saved=access-given")
     assert slow.runs == 2
+
+
+async def test_an_accepted_form_is_used_again_once_another_was_accepted_since(made: World, slow: Slow) -> None:
+    """D73: until then it counts once for ten minutes; afterwards "saved" might no longer be true."""
+    browser, form = await _form(made)
+    slow.gate.set()
+    other = {**form, "name": "another"}
+    led_to = {(await send(made, browser, "slow", **form)).headers["Location"]}
+    made.clock.pass_(599)
+    led_to.add((await send(made, browser, "slow", **form)).headers["Location"])
+    assert (len(led_to), slow.runs) == (1, 1)
+    for runs in range(2, 6):
+        sent = form if runs % 2 else other
+        for _ in range(3):
+            assert (await send(made, browser, "slow", **sent)).headers["Location"] in led_to
+        assert slow.runs == runs
+    slow.outcomes = [Rejected(phrase("It is so already."))]
+    await send(made, browser, "slow", **other)
+    assert slow.runs == 6
+    await send(made, browser, "slow", **form)
+    assert slow.runs == 6, "what was rejected has changed nothing"
+
+
+async def test_identical_forms_after_another_one_are_used_once_at_the_same_moment(made: World, slow: Slow) -> None:
+    """D15, D73."""
+    browser, form = await _form(made)
+    slow.gate.set()
+    for sent in (form, {**form, "name": "another"}):
+        await send(made, browser, "slow", **sent)
+    answers = await asyncio.gather(*(send(made, browser, "slow", **form) for _ in range(6)))
+    assert {each.headers.get("Location") for each in answers} == {"/manage/slow?saved=access-given"}
+    assert slow.runs == 3
+
+
+async def test_a_corrected_form_makes_the_first_one_say_what_is_wrong_again(made: World, slow: Slow) -> None:
+    """D73: its kept form is gone, and no form is shown empty without a message."""
+    browser, form = await _form(made)
+    slow.gate.set()
+    wrong = Rejected(phrase("Choose a role."))
+    slow.outcomes = [wrong, None, wrong]
+    name = (await send(made, browser, "slow", **form)).headers["Location"].partition("entered=")[2]
+    await send(made, browser, "slow", **form, name="corrected", entered=name)
+    again = (await send(made, browser, "slow", **form)).headers["Location"].partition("entered=")[2]
+    assert again == name
+    await go(made, browser, f"slow?entered={again}")
+    assert "Choose a role." in browser.page.text
 
 
 async def test_a_form_that_was_never_finished_blocks_for_a_minute_at_most(made: World, slow: Slow) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from corpid.flows import namespaces, shown_once
 from corpid.flows.directory import provisioning_tokens
 from corpid.rules.directory.provisioning_tokens import token_hash
 from corpid.rules.directory.records import Entity
+from tests.contexts import context
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.sign_in.world import World, form_of, shown_again
 
@@ -165,3 +167,17 @@ async def test_only_owners_see_and_make_tokens_and_only_of_their_organisation(ma
 async def own(made: World) -> list[Entity]:
     registry: Registry = made.provider.registry
     return list((await registry.directory.read(Entity, [(ACME,)])).values())
+
+
+async def test_a_secret_knows_until_when_it_is_shown(made: World) -> None:
+    """D73: also where the store keeps it for longer."""
+    at, place = await context(made.provider), ("one", "two")
+    await shown_once.keep(at, place, "s3cret")
+    entry = namespaces.SHOWN_ONCE.entry(made.provider.policy.base_url, *place)
+    sealed = await entry.read(made.provider.transient, now=at.now)
+    assert sealed is not None
+    async with made.provider.transient.unit(at.now) as unit:
+        await entry.put(unit, sealed, seconds=600)
+    for seconds, secret in ((59, "s3cret"), (60, "")):
+        later = await context(made.provider, now=at.now + seconds)
+        assert await shown_once.read(later, place) == secret

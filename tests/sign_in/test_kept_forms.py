@@ -10,6 +10,7 @@ import pytest
 
 from corpid.flows import kept_forms
 from corpid.flows.kept_forms import KeptForm
+from corpid.rules.limits import INTERACTION_EXTENSIONS
 from corpid.texts import Phrase, counted, phrase
 from tests.contexts import context
 from tests.sign_in.world import PASSWORD, cookies_of, form_of, post, rejected, walk_to, wear
@@ -43,6 +44,23 @@ async def test_a_reload_counts_nothing_and_shows_the_error_and_what_was_typed(ma
     assert len(await made.audit("sign_in.password")) == 1
     await made.password(browser, made.people["alice"])
     assert browser.page.heading == "Enter your 6-digit code"
+
+
+async def test_more_time_keeps_the_error_and_what_was_typed(made: World) -> None:
+    """D73, WCAG 2.2.1: without JavaScript, and also once no more time is given."""
+    browser = await at_password(made)
+    await browser.fill_and_submit(**WRONG)
+    fields = form_of(browser, "password")
+    for _ in range(INTERACTION_EXTENSIONS):
+        await browser.submit(next(form for form in browser.page.forms if form.id == "extend"))
+        assert NOT_RIGHT in browser.page.text
+        assert form_of(browser, "password")["user_name"] == "alice"
+    answer = await post(browser, "extend", {name: fields[name] for name in ("form_token", "step", "entered")})
+    page = (await rejected(browser, answer)).text
+    assert "You cannot get more time for this sign-in." in page
+    assert NOT_RIGHT in page
+    assert 'value="alice"' in page
+    assert len(await made.audit("sign_in.password")) == 1
 
 
 async def test_back_shows_the_page_before_without_the_error(made: World) -> None:

@@ -6,7 +6,7 @@ nothing again. What was typed is kept encrypted for ten minutes, without secrets
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -100,6 +100,15 @@ async def read(context: RequestContext, place: tuple[str, ...]) -> KeptForm | No
     """
     sealed = await _entry(context, place).read(context.provider.transient, now=context.now)
     return None if sealed is None else unseal(context, place, sealed)
+
+
+async def add_error(context: RequestContext, place: tuple[str, ...], error: tuple[str, Phrase]) -> None:
+    """Keep an error in addition to the form at a place.
+
+    Raises StoreUnavailable. Source: D73
+    """
+    before = await read(context, place) or KeptForm()
+    await keep(context, place, replace(before, errors=(error, *before.errors)))
 
 
 async def drop(context: RequestContext, unit: TransientUnit, place: tuple[str, ...]) -> None:

@@ -264,7 +264,7 @@ LINK_CLAIM: Final = Namespace("link_claim", limits.ENROLMENT_SECONDS, str)
 ACCOUNT_PAGE: Final = Namespace("account_page", limits.ACCOUNT_PAGE_SECONDS, bytes)
 CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SESSION_SECONDS, bytes)
 """outlives the session that such a page is open for, and so every time that it is given"""
-KEPT_FORM: Final = Namespace("kept_form", limits.INTERACTION_SECONDS, bytes)
+LATE_FORM: Final = Namespace("kept_form", limits.INTERACTION_SECONDS, bytes)
 """a form that came too late, while its person signs in again, encrypted"""
 REJECTED_FORM: Final = Namespace("rejected_form", limits.INTERACTION_SECONDS, str)
 """a form that was not accepted, or is to be confirmed, encrypted (`kept_forms`)"""
@@ -274,6 +274,8 @@ SHOWN_ONCE: Final = Namespace("shown_once", limits.SHOWN_ONCE_SECONDS, str)
 """a secret that is shown once, encrypted, until its person has acknowledged it (`shown_once`)"""
 SAVED_FORM: Final = Namespace("saved_form", 60, str)
 """where a form of portal or console led, so that a double click changes nothing twice; empty while it is used"""
+NEWEST_FORM: Final = Namespace("newest_form", limits.INTERACTION_SECONDS, bytes)
+"""the form of portal or console that a session has accepted last: only its result is repeated"""
 NEW_EMAIL: Final = Namespace("new_email", limits.MAILED_CODE_SECONDS, bytes)
 """the address that a person wants, while the code that was sent there works"""
 NEW_EMAIL_CODES: Final = Namespace("new_email_codes", DAY, int)
@@ -283,7 +285,7 @@ NEW_EMAIL_CODES_TO: Final = Namespace("new_email_codes_to", DAY, int)
 UNDONE_EMAIL: Final = Namespace("undone_email", DAY, str)
 """as long as its opened link, so that a form that is sent again leads to the same page"""
 ACCOUNT_OFFER: Final = Namespace("account_offer", DAY, str)
-"""what is offered in the account, an app's key or recovery codes, stays the same for as long"""
+"""what is offered in the account, an app's key or recovery codes, can be accepted for as long"""
 DATA_COPIES: Final = Namespace("data_copies", DAY, int)
 """of one person's data, for that person"""
 ACCESS_REQUESTS: Final = Namespace("access_requests", DAY, int)

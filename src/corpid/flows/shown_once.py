@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from corpid.flows import namespaces, sealing
 from corpid.jose.encoding import MalformedToken
 
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
 
 _KIND: Final = "shown once"
+
+
+class _Stored(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    until: float
+    secret: str
 
 
 def _entry(context: RequestContext, place: tuple[str, ...]) -> Entry[str]:
@@ -26,7 +33,8 @@ async def keep(context: RequestContext, place: tuple[str, ...], secret: str) -> 
 
     `place` names its session and page. Raises StoreUnavailable. Source: D73
     """
-    sealed = sealing.seal(context, secret.encode(), _KIND, *place, bound_to=place)
+    stored = _Stored(until=context.now + namespaces.SHOWN_ONCE.seconds, secret=secret)
+    sealed = sealing.seal(context, msgspec.msgpack.encode(stored), _KIND, *place, bound_to=place)
     async with context.provider.transient.unit(context.now) as unit:
         await _entry(context, place).put(unit, sealed)
 
@@ -40,9 +48,11 @@ async def read(context: RequestContext, place: tuple[str, ...]) -> str:
     if sealed is None:
         return ""
     try:
-        return sealing.unseal(context, sealed, _KIND, *place, bound_to=place).decode()
-    except (MalformedToken, ValueError):
+        opened = sealing.unseal(context, sealed, _KIND, *place, bound_to=place)
+        stored = msgspec.msgpack.decode(opened, type=_Stored)
+    except (MalformedToken, msgspec.DecodeError):
         return ""
+    return stored.secret if context.now < stored.until else ""
 
 
 async def forget(context: RequestContext, place: tuple[str, ...]) -> None:

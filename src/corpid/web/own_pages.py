@@ -150,7 +150,7 @@ async def _answer(
     """The answer to a person who is signed in. Raises TooOld."""
     web, is_in = came.web, False
     if came.cancelled:
-        form = await own_sessions.kept_form(came.context, came.visit, came.page, take=False)
+        form = await own_sessions.late_form(came.context, came.visit, came.page, take=False)
         if not form:
             return _to(site, web, site.above(came.page))
         came = replace(came, form=form, visit=own_sessions.as_if_recent(came.context, came.visit))
@@ -267,10 +267,10 @@ async def _get(site: Site[At], request: Request, at: At, page: Page[At]) -> Resp
             at = await (site.still_open if kept is not None and site.keeps else site.open)(at)
         except TooOld:
             if kept is not None and site.keeps and may_complete(request):
-                await own_sessions.keep_form(at.context, at.visit, at.page, dict(kept.fields))
+                await own_sessions.keep_late_form(at.context, at.visit, at.page, dict(kept.fields))
             raise
     if site.keeps and at.again:
-        form = await own_sessions.kept_form(at.context, at.visit, at.page, take=may_complete(request))
+        form = await own_sessions.late_form(at.context, at.visit, at.page, take=may_complete(request))
         at = replace(at, form=form)
     if kept is None:
         return await _shown(request, replace(at, entered=""), page)
@@ -282,6 +282,11 @@ async def _get(site: Site[At], request: Request, at: At, page: Page[At]) -> Resp
         return await _shown(request, failed, page)
 
 
+def _name(at: PageContext[OwnVisit]) -> str:
+    """The name of a kept form, the same for the same bytes."""
+    return own_sessions.digest_of(at.form)[:_NAME_CHARACTERS]
+
+
 async def _not_accepted(
     site: Site[At],
     at: At,
@@ -291,7 +296,7 @@ async def _not_accepted(
     checked: bool = False,
 ) -> Response:
     """Keep a form, and redirect to the page that shows it again (D73)."""
-    name = own_sessions.digest_of(at.form)[:_NAME_CHARACTERS]
+    name = _name(at)
     fields = page.kept(dict(at.form)) if form is None else form
     typed = {field: value for field, value in fields.items() if field != ENTERED}
     kept = KeptForm(fields=typed, errors=errors, checked=checked)
@@ -313,7 +318,7 @@ async def _sent(site: Site[At], request: Request, at: At, page: Page[At]) -> At 
             at = await site.still_open(at)
         except TooOld:
             if site.keeps:
-                await own_sessions.keep_form(at.context, at.visit, at.page, page.kept(form))
+                await own_sessions.keep_late_form(at.context, at.visit, at.page, page.kept(form))
             raise
     return replace(at, form=form)
 
@@ -326,13 +331,16 @@ async def _extend(site: Site[At], request: Request, at: At, page: Page[At]) -> R
     sent = await _sent(site, request, at, page) if request.method == "POST" else None
     if sent is None:
         return _to(site, at.web, at.page)
+    sent = replace(sent, entered=sent.form.get(ENTERED, "")[:_NAME_CHARACTERS])
     try:
         await site.extend(sent)
     except StaleStep:
         pass
     except Rejected as rejected:
-        return await _not_accepted(site, sent, page, ("", rejected.sentence), form={})
-    return _to(site, at.web, at.page)
+        sent = replace(sent, entered=sent.entered or _name(sent))
+        place = own_sessions.form_place(sent.visit, sent.page, sent.entered)
+        await kept_forms.add_error(sent.context, place, ("", rejected.sentence))
+    return _to(site, at.web, sent.here)
 
 
 async def _post(site: Site[At], request: Request, at: At, page: Page[At]) -> Response:
@@ -345,33 +353,33 @@ async def _post(site: Site[At], request: Request, at: At, page: Page[At]) -> Res
         return await repeated_forms.once(
             request, sent, lambda: _submitted(site, request, sent, page), start=site.path(at.web)
         )
-    return await _submitted(site, request, sent, page)
+    return (await _submitted(site, request, sent, page))[0]
 
 
-async def _submitted(site: Site[At], request: Request, at: At, page: Page[At]) -> Response:
-    """The answer to a form."""
+async def _submitted(site: Site[At], request: Request, at: At, page: Page[At]) -> tuple[Response, bool]:
+    """The answer to a form, and whether it was accepted."""
     assert page.submit is not None  # noqa: S101 - asked by `_post`
     try:
         changed = await page.submit(at)
     except Throttled as slowed:
         failed = replace(at, errors=((page.field, slowed.sentence),))
-        return throttled(await _shown(request, failed, page), slowed)
+        return throttled(await _shown(request, failed, page), slowed), False
     except Unconfirmed as unconfirmed:
-        return await _not_accepted(site, at, page, *unconfirmed.errors, checked=True)
+        return await _not_accepted(site, at, page, *unconfirmed.errors, checked=True), False
     except Outdated as outdated:
-        return await _not_accepted(site, at, page, ("", outdated.sentence), form={})
+        return await _not_accepted(site, at, page, ("", outdated.sentence), form={}), False
     except (Rejected, Invalid, Refused, Conflict) as refused:
-        return await _not_accepted(site, at, page, *_errors(refused, page.field))
+        return await _not_accepted(site, at, page, *_errors(refused, page.field)), False
     if at.form.get(ENTERED):
         await own_sessions.forget_form(at.context, at.visit, at.page, at.form[ENTERED])
     if isinstance(changed, Response):
-        return changed
+        return changed, True
     saved = changed if isinstance(changed, Saved) else Saved(changed, page.leads_to if changed else at.page)
     answer = _to(site, at.web, saved.page, saved.change)
     language = lookup((at.form.get("language", ""),), LANGUAGES)
     if language is not None:
         remember_language(answer, at.web, Pick(tag=language.tag))
-    return answer
+    return answer, True
 
 
 def _errors(refused: Rejected | Invalid | Refused | Conflict, field: str) -> tuple[FieldError, ...]:

@@ -1,4 +1,8 @@
-"""Repeated forms, as by a double click, are used once (D15)."""
+"""Repeated forms, as by a double click, are used once (D15, D73).
+
+An accepted form leads where it led, until its session accepts another one: then that result may no longer be true. A
+form that was not accepted has changed nothing: its bytes are tried again.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import own_sessions
+from corpid.flows.account.own_sessions import FormClaim
 from corpid.texts import phrase
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.responses import page_response, see_other
@@ -26,36 +31,38 @@ _LOOK_SECONDS: Final = 0.2
 
 
 async def once(
-    request: Request, at: PageContext[OwnVisit], use: Callable[[], Awaitable[Response]], *, start: str
+    request: Request, at: PageContext[OwnVisit], use: Callable[[], Awaitable[tuple[Response, bool]]], *, start: str
 ) -> Response:
-    """Use a form unless it was sent before.
+    """Use a form unless it was accepted before.
 
-    A repeated one waits for the first for up to three seconds, then redirects to the page to which that led; if the
-    first takes longer, it gets a page that links to `start`. If the first failed, or was answered with something else
-    than a redirect, the form can be sent again. Raises what `use` raises, StoreUnavailable. Source: D15, D73
+    `use` returns the answer, and whether the form was accepted. A repeated one waits for the first for up to three
+    seconds, then redirects to the page to which that led; if the first takes longer, it gets a page that links to
+    `start`. Raises what `use` raises, StoreUnavailable. Source: D15, D73
     """
     for look in range(_LOOKS):
         if look:
             await asyncio.sleep(_LOOK_SECONDS)
-        led_to = await own_sessions.claim_form(at.context, at.visit, at.page, at.form)
-        if led_to is None:
-            return await _first(at, use)
-        if led_to:
-            return see_other(led_to)
+        claim = await own_sessions.claim_form(at.context, at.visit, at.page, at.form)
+        if isinstance(claim, FormClaim):
+            return await _claimed(at, claim, use)
+        if claim:
+            return see_other(claim)
     return page_response(request, at.web.renderer, _still_running(start), status=409)
 
 
-async def _first(at: PageContext[OwnVisit], use: Callable[[], Awaitable[Response]]) -> Response:
+async def _claimed(
+    at: PageContext[OwnVisit], claim: FormClaim, use: Callable[[], Awaitable[tuple[Response, bool]]]
+) -> Response:
     try:
-        answer = await use()
+        answer, accepted = await use()
     except Exception:  # a cancelled one may have changed something
-        await own_sessions.release_form(at.context, at.visit, at.page, at.form)
+        await own_sessions.release_form(at.context, claim)
         raise
     led_to = answer.headers.get("Location")
-    if led_to:
-        await own_sessions.save_form(at.context, at.visit, at.page, at.form, led_to)
+    if accepted and led_to:
+        await own_sessions.save_form(at.context, at.visit, claim, led_to)
     else:
-        await own_sessions.release_form(at.context, at.visit, at.page, at.form)
+        await own_sessions.release_form(at.context, claim)
     return answer
 
 

@@ -29,7 +29,7 @@ from corpid.rules.authentication import link_codes, records, totp
 from corpid.rules.authentication.records import Passkey
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.records import User
-from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS
+from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS, SHOWN_ONCE_SECONDS
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -107,6 +107,10 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     email: str = ""
     name_taken: bool = False
     """whether another person took the user name before this was written"""
+    codes_at: float = 0
+    """when its recovery codes were first shown"""
+    other_codes: int = 0
+    """how often it has offered others"""
 
     @property
     def new_person(self) -> User:
@@ -200,7 +204,13 @@ def app_secret(context: RequestContext, enrolment: Enrolment) -> str:
 
 def codes(context: RequestContext, enrolment: Enrolment) -> tuple[str, ...]:
     """The recovery codes that this enrolment offers (D45)."""
-    return derived_codes(context, _PURPOSE, enrolment.enrolment_id)
+    subject = f"{enrolment.enrolment_id} {enrolment.other_codes}" if enrolment.other_codes else enrolment.enrolment_id
+    return derived_codes(context, _PURPOSE, subject)
+
+
+def codes_are_readable(context: RequestContext, enrolment: Enrolment) -> bool:
+    """Return whether the page may show the codes: for a minute. Source: D73"""
+    return context.now < enrolment.codes_at + SHOWN_ONCE_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -416,6 +426,8 @@ async def claim_step(context: RequestContext, enrolment: Enrolment, step: Step, 
     if enrolment.step is not step:
         raise StaleStep
     moved = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, **changes)
+    if moved.step is Step.RECOVERY_CODES:
+        moved = msgspec.structs.replace(moved, codes_at=context.now)
     async with context.provider.transient.unit(context.now) as unit:
         await _claim_step(context, unit, enrolment)
         await save(context, unit, moved)

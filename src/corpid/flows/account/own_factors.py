@@ -4,9 +4,10 @@ Each change is one conditional write, on a page that a fresh sign-in has opened;
 if a factor was removed or replaced, every other session of theirs ends with it.
 
 What is offered stays the same in one browser until it is used, also after a new sign-in: a person who has scanned a
-picture or printed codes does not find other ones on the page when they come back. A change of the password or the
-app ends what was offered before, since somebody else may have seen it.
-Source: D44, D45, D46
+picture or printed codes can still finish when they come back. A change of the password or the app ends what was offered
+before, since somebody else may have seen it. Codes can be read for a minute, in one session; a person who has not saved
+them by then makes others.
+Source: D44, D45, D46, D73
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from corpid.rules.authentication.sign_in import StaleStep, fingerprint
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
-from corpid.rules.limits import PASSKEYS_PER_PERSON
+from corpid.rules.limits import PASSKEYS_PER_PERSON, SHOWN_ONCE_SECONDS
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -193,10 +194,10 @@ _PURPOSE: Final = "account"
 async def offer(context: RequestContext, visit: AccountVisit, what: Offered) -> str:
     """The identifier of this browser's offered secrets, stable for a day.
 
-    Source: D45
+    It ends in the moment at which they were first shown. Source: D45
     """
     credentials = await context.provider.registry.factors.credentials(visit.user.user_id)
-    entry, made = _offer(context, visit, credentials, what), context.provider.new_id()
+    entry, made = _offer(context, visit, credentials, what), f"{context.provider.new_id()}.{context.now:.3f}"
     offered = await entry.read(context.provider.transient, now=context.now)
     if offered is None:
         async with context.provider.transient.unit(context.now) as unit:
@@ -226,6 +227,28 @@ def app_secret(context: RequestContext, shown: str) -> str:
 def codes(context: RequestContext, shown: str) -> tuple[str, ...]:
     """The recovery codes of an offer (D45)."""
     return enrolments.derived_codes(context, _PURPOSE, shown)
+
+
+def are_readable(context: RequestContext, visit: AccountVisit, shown: str) -> bool:
+    """Return whether the page may show the codes of an offer.
+
+    For a minute, and in the session to which they were first shown. Source: D73
+    """
+    first = float(shown.partition(".")[2] or 0)
+    return visit.session.auth_time <= first and context.now < first + SHOWN_ONCE_SECONDS
+
+
+async def offer_other_codes(context: RequestContext, visit: AccountVisit, *, shown: str) -> None:
+    """End the offer of codes that the person has not saved.
+
+    The page then offers others. Raises TooOld. Source: D73
+    """
+    account_sessions.require(visit, now=context.now)
+    credentials = await context.provider.registry.factors.credentials(visit.user.user_id)
+    entry = _offer(context, visit, credentials, "codes")
+    if await entry.read(context.provider.transient, now=context.now) == shown:
+        async with context.provider.transient.unit(context.now) as unit:
+            await entry.take(unit)
 
 
 async def set_up_app(context: RequestContext, visit: AccountVisit, *, code: str) -> None:

@@ -121,22 +121,22 @@ def _late_place(visit: OwnVisit, page: str) -> tuple[str, ...]:
     return ("late form", session.purpose, session.browser_id, session.user_id, session.entity_id, page)
 
 
-async def keep_form(context: RequestContext, visit: OwnVisit, page: str, form: dict[str, str]) -> None:
+async def keep_late_form(context: RequestContext, visit: OwnVisit, page: str, form: dict[str, str]) -> None:
     """Keep a late form while its person signs in again.
 
     Its step stays with it: what was changed meanwhile is not overwritten. Raises StoreUnavailable. Source: D54, D73
     """
     sealed = kept_forms.seal(context, _late_place(visit, page), KeptForm(fields=form))
     async with context.provider.transient.unit(context.now) as unit:
-        await _kept(context, visit, page).put(unit, sealed.encode())
+        await _late(context, visit, page).put(unit, sealed.encode())
 
 
-async def kept_form(context: RequestContext, visit: OwnVisit, page: str, *, take: bool) -> dict[str, str]:
+async def late_form(context: RequestContext, visit: OwnVisit, page: str, *, take: bool) -> dict[str, str]:
     """The form that was kept for this page; empty without one.
 
     It stays kept unless it is to be taken, which works once. Raises StoreUnavailable. Source: D54
     """
-    entry = _kept(context, visit, page)
+    entry = _late(context, visit, page)
     if take:
         async with context.provider.transient.unit(context.now) as unit:
             sealed = await entry.take(unit)
@@ -146,30 +146,67 @@ async def kept_form(context: RequestContext, visit: OwnVisit, page: str, *, take
     return dict(kept.fields) if kept else {}
 
 
-async def claim_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> str | None:
-    """Claim a form before it is used: None for the first only.
+class _NewestForm(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """The form of a session that was accepted last."""
 
-    Any other gets the address to which the first led; empty: it is still running. A claim ends after a minute, so that
-    a process that died blocks nobody for longer. Raises StoreUnavailable. Source: D15, DESIGN "One-time means one
-    statement"
+    save_id: str
+    """of this acceptance alone"""
+    sent: str
+    """names the page and the bytes"""
+    led_to: str
+
+
+_NEWEST_FORM: Final = namespaces.NEWEST_FORM.holding(_NewestForm)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FormClaim:
+    """A form that nobody else may use until it is released."""
+
+    sent: str
+    entries: tuple[Entry[str], ...]
+    """of its bytes; and of their use after other forms were accepted"""
+
+
+async def claim_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> FormClaim | str:
+    """Claim a form before it is used.
+
+    If the session accepted the same bytes last, returns the address to which they led; empty while they are in use. If
+    it has accepted another form since, what they led to may no longer be true: they are used again. A claim ends after
+    a minute, so that a process that died blocks nobody for longer. Raises StoreUnavailable. Source: D15, D73, DESIGN
+    "One-time means one statement"
     """
-    entry = _sent(context, visit, page, form)
+    sent = f"{page} {digest_of(form)}"
+    entry = _sent(context, visit, page, digest_of(form))
     async with context.provider.transient.unit(context.now) as unit:
         if await entry.add(unit, ""):
-            return None
-        return await entry.get(unit) or ""
+            return FormClaim(sent=sent, entries=(entry,))
+        if not await entry.get(unit):
+            return ""
+        newest = await _newest(context, visit).get(unit)
+        if newest is not None and newest.sent == sent:
+            return newest.led_to
+        # Each acceptance is another one to come after, so that of identical forms at one moment one is used.
+        again = _sent(context, visit, page, digest_of(form), newest.save_id if newest else "")
+        return FormClaim(sent=sent, entries=(entry, again)) if await again.add(unit, "") else ""
 
 
-async def release_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> None:
-    """Release a claimed form that changed nothing. Raises StoreUnavailable. Source: D15"""
+async def release_form(context: RequestContext, claim: FormClaim) -> None:
+    """Release a claimed form that changed nothing. Raises StoreUnavailable. Source: D15, D73"""
     async with context.provider.transient.unit(context.now) as unit:
-        await _sent(context, visit, page, form).take(unit)
+        await claim.entries[-1].take(unit)
 
 
-async def save_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str], led_to: str) -> None:
-    """Note for ten minutes to which address a form led. Raises StoreUnavailable. Source: D15, D73"""
+async def save_form(context: RequestContext, visit: OwnVisit, claim: FormClaim, led_to: str) -> None:
+    """Note for ten minutes to which address an accepted form led.
+
+    Until the session accepts another one. Raises StoreUnavailable. Source: D15, D73
+    """
+    newest = _NewestForm(save_id=context.provider.new_id(), sent=claim.sent, led_to=led_to)
     async with context.provider.transient.unit(context.now) as unit:
-        await _sent(context, visit, page, form).put(unit, led_to, seconds=namespaces.REJECTED_FORM.seconds)
+        for entry in claim.entries:
+            await entry.put(unit, led_to, seconds=_NEWEST_FORM.seconds)
+        await _newest(context, visit).put(unit, newest)
 
 
 def digest_of(form: Mapping[str, str]) -> str:
@@ -194,14 +231,17 @@ async def forget_form(context: RequestContext, visit: OwnVisit, page: str, name:
         await kept_forms.drop(context, unit, form_place(visit, page, name))
 
 
-def _sent(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> Entry[str]:
-    issuer, session = context.provider.policy.base_url, visit.session
-    return namespaces.SAVED_FORM.entry(issuer, session.session_id, page, digest_of(form))
+def _sent(context: RequestContext, visit: OwnVisit, *parts: str) -> Entry[str]:
+    return namespaces.SAVED_FORM.entry(context.provider.policy.base_url, visit.session.session_id, *parts)
 
 
-def _kept(context: RequestContext, visit: OwnVisit, page: str) -> Entry[bytes]:
+def _newest(context: RequestContext, visit: OwnVisit) -> Entry[_NewestForm]:
+    return _NEWEST_FORM.entry(context.provider.policy.base_url, visit.session.session_id)
+
+
+def _late(context: RequestContext, visit: OwnVisit, page: str) -> Entry[bytes]:
     _, *who = _late_place(visit, page)
-    return namespaces.KEPT_FORM.entry(context.provider.policy.base_url, *who)
+    return namespaces.LATE_FORM.entry(context.provider.policy.base_url, *who)
 
 
 def as_if_recent(context: RequestContext, visit: OwnVisit) -> OwnVisit:

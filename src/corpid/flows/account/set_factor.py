@@ -230,16 +230,22 @@ async def submit_mailed_code(context: RequestContext, visit: EnrolmentVisit, *, 
     return await enrolments.move(context, enrolment, Step.MAILED_CODE)
 
 
-async def submit_codes(context: RequestContext, visit: EnrolmentVisit, *, kept: str) -> Enrolment:
+async def submit_codes(context: RequestContext, visit: EnrolmentVisit, *, kept: str, decision: str) -> Enrolment:
     """Accept that the person has saved the recovery codes.
 
-    `kept` is the form's field, not empty. Raises Rejected and StaleStep. Source: D45
+    `kept` is the form's field, not empty. With any `decision`, they have not, and are offered others. Raises Rejected
+    and StaleStep. Source: D45, D73
     """
-    if visit.enrolment.step is not Step.RECOVERY_CODES:
+    enrolment = visit.enrolment
+    if enrolment.step is not Step.RECOVERY_CODES:
         raise StaleStep
+    if decision:
+        return await enrolments.claim_step(
+            context, enrolment, Step.RECOVERY_CODES, other_codes=enrolment.other_codes + 1
+        )
     if not kept:
         raise Rejected(phrase("Save your codes first, then tick the box."))
-    return await enrolments.move(context, visit.enrolment, Step.RECOVERY_CODES)
+    return await enrolments.move(context, enrolment, Step.RECOVERY_CODES)
 
 
 async def passkey_options(context: RequestContext, visit: EnrolmentVisit) -> str:

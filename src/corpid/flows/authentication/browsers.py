@@ -286,15 +286,17 @@ async def note_form(context: RequestContext, unit: TransientUnit, cookie: str, f
         raise FormHandled
     if not stored.startswith(_REJECTED):
         return
-    taken = await repeated.take(unit) or stored
-    if taken.startswith(_REJECTED):
+    following = _following(context, cookie, stored)
+    form.noted = await following.add(unit, form.digest)
+    if form.noted:
         await repeated.put(unit, form.digest)
-        form.noted = True
-        return
-    # Another request has noted its own meanwhile.
-    await repeated.put(unit, taken)
-    if taken == form.digest:
+    elif await following.get(unit) == form.digest:
         raise FormHandled
+
+
+def _following(context: RequestContext, cookie: str, rejected: bytes) -> Entry[bytes]:
+    """The entry of the form handled after a rejected one."""
+    return namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, cookie, rejected.hex())
 
 
 async def is_handled(context: RequestContext, cookie: str, form: bytes) -> bool:
@@ -303,7 +305,10 @@ async def is_handled(context: RequestContext, cookie: str, form: bytes) -> bool:
     A request that did has replaced the cookie value. Source: D15, D34
     """
     repeated = namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, cookie)
-    return await repeated.read(context.provider.transient, now=context.now) == form
+    stored = await repeated.read(context.provider.transient, now=context.now) or b""
+    if not stored.startswith(_REJECTED):
+        return stored == form
+    return await _following(context, cookie, stored).read(context.provider.transient, now=context.now) == form
 
 
 async def handled_in_vain(context: RequestContext, cookie: str, form: SubmittedForm, *, rejected: bool) -> None:

@@ -32,24 +32,32 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     query: AuditQuery
     until: int
     """epoch seconds"""
+    at: float
+    """when they were asked for"""
     filters: dict[str, str]
     """time range and filters as they were typed, for the record"""
 
 
-async def export(registry: Registry, actor: Operating, wanted: Wanted, *, now: float) -> AsyncIterator[bytes]:
-    """Record the export, and return it as JSON lines.
+async def record(registry: Registry, actor: Operating, wanted: Wanted) -> None:
+    """Record an export, before it is made. Raises access.Forbidden, StoreUnavailable. Source: D53, D57"""
+    authorise(actor, "read", Object(kind="audit export"))
+    event = audit_event(actor, AuditAction.AUDIT_EXPORT, "", filters=_filters(wanted))
+    await registry.audit.write(event, now=wanted.at)
+
+
+async def export(registry: Registry, actor: Operating, wanted: Wanted) -> AsyncIterator[bytes]:
+    """Return a recorded export as JSON lines.
 
     The first line has the range, the filters and the result of comparing its entries with their seals; then come the
     entries, the latest first; the last line has their number, and where the next export goes on if there are more than
     MOST. Memory holds some hundred entries. Raises access.Forbidden, StoreUnavailable. Source: D53, D57, D58
     """
     authorise(actor, "read", Object(kind="audit export"))
-    await registry.audit.write(audit_event(actor, AuditAction.AUDIT_EXPORT, "", filters=_filters(wanted)), now=now)
-    verified, is_partial = await _verified(registry, actor, wanted, now=now)
+    verified, is_partial = await _verified(registry, actor, wanted)
     first = {
         "export": "corpid audit entries",
         "version": 1,
-        "at": int(now),
+        "at": int(wanted.at),
         "filters": wanted.filters,
         "verification": {
             "found": verified.found,
@@ -96,7 +104,7 @@ async def _first_after(registry: Registry, until: int) -> int:
     return await _search(at, until + CLOCKS_APART_SECONDS) + 1
 
 
-async def _verified(registry: Registry, actor: Operating, wanted: Wanted, *, now: float) -> tuple[Verified, bool]:
+async def _verified(registry: Registry, actor: Operating, wanted: Wanted) -> tuple[Verified, bool]:
     """The comparison with the range's seals, and whether it is partial."""
 
     async def at(number: int) -> float | None:
@@ -108,7 +116,7 @@ async def _verified(registry: Registry, actor: Operating, wanted: Wanted, *, now
     last = await _search(at, wanted.until) + 1
     most = max(min(last - after, audit_seals.VERIFIED_AT_ONCE), 1)
     return await audit_seals.verify(
-        registry, actor, now=now, after=after, most=most
+        registry, actor, now=wanted.at, after=after, most=most
     ), last - after > audit_seals.VERIFIED_AT_ONCE
 
 

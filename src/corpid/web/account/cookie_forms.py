@@ -6,6 +6,7 @@ that it was sealed for, in the browser that sent it. Without cookies the page is
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import kept_forms
@@ -39,13 +40,15 @@ def to_entered(
 ) -> Response:
     """A redirect to a page that shows a form again.
 
-    The form goes along in a cookie. `page` names the page, `where` is its address. Source: D73
+    The form goes along in a cookie; of one that is too long only the errors do. `page` names the page, `where` is its
+    address. Source: D73
     """
     answer = to_parameter(where, parameter)
-    sealed = kept_forms.seal(context, _place(browser, page, parameter), kept)
-    fits = len(sealed) <= _COOKIE_CHARACTERS
-    seconds = int(REJECTED_FORM.seconds) if fits else 0
-    add_cookie(answer, web, web.form_cookie_name, sealed if fits else "", seconds=seconds)
+    place = _place(browser, page, parameter)
+    sealed = kept_forms.seal(context, place, kept)
+    if len(sealed) > _COOKIE_CHARACTERS:
+        sealed = kept_forms.seal(context, place, replace(kept, fields={}))
+    add_cookie(answer, web, web.form_cookie_name, sealed, seconds=int(REJECTED_FORM.seconds))
     return answer
 
 

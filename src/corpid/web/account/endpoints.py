@@ -28,6 +28,7 @@ from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.account import access_pages, app_key, browser_pages, email_pages, own_data, pages
 from corpid.web.account.page_context import AccountContext
+from corpid.web.account.views import OTHER_CODES
 from corpid.web.own_pages import serve
 from corpid.web.pages.translations import LANGUAGES
 from corpid.web.sites import Section, Site
@@ -111,6 +112,9 @@ async def _change_password(account: AccountContext) -> str:
 
 async def _replace_codes(account: AccountContext) -> str:
     shown, kept = account.form.get("step", ""), account.form.get("kept") == "yes"
+    if account.form.get("decision") == OTHER_CODES:
+        await own_factors.offer_other_codes(account.context, account.visit, shown=shown)
+        return ""
     await own_factors.replace_codes(account.context, account.visit, shown=shown, kept=kept)
     return "codes"
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     Submit = Callable[..., Awaitable[Enrolment]]
 
 FIELDS: Final = frozenset(
-    {"form_token", "step", "user_name", "name", "password", "code", "passkey", "kept", "decision"}
+    {"form_token", "step", ENTERED, "user_name", "name", "password", "code", "passkey", "kept", "decision"}
 )
 _PICTURE: Final = "qr.svg"
 _FINISH: Final = "finish"
@@ -97,7 +97,7 @@ ACTIONS: Final[Mapping[tuple[Step | None, str], _Action]] = {
     (Step.SECOND_FACTOR, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
     (Step.MAILED_CODE, "code"): _Action(submit=set_factor.submit_mailed_code, takes="code"),
     (Step.MAILED_CODE, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
-    (Step.RECOVERY_CODES, "codes"): _Action(submit=set_factor.submit_codes, takes="kept"),
+    (Step.RECOVERY_CODES, "codes"): _Action(submit=set_factor.submit_codes, takes="kept", also="decision"),
     **{(step, _EXTEND): _Action(submit=enrolments.extend) for step in (*Step, None)},
     (None, _FINISH): _Action(submit=None),
 }
@@ -144,7 +144,7 @@ async def _page(
         web, context, replace(visit, typed=kept.fields) if kept else visit, errors=kept.errors if kept else ()
     )
     if kept is not None and view.frame.here:
-        view = in_frame(view, here=with_parameter(view.frame.here))
+        view = in_frame(view, here=with_parameter(view.frame.here), entered="1")
     answer = page_response(request, web.renderer, view)
     if visit.enrolment.finished and visit.enrolment.passkey is not None:
         add_cookie(answer, web, web.passkey_cookie_name, "created", seconds=COOKIE_SECONDS)
@@ -191,11 +191,16 @@ async def _post(
     except Throttled as slowed:
         return throttled(await _again(request, web, context, visit, taken.wrong(slowed.sentence), form), slowed)
     except Rejected as rejected:
-        typed: dict[str, str] = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if name in form}
         wrong = taken.wrong(rejected.sentence, field=rejected.field)
-        await kept_forms.keep(context, sent.place, KeptForm(fields=typed, errors=(wrong,), digest=sent.digest))
+        if action == _EXTEND:
+            await kept_forms.add_error(context, sent.place, wrong)
+        else:
+            typed: dict[str, str] = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if name in form}
+            await kept_forms.keep(context, sent.place, KeptForm(fields=typed, errors=(wrong,), digest=sent.digest))
         return _to_entered(web, at.enrolment_id)
     except Repeated:
+        return _to_entered(web, at.enrolment_id)
+    if action == _EXTEND and form.get(ENTERED):
         return _to_entered(web, at.enrolment_id)
     if moved.step is None and action != _EXTEND:
         after = await enrolments.sit(context, at.enrolment_id, at.browser_id)

@@ -294,7 +294,9 @@ async def _codes(
     return KeepCodes(
         frame=frame,
         action=enrolment_path(web, visit.enrolment.enrolment_id, "codes"),
-        codes=enrolments.codes(context, visit.enrolment),
+        codes=enrolments.codes(context, visit.enrolment)
+        if enrolments.codes_are_readable(context, visit.enrolment)
+        else (),
         replaces=await web.provider.registry.factors.recovery_codes_left(visit.user.user_id) > 0,
         errors=errors,
     )

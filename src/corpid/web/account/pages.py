@@ -414,13 +414,18 @@ async def remove_app(account: AccountContext) -> View:
 
 
 async def codes(account: AccountContext) -> View:
-    """New recovery codes, the same until the person confirms them (D45)."""
+    """New recovery codes, until the person confirms them.
+
+    They are the same for a day, and can be read for a minute. Source: D45, D73
+    """
     web, factors = account.web, await _factors(account)
     shown = await own_factors.offer(account.context, account.visit, "codes")
     return KeepCodes(
         frame=frame(account, step_name=shown),
         action=account_path(web, "codes"),
-        codes=own_factors.codes(account.context, shown),
+        codes=own_factors.codes(account.context, shown)
+        if own_factors.are_readable(account.context, account.visit, shown)
+        else (),
         replaces=factors.codes > 0,
         back=account_path(web),
         notes=_notes(account, factors, _CODES_ALONE),

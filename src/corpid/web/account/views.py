@@ -360,13 +360,22 @@ class SetUpApp(FormView, frozen=True, kw_only=True):
     """if the account removes the previous one"""
 
 
+OTHER_CODES: Final = "other-codes"
+"""the `decision` of a person who has not saved the codes"""
+
+
 class KeepCodes(FormView, frozen=True, kw_only=True):
-    """Recovery codes, shown only once. Field: kept."""
+    """Recovery codes, readable for a minute (D73).
+
+    Fields: kept, decision=OTHER_CODES.
+    """
 
     template: ClassVar[str] = "factors/keep_codes.html"
     heading: ClassVar[Phrase] = phrase("Save your recovery codes")
+    other_codes: ClassVar[str] = OTHER_CODES
 
     codes: tuple[str, ...]
+    """empty once they are no longer shown"""
     replaces: bool = False
     """whether the person has others, which end"""
     back: str = ""

@@ -74,17 +74,12 @@ if TYPE_CHECKING:
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
-
 _WAITS: Final = 20
 _WAIT_SECONDS: Final = 0.05
-
-
 _FIELDS: Final = frozenset(
     {"form_token", "step", "user_name", "password", "code", "passkey", "passkeys", "entity", "query", "decision"}
-    | {"person", "way"}
+    | {"person", "way", ENTERED}
 )
-
-
 _TYPED_CHARACTERS: Final = 400
 _TYPED: Final = ("user_name", "query")
 """what a page shows again"""
@@ -434,8 +429,7 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     require_own_form(context, form, visit.browser.browser_id, interaction_id)
     looked_at = visit.interaction
     # Whether the request was answered in another tab is found out by whatever claims the step.
-    closed = machine.closed(looked_at, None, now=context.now)
-    if closed is not None or form.get("step") != sign_in.step_name(looked_at):
+    if machine.closed(looked_at, None, now=context.now) or form.get("step") != sign_in.step_name(looked_at):
         return _to(web, interaction_id, "return" if looked_at.outcome is not None else "")
     if step.mails:
         visit = replace(visit, picked_language=picked_language(request))
@@ -452,8 +446,8 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     kept = await kept_forms.read(context, sign_in.form_place(looked_at))
     if kept is not None and kept.digest == digest:
         return _to_entered(web, interaction_id)
-    alone = replace(visit, form=SubmittedForm(digest=digest, waited=True))
-    return await _take(request, web, context, _Submitted(step=step, form=form, visit=alone))
+    submitted.visit = replace(visit, form=SubmittedForm(digest=digest, waited=True))
+    return await _take(request, web, context, submitted)
 
 
 async def _take(request: Request, web: WebContext, context: RequestContext, submitted: _Submitted) -> Response:
@@ -469,10 +463,14 @@ async def _take(request: Request, web: WebContext, context: RequestContext, subm
                 return await _rejected(web, context, submitted, *empty)
             after = await step.submit(context, visit, form)
     except _NOT_TAKEN as error:
+        answer = await _not_taken(request, web, context, submitted, error)
+        # Only now: whoever waits for this form then looks for what was kept of it.
         await browsers.handled_in_vain(context, visit.cookie, visit.form, rejected=isinstance(error, Rejected))
-        return await _not_taken(request, web, context, submitted, error)
+        return answer
     if after.cookie != visit.cookie:
         request.scope["state"]["cookie"] = after.cookie
+    if step.submit is _extend and ENTERED in form:
+        return _to_entered(web, visit.interaction.interaction_id)
     return _to(web, visit.interaction.interaction_id, "return" if after.interaction.outcome is not None else "")
 
 
@@ -494,7 +492,10 @@ async def _not_taken(
 async def _rejected(web: WebContext, context: RequestContext, submitted: _Submitted, *errors: FieldError) -> Response:
     """Keep the form, and redirect to its page (D73)."""
     visit, form = submitted.visit, submitted.form
-    typed = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if form.get(name)}
-    kept = KeptForm(fields=typed, errors=errors, digest=visit.form.digest)
-    await kept_forms.keep(context, sign_in.form_place(visit.interaction), kept)
+    place = sign_in.form_place(visit.interaction)
+    if submitted.step.submit is _extend:
+        await kept_forms.add_error(context, place, *errors)
+    else:
+        typed = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if form.get(name)}
+        await kept_forms.keep(context, place, KeptForm(fields=typed, errors=errors, digest=visit.form.digest))
     return _to_entered(web, visit.interaction.interaction_id)

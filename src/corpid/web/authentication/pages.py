@@ -212,7 +212,7 @@ async def of_step(web: WebContext, context: RequestContext, visit: Visit, page: 
     where = interaction_path(web, visit.interaction.interaction_id)
     look = _Look(web=web, context=context, visit=visit, where=where, steps=steps, again=again)
     view = _VIEWS[type(page)](look, page)
-    return in_frame(view, here=with_parameter(where)) if again.errors else view
+    return in_frame(view, here=with_parameter(where), entered="1") if again.errors else view
 
 
 def _password(look: _Look, page: sign_in.AskPassword) -> View:

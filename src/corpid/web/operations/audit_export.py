@@ -1,12 +1,19 @@
-"""Export of the audit in the console, as a file (D53, D57, D58)."""
+"""Export of the audit in the console, as a file (D53, D57, D58).
+
+The form records the export and leads to the file, so that a form that is sent twice makes one (D73).
+"""
 
 from __future__ import annotations
 
 from datetime import date
 from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import urlencode
 
+import msgspec
 from starlette.responses import StreamingResponse
 
+from corpid.flows import kept_forms
+from corpid.flows.kept_forms import KeptForm
 from corpid.flows.operations import audit_export as flow
 from corpid.rules.directory import audit_filters
 from corpid.rules.limits import DAY
@@ -16,7 +23,7 @@ from corpid.web.operations.page_context import ConsoleContext, Page, console_pat
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.responses import NO_STORE
-from corpid.web.sites import Invalid, Section
+from corpid.web.sites import Elsewhere, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -25,6 +32,10 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import View
 
 _UNTIL: Final = "until"
+_FILE: Final = f"{EXPORT}/file"
+_NAME: Final = "name"
+"""the parameter that names a recorded export"""
+_WANTED: Final = "wanted"
 
 
 class ExportAudit(FormView, frozen=True, kw_only=True):
@@ -55,8 +66,8 @@ async def ask(at: ConsoleContext) -> View:
     )
 
 
-async def download(at: ConsoleContext) -> Response:
-    """The file, streamed. Raises Rejected, Invalid, access.Forbidden."""
+async def record(at: ConsoleContext) -> Saved:
+    """Record the export. Raises Rejected, Invalid, access.Forbidden."""
     given = {name: value for name in (*FILTERS, _UNTIL) if (value := at.form.get(name, "").strip())}
     errors: list[FieldError] = []
     query = await query_of(at, given, errors)
@@ -71,8 +82,27 @@ async def download(at: ConsoleContext) -> Response:
     if errors:
         raise Invalid(*errors)
     filters = {**given, "user": query.user_id} if "user" in given else given
-    wanted = flow.Wanted(query=query, until=until, filters=filters)
-    lines = await flow.export(at.context.provider.registry, acting(at), wanted, now=at.context.now)
+    wanted = flow.Wanted(query=query, until=until, at=at.context.now, filters=filters)
+    await flow.record(at.context.provider.registry, acting(at), wanted)
+    name = at.context.provider.new_id()
+    await kept_forms.keep(
+        at.context, _place(at, name), KeptForm(fields={_WANTED: msgspec.json.encode(wanted).decode()})
+    )
+    return Saved("", f"{_FILE}?{urlencode({_NAME: name})}")
+
+
+def _place(at: ConsoleContext, name: str) -> tuple[str, ...]:
+    """The place of a recorded export, where no other form is kept."""
+    return ("audit export", at.visit.form, name)
+
+
+async def download(at: ConsoleContext) -> Response:
+    """The file of a recorded export, for ten minutes. Raises Elsewhere, access.Forbidden."""
+    kept = await kept_forms.read(at.context, _place(at, at.query.get(_NAME, "")))
+    if kept is None:
+        raise Elsewhere(EXPORT)
+    wanted = msgspec.json.decode(kept.fields[_WANTED], type=flow.Wanted)
+    lines = await flow.export(at.context.provider.registry, at.actor, wanted)
     headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="audit-{at.context.today}.jsonl"'}
     return StreamingResponse(lines, 200, headers, "application/jsonl")
 
@@ -88,6 +118,9 @@ def _end(at: ConsoleContext, text: str) -> int:
 
 
 SECTION: Final = Section[ConsoleContext](
-    pages={EXPORT: Page(view=ask, submit=download, fresh=True, needs=("read", "audit export"))},
+    pages={
+        EXPORT: Page(view=ask, submit=record, fresh=True, needs=("read", "audit export")),
+        _FILE: Page(view=download, needs=("read", "audit export")),
+    },
     fields=frozenset({*FILTERS, _UNTIL, REASON}),
 )
