@@ -31,6 +31,7 @@ from corpid.rules.oauth.client_registration import is_registered_at, used
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
+from corpid.rules.oauth.registration_advice import unserved
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.tokens import registered_wrap
 from corpid.settings.issuers import client_rules, issuers
@@ -114,16 +115,11 @@ async def _add(client_id: str, members: dict[str, object], *, dry_run: bool) -> 
 
 
 def _unserved(client: Client, chosen: Settings) -> Iterator[str]:
-    known = _issuers_of(client, chosen)
-    served = list(dict.fromkeys(name for issuer in known.values() for name in issuer.generations))
-    own = {generation.name for generation in used(client, client_rules(chosen))}
-    if own.isdisjoint(served):
-        where = "this deployment serves" if not chosen.issuers else f"{', '.join(known)} of its issuers serves"
-        able = [name for name, issuer in issuers(chosen).items() if not own.isdisjoint(issuer.generations)]
-        wanted = f"--issuer {able[0]}" if able else "--generation"
+    if found := unserved(client, client_rules(chosen)):
+        wanted = f"--issuer {found.able}" if found.able else "--generation"
         yield (
-            f"{client.client_id} cannot be used so far: {where} {', '.join(served)}, which "
-            f"is none of its generations; change that with `corpid client update {client.client_id} {wanted}`"
+            f"{client.client_id} cannot be used so far: {found.reason}; change that with "
+            f"`corpid client update {client.client_id} {wanted}`"
         )
 
 

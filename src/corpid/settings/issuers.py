@@ -82,10 +82,9 @@ def client_rules(settings: Settings) -> Rules:
 
 
 def _rules_of(chosen: Settings) -> IssuerRules:
-    served = (GENERATIONS[name] for name in chosen.generations)
     preset = PRESETS.get(chosen.preset)
     return IssuerRules(
-        pushed=next((generation for generation in served if generation.pushed), None),
+        served=tuple(GENERATIONS[name] for name in chosen.generations),
         own_url=chosen.base_url,
         new_client=preset.new_client if preset else {},
     )

@@ -75,12 +75,22 @@ _LAST_DAYS: Final[Mapping[str, str]] = MappingProxyType(
 class IssuerRules(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one issuer for registrations (D62)."""
 
-    pushed: Generation | None = None
-    """what a client uses there that names no generation"""
+    served: tuple[Generation, ...] = ()
+    """the generations that it serves"""
     own_url: str = ""
     """its own, which no client may register to redirect to; empty: any may"""
     new_client: Mapping[str, object] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     """what a new client gets whose first issuer this is: member of the record → value"""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the generations that it serves."""
+        return tuple(generation.name for generation in self.served)
+
+    @property
+    def pushed(self) -> Generation | None:
+        """The generation of a client that names none."""
+        return next((generation for generation in self.served if generation.pushed), None)
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -266,10 +276,14 @@ def used(client: Client, rules: Rules) -> tuple[Generation, ...]:
     return named if named or client.generations else pushed_for(client, rules)
 
 
+def issuers_of(client: Client, rules: Rules) -> dict[str, IssuerRules]:
+    """The issuers of this deployment that know a client. Source: D62"""
+    return {name: rules.issuers[name] for name in client.issuers or (FIRST_ISSUER,) if name in rules.issuers}
+
+
 def pushed_for(client: Client, rules: Rules) -> tuple[Generation, ...]:
     """The pushed generations of the issuers that know a client, oldest first. Source: D62"""
-    known = [rules.issuers.get(name) for name in client.issuers or (FIRST_ISSUER,)]
-    pushed = [issuer.pushed for issuer in known if issuer is not None]
+    pushed = [issuer.pushed for issuer in issuers_of(client, rules).values()]
     return tuple(generation for generation in GENERATIONS.values() if generation in pushed)
 
 

@@ -6,10 +6,10 @@ What may not be registered is refused in `client_registration`. Source: D27, D38
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from corpid.rules.oauth.client_registration import Fault, used
+from corpid.rules.oauth.client_registration import Fault, issuers_of, used
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.urls import shown
 
@@ -72,6 +72,28 @@ def _on_redirect_uris(client: Client) -> Iterator[Fault]:
                 )
 
 
+class Unserved(NamedTuple):
+    """The issuers of a client serve none of its generations."""
+
+    reason: str
+    able: str
+    """another issuer, which serves one; empty if none does"""
+
+
+def unserved(client: Client, rules: Rules) -> Unserved | None:
+    """Say why no issuer can serve a client; None if one can.
+
+    Source: D62
+    """
+    own, known = {generation.name for generation in used(client, rules)}, issuers_of(client, rules)
+    served = list(dict.fromkeys(name for issuer in known.values() for name in issuer.names))
+    if not served or not own.isdisjoint(served):
+        return None
+    where = "this deployment serves" if len(rules.issuers) == 1 else f"{', '.join(known)} of its issuers serves"
+    able = (name for name, issuer in rules.issuers.items() if not own.isdisjoint(issuer.names))
+    return Unserved(f"{where} {', '.join(served)}, which is none of its generations", next(able, ""))
+
+
 def _on_generations(client: Client, rules: Rules) -> Iterator[Fault]:
     if not used(client, rules):
         ending = ", ".join(each.name for each in GENERATIONS.values() if each.ends)
@@ -80,10 +102,14 @@ def _on_generations(client: Client, rules: Rules) -> Iterator[Fault]:
             "its issuers serve no generation with pushed requests, and it names no other, so every request of it is refused: "
             f"name {ending}, and in legacy_until its last day",
         )
+    elif found := unserved(client, rules):
+        remedy = f"add {found.able} to its issuers" if found.able else "change them"
+        yield Fault("generations", f"it cannot be used so far: {found.reason}: {remedy}")
 
 
 def _on_scopes(client: Client, rules: Rules) -> Iterator[Fault]:
-    for generation in used(client, rules):
+    own = used(client, rules)
+    for generation in own if client.scopes != _default_scopes(client, rules) else ():
         unknown = [each for each in client.scopes if each not in generation.scopes]
         if unknown:
             yield Fault(
@@ -92,11 +118,21 @@ def _on_scopes(client: Client, rules: Rules) -> Iterator[Fault]:
             )
     if "authinfo" in client.scopes and not client.services:
         yield Fault("services", "without a service userinfo has no roles: name the services whose roles it reads")
-    if client.services and "authinfo" not in client.scopes and "tpauthinfo" not in client.scopes:
+    if (
+        client.services
+        and not all(each.unasked_scopes for each in own)
+        and "authinfo" not in client.scopes
+        and "tpauthinfo" not in client.scopes
+    ):
         yield Fault(
             "scopes",
             f"it has services, but may request only {', '.join(client.scopes)}: name authinfo for roles, tpauthinfo for third parties",
         )
+
+
+def _default_scopes(client: Client, rules: Rules) -> object:
+    """The scopes of a client that names none, at its first issuer."""
+    return next((issuer.new_client.get("scopes") for issuer in issuers_of(client, rules).values()), None)
 
 
 def _on_address(client: Client) -> Iterator[Fault]:

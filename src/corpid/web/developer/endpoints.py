@@ -16,6 +16,7 @@ from corpid.flows.developer.sign_ins import SimulatedSignIn
 from corpid.flows.oauth import rate_limits
 from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.developer.order_documents import Unfit
+from corpid.rules.oauth.client_registration import issuers_of
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.requests import headers, page_request
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from corpid.flows.developer.orders import Placed
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
+    from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
     from corpid.web.developer.mode import Mode
 
@@ -70,10 +72,18 @@ async def client(request: Request, web: WebContext, mode: Mode) -> Response:
     content = {
         "client_id": saved.client.client_id,
         "created": saved.created,
-        "issuer": web.provider.policy.base_url,
+        "issuer": _issuer_of(saved.client, web),
         "advice": saved.advice,
     }
     return Response(msgspec.json.encode(content), 201 if saved.created else 200, NO_STORE, JSON)
+
+
+def _issuer_of(client: Client, web: WebContext) -> str:
+    """An issuer that knows the client, if possible this one."""
+    policy, known = web.provider.policy, issuers_of(client, web.client_rules)
+    if not known or policy.issuer_id in known:
+        return policy.base_url
+    return next(iter(known.values())).own_url
 
 
 async def _program(request: Request, web: WebContext) -> RequestContext:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -11,6 +11,9 @@ from corpid.jose.algorithms import BY_CURVE
 from corpid.jose.encoding import base64url
 from corpid.rules.oauth.client_registration import IssuerRules, Rules
 from corpid.rules.oauth.records import FIRST_ISSUER, Client
+
+if TYPE_CHECKING:
+    from corpid.rules.oauth.generations import Generation
 
 
 def jwk(use: str, kid: str | None, **members: str) -> dict[str, str]:
@@ -37,8 +40,7 @@ CLIENT = Client(
 )
 
 
-def rules_of(*, developer_mode: bool = False, **members: Any) -> Rules:
-    """The rules of a deployment with one issuer, which has these."""
-    return Rules(
-        developer_mode=developer_mode, any_key_url=developer_mode, issuers={FIRST_ISSUER: IssuerRules(**members)}
-    )
+def rules_of(*, developer_mode: bool = False, pushed: Generation | None = None, **members: Any) -> Rules:
+    """The rules of a deployment with one issuer, which has these and serves this generation."""
+    issuer = IssuerRules(served=(pushed,) if pushed else (), **members)
+    return Rules(developer_mode=developer_mode, any_key_url=developer_mode, issuers={FIRST_ISSUER: issuer})

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from corpid.rules.oauth.client_registration import IssuerRules, Rules
-from corpid.rules.oauth.generations import CURRENT
+from corpid.rules.oauth.generations import CURRENT, LEGACY
 from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.registration_advice import advice
 
-RULES = Rules(developer_mode=True, issuers={"first": IssuerRules(pushed=CURRENT)})
+RULES = Rules(developer_mode=True, issuers={"first": IssuerRules(served=(CURRENT,))})
 FINE = Client(client_id="a", name="A", redirect_uris=("http://127.0.0.1:8410/callback",))
 KEY = {"kty": "EC", "crv": "P-256", "x": "1", "y": "2", "use": "sig", "kid": "1"}
 
@@ -51,7 +51,9 @@ def test_no_advice_on_addresses_of_which_both_are_registered() -> None:
 
 def test_scopes_that_a_generation_does_not_have() -> None:
     """Spec 4.9: for example those of people with legacy."""
-    (found,) = given(generations=("legacy",), legacy_until="2099-12-31", scopes=("openid", "entity.identity"))
+    (found, _) = reversed(
+        given(generations=("legacy",), legacy_until="2099-12-31", scopes=("openid", "entity.identity"))
+    )
     assert found.startswith("scopes: legacy does not have entity.identity")
 
 
@@ -76,6 +78,39 @@ def test_a_client_that_can_use_no_generation() -> None:
     assert "name legacy" in found.reason
     named = msgspec.structs.replace(FINE, generations=("legacy",), legacy_until="2099-12-31")
     assert advice(named, None, legacy_alone) == ()
+
+
+def test_a_client_that_no_issuer_can_serve_is_told_why() -> None:
+    """D62: the issuers that know it serve none of its generations."""
+    named = msgspec.structs.replace(FINE, generations=("legacy",), legacy_until="2099-12-31")
+    (found,) = advice(named, None, RULES)
+    assert (
+        found.reason
+        == "it cannot be used so far: this deployment serves current, which is none of its generations: change them"
+    )
+    two = Rules(developer_mode=True, issuers={**RULES.issuers, "old": IssuerRules(served=(LEGACY,))})
+    (found,) = advice(named, None, two)
+    assert found.reason.endswith(
+        "first of its issuers serves current, which is none of its generations: add old to its issuers"
+    )
+    assert advice(msgspec.structs.replace(named, issuers=("first", "old")), None, two) == ()
+
+
+def test_no_scope_is_missed_where_none_is_needed() -> None:
+    """Decisions "LEGACY's authorization-info"."""
+    legacy = Rules(developer_mode=True, issuers={"first": IssuerRules(served=(LEGACY,))})
+    named = msgspec.structs.replace(FINE, generations=("legacy",), legacy_until="2099-12-31", services=("A",))
+    assert advice(named, None, legacy) == ()
+
+
+def test_the_scopes_of_a_preset_are_no_mistake() -> None:
+    """R-4.2: nobody has named them."""
+    scopes = ("openid", "entity.identity")
+    preset = Rules(
+        developer_mode=True, issuers={"first": IssuerRules(served=(CURRENT, LEGACY), new_client={"scopes": scopes})}
+    )
+    named = msgspec.structs.replace(FINE, generations=("current", "legacy"), legacy_until="2099-12-31", scopes=scopes)
+    assert advice(named, None, preset) == ()
 
 
 @pytest.mark.parametrize(
