@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import request_context
+from corpid.flows.limit_counts import LimitCounts
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 
@@ -93,6 +94,8 @@ def trace_id(values: Sequence[bytes]) -> str | None:
 
 
 FORM: Final = "application/x-www-form-urlencoded"
+COUNTS: Final = "counts"
+"""in a request's state: its LimitCounts, once it has a context"""
 _FORM: Final = FORM.encode()
 _COOKIES: Final = 1000
 """of one site: browsers keep a few hundred"""
@@ -105,7 +108,10 @@ async def client_request(request: Request, provider: Provider) -> RequestContext
     """
     state = request.scope["state"]
     return await request_context.request_context(
-        provider, request_id=state["request_id"], address=state["client_address"]
+        provider,
+        request_id=state["request_id"],
+        address=state["client_address"],
+        counts=state.setdefault(COUNTS, LimitCounts()),
     )
 
 
@@ -121,6 +127,7 @@ async def page_request(request: Request, provider: Provider) -> RequestContext:
         request_id=state["request_id"],
         address=state["client_address"],
         user_agent=agents[0].decode("latin-1") if agents else "",
+        counts=state.setdefault(COUNTS, LimitCounts()),
     )
 
 

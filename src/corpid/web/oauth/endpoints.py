@@ -129,7 +129,7 @@ async def authorization(request: Request, web: WebContext) -> Response:
     """
     provider = web.provider
     context = await page_request(request, provider)
-    await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
+    await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now, context.counts)
     if request.method == "POST":
         await provider.registry_cache.refuse_maintenance(context.now)
         return await _to_get(request, web)
