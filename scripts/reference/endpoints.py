@@ -6,7 +6,7 @@ provider.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -110,13 +110,20 @@ class Endpoint:
     reasons: tuple[Reason, ...]
     statuses: Mapping[str, int]
     """error code → status if it is not the usual one"""
+    decided: Mapping[Reason, str] = field(default_factory=dict)
+    """reason → its error here, if it has another one elsewhere and the codes do not tell"""
     examples: tuple[str, ...]
     """names of recorded exchanges"""
 
     def errors(self) -> dict[str, tuple[Reason, ...]]:
         """Error code → its reasons here."""
         codes = tuple(dict.fromkeys((*self.codes, *_ANYWHERE)))
-        found = {code: tuple(each for each in self.reasons if code in each.value.errors) for code in codes}
+        found = {
+            code: tuple(
+                each for each in self.reasons if code in each.value.errors and self.decided.get(each, code) == code
+            )
+            for code in codes
+        }
         return {code: reasons for code, reasons in found.items() if reasons}
 
     def status(self, code: str) -> int:
@@ -155,6 +162,26 @@ def _content(generation: Generation) -> tuple[Reason, ...]:
 
 def _without(reasons: tuple[Reason, ...], *never: Reason) -> tuple[Reason, ...]:
     return tuple(each for each in reasons if each not in never)
+
+
+_OF_CLIENT: Final = (Reason.CLIENT_DISABLED, Reason.CLIENT_OF_ANOTHER_ISSUER)
+"""of a client that is known and not served: no authentication fails at authorize"""
+
+
+def _decided(endpoint: str, generation: Generation) -> dict[Reason, str]:
+    """The error of each reason that has several, at one endpoint."""
+    found = dict.fromkeys(_OF_CLIENT, "invalid_request" if endpoint == "authorize" else "invalid_client")
+    found[Reason.CLIENT_ENCRYPTION_KEY_MISSING] = (
+        "invalid_request" if endpoint in {"par", "authorize"} else "server_error"
+    )
+    if endpoint == "token":
+        found[Reason.REDIRECT_URI_NOT_REGISTERED] = "invalid_grant"
+        found[Reason.VERIFIER_MALFORMED] = generation.bad_verifier_code
+    if endpoint == "authorize":
+        found[Reason.SIGN_IN_ENDED] = "invalid_request_uri" if generation.pushed else "access_denied"
+        found[Reason.REQUEST_OBJECT] = "request_not_supported"
+        found[Reason.REQUEST_OBJECT_BY_REFERENCE] = "request_uri_not_supported"
+    return found
 
 
 _OF_JKT: Final = (Reason.JKT_MALFORMED, Reason.JKT_OF_ANOTHER_KEY)
@@ -367,6 +394,7 @@ def par(generation: Generation) -> Endpoint:
             *_content(generation),
         ),
         statuses=generation.statuses,
+        decided=_decided("par", generation),
         examples=("par", "par error"),
     )
 
@@ -411,10 +439,12 @@ def authorization(generation: Generation) -> Endpoint:
         ),
         reasons=(
             *_part("http", "authorize", "sign-in"),
+            *_OF_CLIENT,
             *content,
             *((Reason.REDIRECT_URI_NOT_REGISTERED,) if generation.pushed else (Reason.CLIENT_KEYS_UNAVAILABLE, Reason.CLIENT_ENCRYPTION_KEY_MISSING)),
         ),
         statuses={},
+        decided=_decided("authorize", generation),
         examples=("callback", "callback error"),
     )  # fmt: skip
 
@@ -465,6 +495,7 @@ def token(generation: Generation) -> Endpoint:
             *_LIVE,
         ),
         statuses=generation.statuses,
+        decided=_decided("token", generation),
         examples=("token", "token error"),
     )  # fmt: skip
 
@@ -513,6 +544,7 @@ def resource(generation: Generation, which: Resource) -> Endpoint:
             Reason.CLIENT_ENCRYPTION_KEY_MISSING,
         ),
         statuses=RESOURCE_STATUS,
+        decided=_decided(which.name, generation),
         examples=(which.name, "resource error", "resource without credentials"),
     )
 

@@ -219,6 +219,7 @@ async def test_maintenance_is_answered_as_the_providers_own() -> None:
         made.provider.registry_cache.drop()
         assert ordered == await asked(made)
         assert ordered != usual
+        assert ordered[2] == usual[2], "a resource goes on (D72)"
 
 
 FORM: Final = "application/x-www-form-urlencoded"

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 from corpid.flows.authentication import code_guesses
 from corpid.flows.authentication.code_guesses import LINK, Paused
 from corpid.rules.authentication import totp
-from corpid.rules.limits import CODE_GUESSES
+from corpid.rules.limits import CODE_GUESSES, TOTP_MISSES
 from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NINA
 from tests.sign_in import factors
+from tests.sign_in.test_lost_codes import after_loss
 from tests.sign_in.world import SECRET
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from corpid.sandbox.browser import Browser
     from tests.sign_in.world import World
 
@@ -78,3 +81,17 @@ async def test_of_many_guesses_at_once_no_more_are_tried_than_are_allowed(made: 
         return True
 
     assert sum(await asyncio.gather(*(tried(number) for number in range(3 * CODE_GUESSES)))) == CODE_GUESSES
+
+
+async def test_a_right_code_that_may_have_been_used_before_a_loss_counts_nowhere(tmp_path: Path) -> None:
+    """D45, D67: neither the link nor the person has a guess less; the next code works."""
+    async with after_loss(tmp_path) as made:
+        browser = await newcomer.opened(made, await newcomer.link(made, "password", "id-person0"))
+        for wait in range(60, 60 - 2 * TOTP_MISSES, -1):
+            await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
+            assert f"Wait {wait} seconds, then enter the next code from your app." in browser.page.text
+            made.clock.pass_(1)
+        assert (await made.provider.registry.code_guesses.get("id-person0", LINK)).guesses == 0
+        made.clock.pass_(wait)
+        await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
+        assert browser.page.heading == PROVED

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
+import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from corpid.rules.authentication.totp import code_at
 from tests.engines import PostgresServer, RedisServer
 from tests.faults.attempts import attempt
-from tests.many.nodes import is_ready, running, signed_in, within
+from tests.many.nodes import is_ready, new_browser, running, signed_in, within
+from tests.web.processes import RINA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,3 +143,98 @@ async def _refused(one: Attempt, http: httpx.AsyncClient, browsing: httpx.AsyncC
     assert {answer.status_code for answer in answers} <= {400, 401, 503}, [answer.text for answer in answers]
     answer = await browsing.get(one.url, follow_redirects=False)
     assert "code=" not in answer.headers.get("location", "")
+
+
+PEOPLE = 90
+EVERY_SECONDS = 1.0
+"""one sign-in begins; an office of this size, on the morning of a failover"""
+BEFORE_SECONDS = 10
+AWAY_SECONDS = 5
+LONGEST_REFUSAL = 75
+"""seconds after the promotion: until an app shows a code of the second step after it, with clocks 10 seconds apart"""
+WAITING = re.compile(r"not accepted any more\. Wait (\d+) seconds?, then enter the next code from your app\.")
+
+
+@dataclass
+class Drill:
+    """What an office met, in seconds since the promotion."""
+
+    promoted: float = 0.0
+    refused: list[float] = field(default_factory=list)
+    waits: list[int] = field(default_factory=list)
+    slowed: list[float] = field(default_factory=list)
+    signed_in: list[float] = field(default_factory=list)
+
+    @property
+    def now(self) -> float:
+        return time.monotonic() - self.promoted if self.promoted else -1.0
+
+
+async def test_an_office_behind_one_address_signs_in_after_a_failover(
+    tmp_path: Path, servers: tuple[PostgresServer, Standby]
+) -> None:
+    """D45, D47, D67: right codes are refused for a bounded time, with the time to wait; nobody is slowed, and all get in."""
+    primary, standby = servers
+    url = f"postgresql://corpid@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/postgres?target_session_attrs=read-write"
+    users = {f"person{each}": {**_WORKER, "name": f"Person {each}"} for each in range(PEOPLE)}
+    drill = Drill()
+
+    async def failover() -> None:
+        await asyncio.sleep(BEFORE_SECONDS)
+        await asyncio.to_thread(primary.crash)
+        await asyncio.sleep(AWAY_SECONDS)
+        await asyncio.to_thread(standby.promote)
+        drill.promoted = time.monotonic()
+
+    with RedisServer() as redis, running(tmp_path, url, redis.url, count=NODES) as nodes:
+        nodes.applied(users=users)
+        async with signed_in(nodes) as person, asyncio.timeout(FORGOTTEN_SECONDS), asyncio.TaskGroup() as office:
+            office.create_task(failover())
+            for number in range(PEOPLE):
+                office.create_task(_at_work(person, drill, number))
+                await asyncio.sleep(EVERY_SECONDS)
+    assert drill.slowed == [], "nobody made an attempt too many"
+    assert len(drill.signed_in) == PEOPLE
+    assert drill.refused, "people came while codes of before were refused"
+    assert (min(drill.refused) > 0, max(drill.refused) < LONGEST_REFUSAL) == (True, True), drill
+    assert max(drill.waits) <= LONGEST_REFUSAL
+
+
+_WORKER: dict[str, Any] = {"password": RINA.password, "totp_secret": RINA.totp_secret, "memberships": ["A1"]}
+
+
+async def _at_work(office: Person, drill: Drill, number: int) -> None:
+    """One of the office, in a new browser: tries again while the site is away, and waits as the page says."""
+    name = f"person{number}"
+    while not await _came_in(office, drill, name, number % NODES):  # noqa: ASYNC110 - it is no event: a person tries again
+        await asyncio.sleep(1)
+    drill.signed_in.append(drill.now)
+
+
+async def _came_in(office: Person, drill: Drill, name: str, node: int) -> bool:
+    """Whether a sign-in came to its end; it did not if the site was away, or had forgotten it."""
+    async with new_browser(office, node) as browser:
+        rp = office.party(node)
+        pushed = await rp.push()
+        if pushed.status_code != 201:
+            return False
+        rp.sign_in.request_uri = pushed.json()["request_uri"]
+        await browser.open(rp.authorization_url())
+        if browser.page.form_with("user_name") is None:
+            return False
+        await browser.fill_and_submit(user_name=name, password=RINA.password)
+        if browser.response is not None and browser.response.status_code == 429:
+            drill.slowed.append(drill.now)
+        while browser.page.form_with("code") is not None:
+            await browser.fill_and_submit(code=code_at(RINA.totp_secret, time.time()))
+            if browser.response is not None and browser.response.status_code == 429:
+                drill.slowed.append(drill.now)
+                return False
+            said = WAITING.search(browser.page.text)
+            if said is not None:
+                drill.refused.append(drill.now)
+                drill.waits.append(int(said[1]))
+                await asyncio.sleep(int(said[1]))
+        if browser.left is None and browser.page.form_with("decision") is not None:
+            await browser.fill_and_submit("decision", button="agree")
+        return browser.left is not None

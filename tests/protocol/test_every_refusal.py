@@ -55,11 +55,11 @@ def refusals(worlds: Worlds, generation: str, *, developer_mode: bool = False) -
     if key not in _WALKED:
         options = DEVELOPER if developer_mode else {}
         cases = ((name, case) for name, case in CASES.items() if generation in case.generations)
-        _WALKED[key] = [_refused(worlds.fresh(**options), name, case) for name, case in cases]
+        _WALKED[key] = [refused(worlds.fresh(**options), name, case) for name, case in cases]
     return _WALKED[key]
 
 
-def _refused(world: World, name: str, case: Case) -> Refused:
+def refused(world: World, name: str, case: Case) -> Refused:
     start = LOG.tell()
     answer = case.provoke(world)
     lines = [json.loads(line) for line in LOG.getvalue()[start:].splitlines()]

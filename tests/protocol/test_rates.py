@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -11,16 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from corpid.flows.limit_counts import LimitCounts
 from corpid.flows.oauth.rate_limits import COUNTED, RateLimit, RateLimits
 from corpid.rules.oauth.errors import TooManyRequests
 from corpid.settings import Settings
 from corpid.stores import milliseconds
 from corpid.stores.memory import MemoryTransientStore, MemoryTransientUnit
-from tests.protocol.deployment import ISSUER
+from corpid.stores.sql import sqlite
+from tests.api.calling import Api
+from tests.protocol.api_callers import registers
+from tests.protocol.deployment import ISSUER, template
 from tests.protocol.provider import World
+from tests.protocol.test_unavailable import locked
+from tests.scim.calling import provisioning
 from tests.world.clock import NOON
+from tests.world.provider import EVENT, copied
+from tests.world.short_lived import DIRECTORY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     import httpx
@@ -149,6 +159,89 @@ def one_of_each(world: World) -> list[int]:
     account = world.get(f"{world.issuer}/account", world.new_browser())
     sent = world.push(), world.redeem("c" + "A" * 43), arrival, account
     return [answer.status_code for answer in sent]
+
+
+@pytest.mark.parametrize("counted", ["client", "address"])
+def test_a_push_or_token_request_that_meets_a_store_that_is_away_counts_nowhere(
+    monkeypatch: pytest.MonkeyPatch, counted: str
+) -> None:
+    """D47: neither against the client nor the address; what was asked is answered as soon as the store is back."""
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    limits: dict[str, Any] = {f"par_per_{counted}": 3, f"token_per_{counted}": 1}
+    with World(one_database=True, developer_mode=False, **limits) as world:
+        code = world.code()  # a push for the sign-in, and one for the code
+        with locked(world):
+            answers = [(world.push(), world.redeem(code)) for _ in range(6)]
+        assert {each.status_code for pair in answers for each in pair} == {503}
+        assert (world.push().status_code, world.redeem(code).status_code) == (201, 200)
+
+
+@pytest.mark.parametrize("counted", ["client", "address"])
+def test_an_assertion_that_waits_after_a_loss_counts_nowhere(tmp_path: Path, counted: str) -> None:
+    """D47, D67: who repeats it too soon has not less of its share when the wait is over."""
+    limits: dict[str, Any] = {f"par_per_{counted}": 2}
+    directory = copied(template(), tmp_path)
+    with World(at=directory, developer_mode=False) as before:
+        assert before.push().status_code == 201
+    shutil.rmtree(directory / DIRECTORY)
+    with World(at=directory, developer_mode=False, **limits) as world:
+        for _ in range(6):
+            told_to_wait_for_data(world.push())
+        world.clock.now += 60
+        assert world.push().status_code == 201
+
+
+def told_to_wait_for_data(answer: httpx.Response) -> None:
+    assert (answer.status_code, answer.json()["error"]) == (503, "temporarily_unavailable")
+
+
+@pytest.mark.parametrize("limited", ["api_per_client", "api_per_address", "scim_per_client", "scim_per_address"])
+def test_under_maintenance_programs_use_up_nothing_of_their_share(limited: str) -> None:
+    """D47, D59, D60."""
+    limits: dict[str, Any] = {limited: 3}
+    with World(developer_mode=False, **limits) as world:
+        ask = api_of(world) if limited.startswith("api") else lambda: provisioning(world).get("/Users")
+        world.run(world.provider.registry.deployment.set_maintenance(True, EVENT))
+        world.provider.registry_cache.drop()
+        assert {ask().status_code for _ in range(8)} == {503}
+        world.run(world.provider.registry.deployment.set_maintenance(False, EVENT))
+        world.provider.registry_cache.drop()
+        assert ask().status_code == 200
+
+
+def api_of(world: World) -> Callable[[], httpx.Response]:
+    api = Api(caller=registers(world), world=world)
+    api.token = api.caller.access_token(scope=" ".join(api.scopes))
+    return lambda: api.get("/clients")
+
+
+def test_a_sign_in_that_meets_maintenance_uses_up_nothing_of_its_address() -> None:
+    """D47: the page and the callback say so, and the next one begins."""
+    with World(sign_in_per_address=2, session_seconds=0) as world:
+        urls = [world.asked() for _ in range(7)]
+        world.run(world.provider.registry.deployment.set_maintenance(True, EVENT))
+        world.provider.registry_cache.drop()
+        for url in urls[:6]:
+            answer = world.get(url, world.new_browser(), x_forwarded_for=ELSEWHERE)
+            assert "error=temporarily_unavailable" in answer.headers["location"]
+        world.run(world.provider.registry.deployment.set_maintenance(False, EVENT))
+        world.provider.registry_cache.drop()
+        assert world.get(urls[6], world.new_browser(), x_forwarded_for=ELSEWHERE).status_code == 303
+
+
+async def test_what_is_taken_back_leaves_the_count_as_it_was_also_in_the_store() -> None:
+    """D47: whether or not the request was one with which a part was added to the store."""
+    transient, limit = MemoryTransientStore(), RateLimit(per_client=40)
+    rates = RateLimits(transient, ISSUER, {"par": limit}, spare_loopback=False)
+    for _ in range(100):
+        counts = LimitCounts()
+        await rates.client("par", "rp-1", ELSEWHERE, NOON, counts)
+        await counts.take_back(transient, now=NOON)
+    assert {entry.count for entry in transient.entries.values()} <= {0}
+    for _ in range(40):
+        await rates.client("par", "rp-1", ELSEWHERE, NOON)
+    with pytest.raises(TooManyRequests):
+        await rates.client("par", "rp-1", ELSEWHERE, NOON)
 
 
 @pytest.mark.parametrize(("limit", "processes"), [(40, 1), (40, 4), (100, 3), (5, 2)])

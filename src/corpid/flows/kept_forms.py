@@ -136,4 +136,8 @@ async def is_first_rejection(context: RequestContext, place: tuple[str, ...], di
     Source: D73
     """
     async with context.provider.transient.unit(context.now) as unit:
-        return await _bytes(context, place, digest).add(unit)
+        entry = _bytes(context, place, digest)
+        first = await entry.add(unit)
+    if first:
+        context.counts.note(entry, entry.take)
+    return first

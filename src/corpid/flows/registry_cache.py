@@ -204,9 +204,12 @@ class RegistryCache:
         """Return whether an operator has switched maintenance on. Source: D50"""
         return await self._maintenance.get("", now, self._registry.deployment.maintenance)
 
-    async def refuse_maintenance(self, now: float) -> None:
-        """Raises TemporarilyUnavailable while an operator has switched maintenance on (Spec 7)."""
-        if await self._maintenance.get("", now, self._registry.deployment.maintenance):
+    async def refuse_maintenance(self, now: float, *, in_maintenance: bool = False) -> None:
+        """Refuse a request while an operator has switched maintenance on.
+
+        `in_maintenance` says that its endpoint goes on. Raises TemporarilyUnavailable. Source: Spec 7.1, 7.2, 7.3, D72
+        """
+        if not in_maintenance and await self._maintenance.get("", now, self._registry.deployment.maintenance):
             raise TemporarilyUnavailable(
                 Reason.MAINTENANCE, "the provider is under maintenance: try again later", retry_after=60
             )

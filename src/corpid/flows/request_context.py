@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+from corpid.flows.limit_counts import LimitCounts
 from corpid.ports import AuditEvent
 from corpid.rules.authentication import devices
 
@@ -25,7 +26,7 @@ _VALUE: Final = itemgetter(1)
 class RequestContext:
     """The provider, the moment, and the origin of one request.
 
-    Nothing changes it; it is not frozen, because every request makes one and that would triple the cost.
+    Nothing changes it, except `counts`; it is not frozen, because every request makes one and that would triple the cost.
 
     `now` is the request's one reading of the clock, in epoch seconds (D49); `keys` are the keys of that
     moment; `request_id` is the reference in errors (D28).
@@ -38,6 +39,8 @@ class RequestContext:
     address: str
     user_agent: str = ""
     """of a page's reader; empty for a request of a client"""
+    counts: LimitCounts = field(default_factory=LimitCounts)
+    """what the request has counted at limits so far"""
 
     @property
     def device(self) -> str:
@@ -88,10 +91,12 @@ class RequestContext:
         )
 
 
-async def request_context(provider: Provider, *, request_id: str, address: str, user_agent: str = "") -> RequestContext:
+async def request_context(
+    provider: Provider, *, request_id: str, address: str, user_agent: str = "", counts: LimitCounts | None = None
+) -> RequestContext:
     """A new request's context: the clock, and the keys of that moment.
 
-    Raises StoreUnavailable; ValueError if no key may sign. Source: D42, D49
+    `counts` are those of the request, if its endpoint has begun one before. Raises StoreUnavailable; ValueError if no key may sign. Source: D42, D49
     """
     now = provider.clock()
     return RequestContext(
@@ -101,4 +106,5 @@ async def request_context(provider: Provider, *, request_id: str, address: str, 
         request_id=request_id,
         address=address,
         user_agent=user_agent,
+        counts=counts or LimitCounts(),
     )

@@ -424,6 +424,13 @@ class Registry(Protocol):
     """The durable store."""
 
     @property
+    def lost_at(self) -> float:
+        """The end of the last loss of changes, in epoch seconds.
+
+        0.0 if nothing was ever lost.
+        """
+
+    @property
     def clients(self) -> Clients: ...
     @property
     def api_clients(self) -> ApiClients: ...

@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import sqlalchemy as sa
 
 from corpid.ports import StoreUnavailable
-from corpid.rules.authentication.totp import STEP_SECONDS, STEPS_ASIDE
+from corpid.rules.authentication.totp import last_step_spent
 from corpid.rules.client_clocks import are_known
 from corpid.rules.data_loss import DataLoss
 from corpid.rules.limits import CLOCKS_APART_SECONDS
@@ -86,7 +86,7 @@ async def forget(database: Database, *, now: float) -> None:
     await begin_client_clocks(database, now=now)
     for table in (transient, sessions, email_changes):
         await database.run(database.prepare(sa.delete(table)), {})
-    await database.run(database.prepare(raised), {"last": int(now // STEP_SECONDS) + STEPS_ASIDE})
+    await database.run(database.prepare(raised), {"last": last_step_spent(now)})
 
 
 # `after_machine_restart`: SQLite on a machine that lost power. Only what lives for minutes is affected by so little.

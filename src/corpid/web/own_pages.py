@@ -237,7 +237,7 @@ async def _enter(
     renewed: Session | None = None,
     back: str | None = None,
 ) -> Response:
-    await web.provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
+    await web.provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now, context.counts)
     entered = await own_sessions.enter(
         context, browser, page=page, fresh=fresh, purpose=site.purpose, renewed=renewed, back=back
     )

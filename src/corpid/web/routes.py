@@ -33,7 +33,7 @@ from corpid.web.authentication.sign_out import sign_out
 from corpid.web.context import SIGN_IN_PATH, Access
 from corpid.web.first_use import admin_api, console, portal, scim
 from corpid.web.http.connections import OVERLOADED
-from corpid.web.http.requests import form_bytes, headers
+from corpid.web.http.requests import form_bytes, headers, take_back_counts
 from corpid.web.oauth import api_server as api_endpoints
 from corpid.web.oauth import endpoints
 from corpid.web.pages import errors, plain, well_known
@@ -291,6 +291,10 @@ async def _turn_away(request: Request) -> NoReturn:
 
 
 _OPEN: Final = Access()
+_OWN_REASONS: Final = frozenset(
+    reason.code for reason in (Reason.BUSY, Reason.STORE_UNAVAILABLE, Reason.DATA_LOST, Reason.MAINTENANCE)
+)
+"""also in a callback, whose status is another one"""
 
 
 class Router:
@@ -335,6 +339,11 @@ class Router:
         else:
             scope["route"] = route
             answer = redirect or await self._answer(request, route)
+            if (
+                answer.status_code == TemporarilyUnavailable.status
+                or scope["state"]["log"].get("reason") in _OWN_REASONS
+            ):
+                await take_back_counts(request, self._context.provider)
             if "reason" in scope["state"]["log"]:
                 self._note_refusal(scope, route)
         await answer(scope, receive, send)

@@ -272,7 +272,7 @@ async def open_link(context: RequestContext, browser: Browser, code: str, *, dig
         raise
     opened_id = derive_opened_id(context, browser.browser_id, link_hash)
     async with context.provider.transient.unit(context.now) as unit:
-        await throttle.link_code_accepted(context, unit)
+        await throttle.link_code_accepted(context, unit, attempt)
         await _opened_entry(context, opened_id).put(unit, f"{browser.browser_id} {link_hash}")
     return opened_id
 

@@ -63,7 +63,7 @@ async def copied(context: RequestContext, visit: AccountVisit) -> AsyncIterator[
         raise StaleStep
     counter = namespaces.DATA_COPIES.entry(context.provider.policy.deployment_url, user_id)
     async with context.provider.transient.unit(context.now) as unit:
-        if await counter.count(unit) > DATA_COPIES_PER_DAY:
+        if await context.counts.count(unit, counter) > DATA_COPIES_PER_DAY:
             raise Rejected(
                 phrase(
                     "You have downloaded your data {copies} times today. Try again tomorrow.",

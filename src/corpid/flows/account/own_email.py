@@ -133,7 +133,7 @@ async def ask(context: RequestContext, visit: AccountVisit, *, email: str) -> No
 
 async def _counted(context: RequestContext, entry: Entry[int]) -> int:
     async with context.provider.transient.unit(context.now) as unit:
-        return await entry.count(unit)
+        return await context.counts.count(unit, entry)
 
 
 def _checked(visit: AccountVisit, email: str) -> str:
@@ -227,12 +227,12 @@ async def _require_code(context: RequestContext, visit: AccountVisit, wanted: Wa
     """
     misses = namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, wanted.wanted_id)
     async with context.provider.transient.unit(context.now) as unit:
-        tries = await misses.count(unit)
+        tries = await context.counts.count(unit, misses)
     if tries <= TOTP_MISSES and second_factors.is_code(code, _code(context, visit, wanted)):
         return
     if not await sent_forms.counts(context, visit.sent):
         async with context.provider.transient.unit(context.now) as unit:
-            tries = await misses.count(unit, -1)
+            tries = await context.counts.count(unit, misses, -1)
     if tries >= TOTP_MISSES:
         await forget(context, visit)
         raise Rejected(phrase("Too many wrong codes. Enter your new e-mail address again."))

@@ -93,6 +93,11 @@ async def submit_code(context: RequestContext, visit: EnrolmentVisit, *, code: s
             await second_factors.accept_app(context, known, code, entry)
         else:
             await second_factors.accept_recovery(context, user, code, entry)
+    except second_factors.PerhapsUsed as refused:
+        entry = event(context, user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused", reason=str(refused))
+        await context.counts.take_back(context.provider.transient, now=context.now)
+        await context.provider.registry.audit.write(entry, now=context.now)
+        raise Rejected(refused.sentence) from None
     except WrongCode:
         await miss(context, visit, guesses)
         raise Rejected(

@@ -6,7 +6,6 @@ Source: D44, D45, D47
 
 from __future__ import annotations
 
-from contextlib import suppress
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -33,7 +32,7 @@ async def ask(context: RequestContext) -> None:
     window = str(int(context.now // kind.seconds))
     requests = kind.entry(context.provider.policy.base_url, site(context.address), window)
     async with context.provider.transient.unit(context.now) as unit:
-        asked = await requests.count(unit)
+        asked = await context.counts.count(unit, requests)
     if asked > RECOVERIES_PER_ADDRESS:
         raise Throttled(ceil(kind.seconds - context.now % kind.seconds))
 
@@ -44,9 +43,10 @@ async def answer(context: RequestContext, user_name: str, *, browser_key: str, d
     Nothing is sent without an account and an address. An account gets a few while a link works; more are dropped. A
     browser known for the account has a share of its own, so that strangers cannot lock its owner out. An enrolment
     begun with an earlier link continues, since somebody else may have asked. `digest` is the SHA-256 of the form: for
-    the same bytes one e-mail is sent. Source: D44, D45, D47, D73
+    the same bytes one e-mail is sent. If a store is away, nothing is sent, and nothing stays counted. Source: D44, D45,
+    D47, D73
     """
-    with suppress(StoreUnavailable):
+    try:
         user = await _named(context, user_name)
         if user is None or not user.email or not await _admitted(context, user, browser_key, digest):
             return
@@ -74,6 +74,8 @@ async def answer(context: RequestContext, user_name: str, *, browser_key: str, d
             lead=purpose.lead,
             provider_name=context.provider.policy.name,
         )
+    except StoreUnavailable:
+        await context.counts.take_back(context.provider.transient, now=context.now)
 
 
 async def _named(context: RequestContext, user_name: str) -> User | None:
@@ -92,7 +94,7 @@ async def _admitted(context: RequestContext, user: User, browser_key: str, diges
         context.provider.policy.base_url, user.user_id, browser_key if known else ""
     )
     async with context.provider.transient.unit(context.now) as unit:
-        sent = await emails.count(unit)
+        sent = await context.counts.count(unit, emails)
     return sent <= RECOVERIES_PER_ACCOUNT
 
 

@@ -7,6 +7,7 @@ the password or a link was presented, so no stranger can lock a person out. Sour
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ from corpid.texts import counted, phrase
 if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent
+    from corpid.ports import AuditEvent, TransientUnit
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.texts import Phrase
@@ -109,7 +110,12 @@ async def give_back(context: RequestContext, counted: CodeGuesses) -> None:
     `counted` includes it. Source: D45, D73
     """
     before = msgspec.structs.replace(counted, guesses=counted.guesses - 1, paused_until=0)
+    context.counts.settle(counted)
     await context.provider.registry.code_guesses.replace(counted, before)
+
+
+async def _taken_back(context: RequestContext, counted: CodeGuesses, _: TransientUnit) -> None:
+    await give_back(context, counted)
 
 
 def pause_event(entry: AuditEvent, guesses: CodeGuesses) -> AuditEvent:
@@ -130,6 +136,7 @@ async def count(context: RequestContext, seen: CodeGuesses, after: CodeGuesses, 
     guesses = context.provider.registry.code_guesses
     for _ in range(2 * CODE_GUESSES):
         if await guesses.replace(seen, after):
+            context.counts.note(after, partial(_taken_back, context, after))
             return after
         seen = await guesses.get(seen.user_id, seen.browser)
         after = one_more_guess(context, seen, factors)

@@ -1,21 +1,17 @@
-"""Password checks: hashing, verification and attempts given back unchecked (D44, D47)."""
+"""Password checks: hashing and verification (D44, D47)."""
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.flows.authentication import throttle
 from corpid.ports import HashingSource, PasswordsBusy
 from corpid.rules.authentication.password_rules import chosen_password
 from corpid.rules.directory import names
 from corpid.rules.networks import neighbourhood
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Passwords
@@ -37,21 +33,19 @@ async def fits(
 ) -> bool:
     """Return whether the password matches the hash.
 
-    `account` is the user name in its mapped form. Raises PasswordsBusy after giving the attempt back. Source: D44, D47
+    `account` is the user name in its mapped form. Raises PasswordsBusy. Source: D44, D47
     """
-    async with _given_back_if_busy(context, attempt):
-        source = _source(context, account, attempt)
-        return await context.provider.passwords.verify(password_hash, password, source=source)
+    source = _source(context, account, attempt)
+    return await context.provider.passwords.verify(password_hash, password, source=source)
 
 
 async def chosen(context: RequestContext, attempt: Attempt, user: User, password: str) -> str:
     """Return the hash of a new password of this person.
 
-    Raises PasswordRefused, and PasswordsBusy after giving the attempt back. Source: D44, D47
+    Raises PasswordRefused and PasswordsBusy. Source: D44, D47
     """
-    async with _given_back_if_busy(context, attempt):
-        source = _source(context, names.user_name(user.user_name), attempt)
-        return await hashed(context.provider.passwords, user, password, source=source)
+    source = _source(context, names.user_name(user.user_name), attempt)
+    return await hashed(context.provider.passwords, user, password, source=source)
 
 
 async def strengthened(
@@ -80,12 +74,3 @@ async def strengthened(
 
 def _source(context: RequestContext, account: str, attempt: Attempt) -> HashingSource:
     return HashingSource(network=neighbourhood(context.address), account=account, known=attempt.known)
-
-
-@asynccontextmanager
-async def _given_back_if_busy(context: RequestContext, attempt: Attempt) -> AsyncIterator[None]:
-    try:
-        yield
-    except PasswordsBusy:
-        await throttle.give_back(context, attempt)
-        raise

@@ -20,6 +20,7 @@ from corpid.flows.authentication import (
     throttle,
 )
 from corpid.flows.authentication.sign_in import Rejected, event, without_second_factor
+from corpid.ports import StoreUnavailable
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication import sign_in as machine
@@ -32,12 +33,13 @@ from corpid.rules.oauth import acr
 from corpid.rules.oauth.errors import AccessDenied
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.typed_text import typed_code
-from corpid.texts import phrase
+from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.authentication.second_factor_methods import Mailed, PendingSecondFactor
+    from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.authentication.visits import Visit
     from corpid.flows.notifications import Notice
     from corpid.flows.request_context import RequestContext
@@ -49,15 +51,40 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
 
 
+class PerhapsUsed(Exception):
+    """A right code that may have been used before data was lost.
+
+    Its refusal is CorpID's own and counts nowhere; `seconds` until the app shows one that works. Source: D45, D67
+    """
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__("the code may have been used before a loss of data")
+        self.seconds = seconds
+
+    @property
+    def sentence(self) -> Phrase:
+        """The explanation for the person."""
+        return counted(
+            self.seconds,
+            "This site was interrupted, so this code is not accepted any more. Wait {count} second, then enter the next "
+            "code from your app.",
+            "This site was interrupted, so this code is not accepted any more. Wait {count} seconds, then enter the next "
+            "code from your app.",
+        )
+
+
 async def accept_app(context: RequestContext, credentials: Credentials, code: str, entry: AuditEvent) -> None:
     """Use up a code of the person's app.
 
-    `entry` is for the audit log. Raises WrongCode. Source: D45
+    `entry` is for the audit log. Raises WrongCode and PerhapsUsed. Source: D45, D67
     """
     if not credentials.totp_secret:
         raise WrongCode("there is no app")
     step = totp.matching_step(credentials.totp_secret, code, context.now)
-    if not await context.provider.registry.factors.raise_totp_step(credentials.user_id, step, entry):
+    registry = context.provider.registry
+    if not await registry.factors.raise_totp_step(credentials.user_id, step, entry):
+        if seconds := totp.wait_after_loss(step, registry.lost_at, context.now):
+            raise PerhapsUsed(seconds)
         raise WrongCode("this code was used before")
 
 
@@ -78,9 +105,8 @@ async def count_miss(context: RequestContext, unit: TransientUnit, name: str) ->
 
     `name` is an interaction or an enrolment. Source: D45
     """
-    return (
-        await namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, name).count(unit) >= TOTP_MISSES
-    )
+    misses = namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, name)
+    return await context.counts.count(unit, misses) >= TOTP_MISSES
 
 
 async def send(context: RequestContext, visit: Visit, user: User) -> Interaction:
@@ -117,7 +143,7 @@ async def count(context: RequestContext, user: User, browser_key: str, *, known:
     """
     issuer, browser = context.provider.policy.deployment_url, browser_key if known else ""
     async with context.provider.transient.unit(context.now) as unit:
-        sent = await namespaces.MAILED_CODES.entry(issuer, user.user_id, browser).count(unit)
+        sent = await context.counts.count(unit, namespaces.MAILED_CODES.entry(issuer, user.user_id, browser))
     if sent > MAILED_CODES_PER_HOUR:
         raise Rejected(phrase("We have sent you too many codes. Wait an hour, then try again."))
 
@@ -174,7 +200,14 @@ async def submit_code(context: RequestContext, visit: Visit, *, code: str, makes
     user = account.user
     if way is Way.PASSKEY:
         raise StaleStep
-    guesses, right = await _try(context, visit, account, way, code)
+    try:
+        guesses, right = await _try(context, visit, account, way, code)
+    except PerhapsUsed as refused:
+        entry = event(
+            context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value, reason=str(refused)
+        )
+        await context.provider.registry.audit.write(entry, now=context.now)
+        raise Rejected(refused.sentence) from None
     if not right:
         await _miss(context, visit, user, way, guesses)
         raise Rejected(_WRONG[way])
@@ -230,9 +263,9 @@ async def person(context: RequestContext, visit: Visit, event: Event) -> Pending
     return visit.pending
 
 
-async def _throttle(context: RequestContext, unit: TransientUnit, visit: Visit, user: User) -> None:
+async def _throttle(context: RequestContext, unit: TransientUnit, visit: Visit, user: User) -> Attempt:
     name, known = names.user_name(user.user_name), visit.last_entity is not None
-    await throttle.attempt_second_factor(context, unit, name, visit.browser.browser_key, known=known)
+    return await throttle.attempt_second_factor(context, unit, name, visit.browser.browser_key, known=known)
 
 
 async def _try(
@@ -241,17 +274,30 @@ async def _try(
     """Count an attempt, then try it.
 
     Both are written in one transaction where an engine has one for them. Returns the count of guesses, None for a
-    recovery code, which cannot be guessed; and whether the code was right.
+    recovery code, which cannot be guessed; and whether the code was right. Raises PerhapsUsed after giving both back.
     """
+    refused: PerhapsUsed | None = None
     async with context.provider.transient.unit(context.now) as unit:
         if way is not Way.RECOVERY:
             after = code_guesses.one_more_guess(context, account.guesses, visit.interaction.factors)
             await browsers.note_form(context, unit, visit.cookie, visit.form)
-            await _throttle(context, unit, visit, account.user)
-            guesses = await code_guesses.count(context, account.guesses, after, visit.interaction.factors)
-            return guesses, await _accepts(context, visit, account, way, code)
-        await browsers.note_form(context, unit, visit.cookie, visit.form)
-        await throttle.attempt_unguessable(context, unit)
+            attempt = await _throttle(context, unit, visit, account.user)
+            try:
+                guesses = await code_guesses.count(context, account.guesses, after, visit.interaction.factors)
+                return guesses, await _accepts(context, visit, account, way, code)
+            except PerhapsUsed as perhaps:
+                # Raised below: an engine that rolls units back would keep what another one forgets.
+                refused = perhaps
+                await throttle.give_back_within(context, unit, attempt)
+                await code_guesses.give_back(context, guesses)
+            except StoreUnavailable:
+                await context.counts.take_back_within(unit)
+                raise
+        else:
+            await browsers.note_form(context, unit, visit.cookie, visit.form)
+            await throttle.attempt_unguessable(context, unit)
+    if refused is not None:
+        raise refused
     # In a transaction of its own: the owner is notified at once, so this must not be rolled back afterwards.
     return None, await _accepts(context, visit, account, way, code)
 
@@ -280,14 +326,19 @@ async def _miss(context: RequestContext, visit: Visit, user: User, way: Way, gue
     Stopped after too many.
     """
     of_owner = namespaces.MISSES_OF_OWNER.entry(context.provider.policy.deployment_url, user.user_id)
+    events = [event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value)]
+    if guesses is not None and guesses.paused_until:
+        entry = event(context, visit, user, AuditAction.SIGN_IN_PAUSE_CODES, "refused")
+        events.append(code_guesses.pause_event(entry, guesses))
     async with context.provider.transient.unit(context.now) as unit:
         too_many = await count_miss(context, unit, visit.interaction.interaction_id)
-        misses = await of_owner.count(unit)
-        refused = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value)
-        await context.provider.registry.audit.write(refused, now=context.now)
-        if guesses is not None and guesses.paused_until:
-            entry = event(context, visit, user, AuditAction.SIGN_IN_PAUSE_CODES, "refused")
-            await context.provider.registry.audit.write(code_guesses.pause_event(entry, guesses), now=context.now)
+        misses = await context.counts.count(unit, of_owner)
+        try:
+            for each in events:
+                await context.provider.registry.audit.write(each, now=context.now)
+        except StoreUnavailable:
+            await context.counts.take_back_within(unit)
+            raise
     if guesses is not None and guesses.paused_until and guesses.told_at == int(context.now):
         notifications.notify(context, user, _paused(context, guesses))
     elif misses == TOTP_MISSES:

@@ -111,7 +111,7 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
             if over:
                 await completion.win(context, unit, finished)
             await throttle.succeeded(
-                context, unit, name, browser_key, known=known, of_address=_cost(shown, known=known)
+                context, unit, name, browser_key, known=known, of_address=_cost(before, shown, known=known)
             )
             if not known and shown.account.user.email:
                 expected = namespaces.NEWCOMER.entry(context.provider.policy.deployment_url, finished.user_id)
@@ -193,14 +193,14 @@ def _offers_passkey(context: RequestContext, visit: Visit, shown: Authentication
     )
 
 
-def _cost(shown: Authentication, *, known: bool) -> int:
+def _cost(before: Interaction, shown: Authentication, *, known: bool) -> int:
     """Return the number of attempts that this sign-in cost its address.
 
     In a known browser, guessable factors are counted there instead.
     """
     if shown.way is Way.SIMULATED:
         return 0
-    guessed = (shown.amr != acr.PASSKEY) + (shown.way not in (None, Way.RECOVERY))
+    guessed = (shown.amr != acr.PASSKEY and not before.uncounted) + (shown.way not in (None, Way.RECOVERY))
     unguessable = shown.way in (None, Way.RECOVERY)
     return unguessable + (0 if known else guessed)
 

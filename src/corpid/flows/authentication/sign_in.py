@@ -29,6 +29,7 @@ from corpid.flows.authentication.sent_forms import Repeated, SentForm
 from corpid.flows.authentication.visits import with_consent
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
+from corpid.rules.authentication import totp
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.authentication.sign_in import Event, Outcome, StaleStep, State
 from corpid.rules.directory import names
@@ -244,6 +245,10 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
     moved = machine.known(
         visit.interaction, user_id=user.user_id, user_name=name, credentials=credentials, language=user.language
     )
+    if totp.refuses_codes(context.provider.registry.lost_at, context.now):
+        # The code that follows may be refused without the person's fault, and then this would stay counted.
+        await throttle.give_back(context, attempt)
+        moved = replace(moved, uncounted=True)
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, visit.interaction)
         if not await interactions.claim_request(context, unit, visit.interaction):

@@ -15,6 +15,7 @@ raised together; one that is refused by a bucket is taken back from all of them.
 
 from __future__ import annotations
 
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -79,7 +80,7 @@ class Throttled(Exception):
 class _Count(msgspec.Struct, frozen=True, kw_only=True):
     """One of the counts that an attempt has raised."""
 
-    who: _Who
+    entry: Entry[int]
     until: int = 0
     """end of the delay that it has begun, in epoch seconds; 0: none"""
     step: int = 0
@@ -212,13 +213,13 @@ async def _attempt_in_browser(
     return replace(await _admit(context, unit, own), known=True)
 
 
-async def attempt_unguessable(context: RequestContext, unit: TransientUnit) -> None:
+async def attempt_unguessable(context: RequestContext, unit: TransientUnit) -> Attempt:
     """Count an attempt with a passkey or a recovery code.
 
     A signature or 80 random bits cannot be guessed, so nothing is counted for the owner; otherwise a stranger or a
     thief of the password could keep them out. Raises Throttled if the attempt comes too early. Source: D45, D46, D47
     """
-    await _admit(context, unit, _limit(context, _address(context), _FREE_FOR_ADDRESS))
+    return await _admit(context, unit, _limit(context, _address(context), _FREE_FOR_ADDRESS))
 
 
 async def attempt_with_link(context: RequestContext, link_hash: str) -> Attempt:
@@ -241,12 +242,13 @@ async def attempt_link_code(context: RequestContext) -> Attempt:
         return await _admit(context, unit, _limit(context, _link_codes(context), _FREE_FOR_LINK_CODES))
 
 
-async def link_code_accepted(context: RequestContext, unit: TransientUnit) -> None:
+async def link_code_accepted(context: RequestContext, unit: TransientUnit, attempt: Attempt) -> None:
     """Give back the attempt that opened a link.
 
     Many people may share one address. Source: D47
     """
-    await _count(context, unit, _link_codes(context), -1)
+    context.counts.settle(attempt.counts)
+    await _bucket_of(context, _link_codes(context)).count(unit, -1)
 
 
 def _link_codes(context: RequestContext) -> _Who:
@@ -269,12 +271,22 @@ async def change(context: RequestContext, by: str) -> Attempt:
 
 
 async def give_back(context: RequestContext, attempt: Attempt) -> None:
-    """Remove an attempt of this request, because no password was checked (D47)."""
+    """Remove an attempt in which nothing was tried, or guessed (D47)."""
     async with context.provider.transient.unit(context.now) as unit:
-        for each in attempt.counts:
-            # After the delay has ended, another attempt may have begun a new one.
-            begun = each.step if context.provider.clock() < each.until else 0
-            await _count(context, unit, each.who, -1 - begun)
+        await give_back_within(context, unit, attempt)
+
+
+async def give_back_within(context: RequestContext, unit: TransientUnit, attempt: Attempt) -> None:
+    """As `give_back`, in a unit that is open (D47)."""
+    context.counts.settle(attempt.counts)
+    await _take_back(context, attempt.counts, unit)
+
+
+async def _take_back(context: RequestContext, counts: Sequence[_Count], unit: TransientUnit) -> None:
+    for each in counts:
+        # After the delay has ended, another attempt may have begun a new one.
+        begun = each.step if context.provider.clock() < each.until else 0
+        await each.entry.count(unit, -1 - begun)
 
 
 def _bucket_of(context: RequestContext, who: _Who) -> Entry[int]:
@@ -286,10 +298,6 @@ def _limit(
 ) -> _Limit:
     entry = namespaces.ATTEMPT_BUCKET.entry(context.provider.policy.deployment_url, *who)
     return _Limit(who=who, entry=entry, free=free, user_name=user_name, longest=longest)
-
-
-async def _count(context: RequestContext, unit: TransientUnit, who: _Who, by: int) -> Bucket:
-    return bucket(await _bucket_of(context, who).count(unit, by))
 
 
 async def _admit(context: RequestContext, unit: TransientUnit, *limits: _Limit) -> Attempt:
@@ -304,17 +312,19 @@ async def _admit(context: RequestContext, unit: TransientUnit, *limits: _Limit) 
         try:
             if found.attempts > limit.free:
                 counts += await _beyond(context, unit, limit, found)
-            elif limit.nearby is None:
-                counts.append(_Count(who=limit.who))
+            else:
+                counts.append(_Count(entry=limit.entry))
         except Throttled:
             for each in limits:
                 await each.entry.count(unit, -1)
-            own = {each.who for each in limits}
+            own = {each.entry for each in limits}
             for begun in counts:
-                if by := -begun.step - (begun.who not in own):
-                    await _count(context, unit, begun.who, by)
+                if by := -begun.step - (begun.entry not in own):
+                    await begun.entry.count(unit, by)
             raise
-    return Attempt(counts=tuple(counts), earlier=bucket(counted[0]).attempts > 1)
+    raised = tuple(counts)
+    context.counts.note(raised, partial(_take_back, context, raised))
+    return Attempt(counts=raised, earlier=bucket(counted[0]).attempts > 1)
 
 
 async def _beyond(context: RequestContext, unit: TransientUnit, limit: _Limit, found: Bucket) -> Sequence[_Count]:
@@ -324,22 +334,29 @@ async def _beyond(context: RequestContext, unit: TransientUnit, limit: _Limit, f
     """
     who, free, longest = limit.who, limit.free, limit.longest
     if limit.nearby is not None:
-        return (await _admit(context, unit, limit.nearby)).counts
+        return (_Count(entry=limit.entry), *await _admitted(context, unit, limit.nearby))
     unlocks = await _unlocks(context, unit, limit.user_name)
     if unlocks:
-        since = await _admit(context, unit, _limit(context, (*who, unlocks), free, longest=longest))
-        return (_Count(who=who), *since.counts)
+        since = _limit(context, (*who, unlocks), free, longest=longest)
+        return (_Count(entry=limit.entry), *await _admitted(context, unit, since))
     now, ends = int(context.now), found.blocked_until(context.now)
     if context.now < ends:
         raise Throttled(min(max(1, ends - now), longest))
     until = now + delay(found.attempts, free=free, longest=longest)
     step = until - ends
-    begun = await _count(context, unit, who, blocking(step))
+    begun = bucket(await limit.entry.count(unit, blocking(step)))
     if begun.blocked != found.blocked + step:
         # Another attempt has begun a delay meanwhile: that one is tried.
-        await _count(context, unit, who, -blocking(step))
+        await limit.entry.count(unit, -blocking(step))
         raise Throttled(max(1, until - now))
-    return (_Count(who=who, until=until, step=blocking(step)),)
+    return (_Count(entry=limit.entry, until=until, step=blocking(step)),)
+
+
+async def _admitted(context: RequestContext, unit: TransientUnit, limit: _Limit) -> Sequence[_Count]:
+    """Return the counts of a limit that stands for another."""
+    attempt = await _admit(context, unit, limit)
+    context.counts.settle(attempt.counts)
+    return attempt.counts
 
 
 async def _unlocks(context: RequestContext, unit: TransientUnit, user_name: str) -> str:

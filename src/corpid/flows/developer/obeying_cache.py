@@ -23,9 +23,9 @@ class ObeyingCache(RegistryCache):
         super().__init__(registry)
         self._developer = developer
 
-    async def refuse_maintenance(self, now: float) -> None:
+    async def refuse_maintenance(self, now: float, *, in_maintenance: bool = False) -> None:
         """Raise the ordered error, or that of maintenance. Source: Spec 7, D66"""
         exchange, obeyer = exchanges.current(), self._developer.obeyer
         if exchange is not None and obeyer is not None:
             obeyer.refusing(exchange)
-        await super().refuse_maintenance(now)
+        await super().refuse_maintenance(now, in_maintenance=in_maintenance)

@@ -148,7 +148,7 @@ async def _acting(context: RequestContext, user_id: str, entity_id: str) -> Acti
 async def _count(context: RequestContext, user_id: str) -> None:
     counter = namespaces.ACCESS_REQUESTS.entry(context.provider.policy.deployment_url, user_id)
     async with context.provider.transient.unit(context.now) as unit:
-        counted = await counter.count(unit)
+        counted = await context.counts.count(unit, counter)
     if counted > ACCESS_REQUESTS_PER_DAY:
         raise TooManyAsked
 

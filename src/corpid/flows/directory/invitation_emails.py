@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
 from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
-from corpid.ports import AuditEvent, Conflict, EmailDelayed, MailDelayed, MailRefused, SenderRefused
+from corpid.ports import (
+    AuditEvent,
+    Conflict,
+    EmailDelayed,
+    MailDelayed,
+    MailRefused,
+    SenderRefused,
+    StoreUnavailable,
+)
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.actors import SYSTEM
@@ -113,6 +121,9 @@ class InvitationEmails:
                 await provider.registry.factors.keep_link(link, _event(invited))
             except Conflict:  # it was revoked
                 return False
+            except StoreUnavailable:
+                await self._count_address(address, -1)
+                raise
             try:
                 await provider.mail.deliver(self._email(invited, code, link.expires_at))
             except MailDelayed:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.write import is_of_entity
+from corpid.flows.limit_counts import LimitCounts
 from corpid.flows.namespaces import INVITATIONS, count_each
 from corpid.rules.directory.names import folded
 from corpid.rules.limits import INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY
@@ -33,6 +34,8 @@ class InvitationLimit:
 
     transient: TransientStore
     issuer: str
+    counts: LimitCounts = field(default_factory=LimitCounts)
+    """those of the request that invites"""
 
     async def count(self, actor: Actor, entity_id: str, email: str, *, now: float) -> None:
         """Count an invitation of an entity, unless an operator makes it.
@@ -46,6 +49,8 @@ class InvitationLimit:
         entries += [INVITATIONS.entry(self.issuer, entity_id, folded(email))] if email else []
         async with self.transient.unit(now) as unit:
             counts = await count_each(unit, entries)
+        for each in entries:
+            self.counts.note_raised(each)
         if counts[0] > INVITATIONS_PER_DAY:
             raise TooManyInvitations(
                 f"an entity invites at most {INVITATIONS_PER_DAY:,} people a day: go on tomorrow, or ask an operator",

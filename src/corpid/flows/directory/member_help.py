@@ -17,7 +17,7 @@ from corpid.flows.authentication import second_factor_methods
 from corpid.flows.directory import people
 from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.ports import AuditEvent, Conflict, Seen
+from corpid.ports import AuditEvent, Conflict, Seen, StoreUnavailable
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise, obstacle
 from corpid.rules.directory.access_conditions import BELOW
@@ -103,27 +103,15 @@ async def request_help(context: RequestContext, of: Membership, asked: Help, *, 
     try:
         await registry.directory.write([*guards, *seen], event)
     except Conflict:
-        await _give_back(context, of, asked)
+        await context.counts.take_back(context.provider.transient, now=context.now)  # nothing was recorded
         raise
-
-
-async def _give_back(context: RequestContext, of: Membership, asked: Help) -> None:
-    """Take back what was counted for a help that was not recorded."""
-    url = context.provider.policy.deployment_url
-    async with context.provider.transient.unit(context.now) as unit:
-        await namespaces.HELP_BY_ENTITY.entry(url, of.entity_id).count(unit, -1)
-        if asked == "unlock":
-            await namespaces.HELP_UNLOCK_OF_MEMBER.entry(url, of.entity_id, of.user_id).take(unit)
-            await namespaces.HELP_UNLOCKS_OF_MEMBER.entry(url, of.entity_id, of.user_id).count(unit, -1)
-        else:
-            await namespaces.HELP_LINKS_TO_MEMBER.entry(url, of.entity_id, of.user_id).count(unit, -1)
 
 
 async def _count(context: RequestContext, of: Membership, asked: Help) -> None:
     """Count what the entity knows of. Raises Refused."""
     url = context.provider.policy.deployment_url
     async with context.provider.transient.unit(context.now) as unit:
-        if await namespaces.HELP_BY_ENTITY.entry(url, of.entity_id).count(unit) > HELP_PER_ENTITY:
+        if await context.counts.count(unit, namespaces.HELP_BY_ENTITY.entry(url, of.entity_id)) > HELP_PER_ENTITY:
             raise Refused(
                 phrase(
                     "an organisation can help at most {count} times a day: go on tomorrow, or ask the operator",
@@ -131,10 +119,12 @@ async def _count(context: RequestContext, of: Membership, asked: Help) -> None:
                 )
             )
         if asked == "unlock":
-            if not await namespaces.HELP_UNLOCK_OF_MEMBER.entry(url, of.entity_id, of.user_id).add(unit):
+            unlock = namespaces.HELP_UNLOCK_OF_MEMBER.entry(url, of.entity_id, of.user_id)
+            if not await unlock.add(unit):
                 raise Refused(phrase("an account is unlocked at most once an hour: wait, or send a link"))
+            context.counts.note(unlock, unlock.take)
             unlocks = namespaces.HELP_UNLOCKS_OF_MEMBER.entry(url, of.entity_id, of.user_id)
-            if await unlocks.count(unit) > UNLOCKS_PER_DAY:
+            if await context.counts.count(unit, unlocks) > UNLOCKS_PER_DAY:
                 raise Refused(
                     phrase(
                         "an account is unlocked at most {count} times a day: send a link, or ask the operator",
@@ -142,7 +132,7 @@ async def _count(context: RequestContext, of: Membership, asked: Help) -> None:
                     )
                 )
         elif (
-            await namespaces.HELP_LINKS_TO_MEMBER.entry(url, of.entity_id, of.user_id).count(unit)
+            await context.counts.count(unit, namespaces.HELP_LINKS_TO_MEMBER.entry(url, of.entity_id, of.user_id))
             > HELP_LINKS_PER_MEMBER
         ):
             raise Refused(
@@ -193,6 +183,9 @@ async def carry_out_help(context: RequestContext, of: Membership, asked: Help, *
     except (Forbidden, HelpRefusal) as error:
         refused = msgspec.structs.replace(done, outcome="refused", detail=done.detail | {"reason": str(error.reason)})
         await registry.audit.write(refused, now=context.now)
+    except StoreUnavailable:
+        await context.counts.take_back(context.provider.transient, now=context.now)
+        raise
 
 
 async def _check(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
@@ -203,11 +196,17 @@ async def _check(context: RequestContext, of: Membership, asked: Help, *, actor:
     url = context.provider.policy.deployment_url
     async with context.provider.transient.unit(context.now) as unit:
         if asked == "unlock":
-            if not await namespaces.HELP_UNLOCK_OF_PERSON.entry(url, user_id).add(unit):
+            unlock = namespaces.HELP_UNLOCK_OF_PERSON.entry(url, user_id)
+            if not await unlock.add(unit):
                 raise HelpRefusal("another entity had the account unlocked less than an hour ago")
-            if await namespaces.HELP_UNLOCKS_OF_PERSON.entry(url, user_id).count(unit) > UNLOCKS_PER_DAY:
+            context.counts.note(unlock, unlock.take)
+            unlocks = namespaces.HELP_UNLOCKS_OF_PERSON.entry(url, user_id)
+            if await context.counts.count(unit, unlocks) > UNLOCKS_PER_DAY:
                 raise HelpRefusal("the account was unlocked too often today")
-        elif await namespaces.HELP_LINKS_TO_PERSON.entry(url, user_id).count(unit) > HELP_LINKS_PER_PERSON:
+        elif (
+            await context.counts.count(unit, namespaces.HELP_LINKS_TO_PERSON.entry(url, user_id))
+            > HELP_LINKS_PER_PERSON
+        ):
             raise HelpRefusal("the person was sent too many links today")
 
 

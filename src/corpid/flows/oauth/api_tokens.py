@@ -125,7 +125,7 @@ async def _authenticate(
     """Authenticate a client of the API; its audience is the API's issuer."""
     policy = context.provider.policy
     issuer = policy.base_url + api_server.ISSUER_PATH
-    await context.provider.rate_limits.address(rate_limits.TOKEN, context.address, context.now)
+    await context.provider.rate_limits.address(rate_limits.TOKEN, context.address, context.now, context.counts)
     candidate = client_assertion.read(
         parameters,
         authorization,

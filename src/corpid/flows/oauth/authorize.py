@@ -243,7 +243,7 @@ async def _open_pushed(context: RequestContext, arriving: Arrival, result: SsoRe
     opened = namespaces.INTERACTION_COUNT.entry(issuer, client_id, arriving.reference)
     here = namespaces.ARRIVAL.entry(issuer, client_id, arriving.fingerprint, interaction.browser_id)
     async with context.provider.transient.unit(context.now) as unit:
-        if await opened.count(unit) > INTERACTIONS_PER_REQUEST:
+        if await context.counts.count(unit, opened) > INTERACTIONS_PER_REQUEST:
             raise InvalidRequestURI(
                 Reason.REQUEST_IN_TOO_MANY_BROWSERS, "too many browsers have opened this request: push a new one"
             )

@@ -71,7 +71,7 @@ async def authenticate(
     """
     policy = context.provider.policy
     issuer, url = policy.base_url, policy.base_url + _PATHS[endpoint]
-    await context.provider.rate_limits.address(endpoint, context.address, context.now)
+    await context.provider.rate_limits.address(endpoint, context.address, context.now, context.counts)
     candidate = client_assertion.read(
         parameters, authorization, issuer=issuer, endpoint=url, rules=generation, now=context.now
     )
@@ -125,7 +125,9 @@ async def prove(
     except KeySetUnavailable as error:
         raise no_key_set(str(error)) from None
     with RequestOf(client.client_id):
-        await context.provider.rate_limits.client(endpoint, client.client_id, context.address, context.now)
+        await context.provider.rate_limits.client(
+            endpoint, client.client_id, context.address, context.now, context.counts
+        )
     return keys, assertion
 
 

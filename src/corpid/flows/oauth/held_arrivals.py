@@ -97,7 +97,7 @@ async def store(context: RequestContext, browser: Browser, arrival: HeldArrival)
     """
     interaction, issuer = arrival.interaction, context.provider.policy.base_url
     if not browser.known:
-        await context.provider.rate_limits.arrival(context.address, context.now)
+        await context.provider.rate_limits.arrival(context.address, context.now, context.counts)
     async with context.provider.transient.unit(context.now) as unit:
         if not await interactions.begin(context, unit, interaction):
             return

@@ -9,6 +9,7 @@ Source: D47
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import namespaces
@@ -19,6 +20,7 @@ from corpid.rules.oauth.refusals import Reason
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.flows.limit_counts import LimitCounts
     from corpid.ports import TransientStore
 
 PAR: Final = "par"
@@ -88,6 +90,11 @@ class _Counters:
         self.counted.clear()
         self.exceeded.clear()
 
+    def take_back(self, caller: tuple[str, ...], window: int) -> None:
+        """Take back a request of this minute."""
+        if self.window == window and self.counted.get(caller):
+            self.counted[caller] -= 1
+
 
 class RateLimits:
     """The limits of a deployment, and this process's counts of this minute.
@@ -104,32 +111,34 @@ class RateLimits:
         self._spare_loopback = spare_loopback
         self._counters: Final = {caller: _Counters() for caller in ("address", "client", "network", "everybody")}
 
-    async def address(self, endpoint: str, address: str, now: float) -> None:
-        """Count a request by its address.
+    async def address(self, endpoint: str, address: str, now: float, counts: LimitCounts | None = None) -> None:
+        """Count a request by its address, and note it in `counts`.
 
         Raises TooManyRequests, StoreUnavailable. Source: D47
         """
         limit = self._limits[endpoint].per_address
         if limit and not (self._spare_loopback and is_loopback(address)):
             caller = ("address", endpoint, site(address))
-            if self._is_due(limit, caller, now):
-                await self._compare(limit, caller, now)
+            if self._is_due(limit, caller, now, counts):
+                await self._compare(limit, caller, now, counts)
 
-    async def client(self, endpoint: str, client_id: str, address: str, now: float) -> None:
-        """Count a request by its authenticated client.
+    async def client(
+        self, endpoint: str, client_id: str, address: str, now: float, counts: LimitCounts | None = None
+    ) -> None:
+        """Count a request by its authenticated client, and note it in `counts`.
 
         Raises TooManyRequests, StoreUnavailable. Source: D47
         """
         limit = self._limits[endpoint].per_client
         if limit and not (self._spare_loopback and is_loopback(address)):
             caller = ("client", endpoint, client_id)
-            if self._is_due(limit, caller, now):
-                await self._compare(limit, caller, now)
+            if self._is_due(limit, caller, now, counts):
+                await self._compare(limit, caller, now, counts)
 
-    async def arrival(self, address: str, now: float) -> None:
+    async def arrival(self, address: str, now: float, counts: LimitCounts | None = None) -> None:
         """Count a sign-in that is about to be stored for a stranger.
 
-        It counts for its network, then for all callers. A network over its limit uses up nothing of the others' share.
+        It is noted in `counts`. It counts for its network, then for all callers. A network over its limit uses up nothing of the others' share.
         Raises TooManyRequests, StoreUnavailable. Source: D47
         """
         if self._spare_loopback and is_loopback(address):
@@ -139,10 +148,10 @@ class RateLimits:
             (limits.per_network, ("network", ARRIVALS, neighbourhood(address))),
             (limits.in_all, ("everybody", ARRIVALS)),
         ):
-            if each and self._is_due(each, caller, now):
-                await self._compare(each, caller, now)
+            if each and self._is_due(each, caller, now, counts):
+                await self._compare(each, caller, now, counts)
 
-    def _is_due(self, limit: int, caller: tuple[str, ...], now: float) -> bool:
+    def _is_due(self, limit: int, caller: tuple[str, ...], now: float, counts: LimitCounts | None) -> bool:
         """Count a request in this process.
 
         Returns whether its caller has to be compared with the limit: after each part of it, and beyond it.
@@ -152,16 +161,18 @@ class RateLimits:
         if window != counters.window or len(counters.counted) >= _ENTRIES:
             counters.begin_minute(window)
         counted = counters.counted[caller] = counters.counted.get(caller, 0) + 1
+        if counts is not None:
+            counts.note_in_process(partial(counters.take_back, caller, counters.window))
         return counted % max(1, limit // _PARTS) == 0 or counted > limit or caller in counters.exceeded
 
-    async def _compare(self, limit: int, caller: tuple[str, ...], now: float) -> None:
+    async def _compare(self, limit: int, caller: tuple[str, ...], now: float, counts: LimitCounts | None) -> None:
         counters = self._counters[caller[0]]
         window = counters.window
         counted = counters.counted[caller]
         part = max(1, limit // _PARTS)
         over = caller in counters.exceeded or counted > limit
         if not over:
-            over = await self._count_in_store(caller, window, now) * part > limit
+            over = await self._count_in_store(caller, window, now, counts) * part > limit
         if over and window == counters.window:  # another minute may have begun while the store was asked
             counters.exceeded.add(caller)
         if over:
@@ -172,7 +183,12 @@ class RateLimits:
                 retry_after=WINDOW_SECONDS - int(now % WINDOW_SECONDS),
             )
 
-    async def _count_in_store(self, caller: tuple[str, ...], window: int, now: float) -> int:
+    async def _count_in_store(
+        self, caller: tuple[str, ...], window: int, now: float, counts: LimitCounts | None
+    ) -> int:
         counter = namespaces.RATE.entry(self._issuer, *caller, str(window))
         async with self._transient.unit(now) as unit:
-            return await counter.count(unit)
+            counted = await counter.count(unit)
+        if counts is not None:
+            counts.note_raised(counter)
+        return counted

@@ -223,6 +223,8 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """the session whose person signs in again, and nobody else; empty: anybody may"""
     back: str | None = None
     """the own page that Cancel leads to; None: the home page"""
+    uncounted: bool = False
+    """true if its password counts as no attempt"""
 
     @property
     def signed_in(self) -> bool:
@@ -252,6 +254,7 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
             made_session_id="",
             offers_passkey=False,
             language="",
+            uncounted=False,
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+import math
 from typing import Final
 
 import pyotp
@@ -82,6 +83,31 @@ def matching_step(secret: str, code: str, now: float) -> int:
     if matching is None:
         raise WrongCode("the code is none of this minute")
     return matching
+
+
+def last_step_spent(lost_at: float) -> int:
+    """Return the last step whose code counts as used after a loss.
+
+    `lost_at` is the moment before which a code may have been used without a trace, in epoch seconds. Source: D45, D67
+    """
+    return _step(lost_at) + STEPS_ASIDE
+
+
+def wait_after_loss(step: int, lost_at: float, now: float) -> int:
+    """Return the seconds until an app shows a usable code.
+
+    `lost_at` is as of `last_step_spent`. The result is 0 for a step that the loss does not concern. Times are in epoch seconds. Source: D45, D67
+    """
+    last = last_step_spent(lost_at)
+    return 0 if step > last else max(1, math.ceil((last + 1) * STEP_SECONDS - now))
+
+
+def refuses_codes(lost_at: float, now: float) -> bool:
+    """Return whether apps have no usable code yet, after a loss.
+
+    Times are in epoch seconds. Source: D45, D67
+    """
+    return _step(now) <= last_step_spent(lost_at)
 
 
 def otpauth_uri(secret: str, *, account: str, issuer: str) -> str:

@@ -254,7 +254,8 @@ KINDS: Final = (
     ),
     Kind(
         name="maintenance",
-        help="Every protocol endpoint answers as during maintenance: 503 temporarily_unavailable with Retry-After.",
+        help="PAR, authorize and token answer as during maintenance: 503 temporarily_unavailable with Retry-After, or in "
+        "the callback. Resources go on.",
         right="Shows a page that asks to come back later, and honours Retry-After.",
     ),
     Kind(

@@ -101,7 +101,7 @@ class Reason(Enum):
         "The provider lost its short-lived state a moment ago, and cannot tell whether the assertion or the proof was used before.",
         "Callers wait as long as Retry-After says, then repeat the request with a new assertion, with iat, and a new proof.")
     MAINTENANCE = _refusal("temporarily_unavailable", _OPERATOR,
-        "The provider is under maintenance.",
+        "The provider is under maintenance: PAR, authorize, token and pages refuse, resources go on.",
         "Callers wait. `corpid maintenance off` ends it.")
     UNFORESEEN = _refusal("server_error", _OPERATOR,
         "An unexpected error.",

@@ -158,7 +158,7 @@ def _stores(
     reject_issued_before: Callable[[], float],
 ) -> SqlStores:
     return SqlStores(
-        registry=SqlRegistry(database, cipher, clock),
+        registry=SqlRegistry(database, cipher, clock, lost_at=reject_issued_before),
         transient=SqlTransientStore(database, reject_issued_before=reject_issued_before),
         database=database,
         cipher=cipher,

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from corpid.stores.sql.audit import SqlAudit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from corpid.ports import Clock
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.access_reviews import SqlAccessReviews
@@ -66,10 +68,15 @@ def load_stores() -> None:
 class SqlRegistry:
     """A ports.Registry."""
 
-    def __init__(self, database: Database, cipher: SecretCipher, clock: Clock) -> None:
+    def __init__(self, database: Database, cipher: SecretCipher, clock: Clock, *, lost_at: Callable[[], float]) -> None:
         self._database: Final = database
         self._cipher: Final = cipher
+        self._lost_at: Final = lost_at
         self.audit: Final = SqlAudit(database, clock)
+
+    @property
+    def lost_at(self) -> float:
+        return self._lost_at()
 
     @cached_property
     def _records(self) -> Kinds:

@@ -163,7 +163,7 @@ async def _answer(request: Request, account: AccountContext, opened_id: str, *, 
 async def _enter(
     request: Request, web: WebContext, context: RequestContext, browser: Browser | None, opened_id: str
 ) -> Response:
-    await web.provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
+    await web.provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now, context.counts)
     entered = await own_sessions.enter(context, browser, page=f"{_PAGE}/{opened_id}")
     return enter(request, web, entered)
 

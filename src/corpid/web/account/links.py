@@ -67,7 +67,7 @@ async def link(request: Request, web: WebContext) -> Response:
     """
     provider = web.provider
     context = await page_request(request, provider)
-    await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
+    await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now, context.counts)
     await provider.registry_cache.refuse_maintenance(context.now)
     known = await browsers.recognise(context, cookie(request, web.cookie_name))
     if request.method == "POST":
@@ -128,7 +128,7 @@ async def opened(request: Request, web: WebContext) -> Response:
     provider = web.provider
     context = await page_request(request, provider)
     opened_id = str(request.path_params["rest"])
-    await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
+    await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now, context.counts)
     await provider.registry_cache.refuse_maintenance(context.now)
     browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     try:
@@ -204,7 +204,7 @@ async def forgotten_password(request: Request, web: WebContext) -> Response:
     """
     provider = web.provider
     context = await page_request(request, provider)
-    await provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
+    await provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now, context.counts)
     await provider.registry_cache.refuse_maintenance(context.now)
     known = await browsers.recognise(context, cookie(request, web.cookie_name))
     pending = await _pending(request, web, context, known)

@@ -25,11 +25,13 @@ from starlette.responses import Response  # noqa: TC002 - FastAPI reads the anno
 from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.values import suggestion
 from corpid.rules.oauth.api_server import API_PATH as PATH
+from corpid.rules.oauth.errors import TemporarilyUnavailable
 from corpid.web.api.openapi import described, documented
 from corpid.web.api.operations import OPERATIONS
 from corpid.web.api.problems import Problem, response
 from corpid.web.api.security import METHOD, WEB, admit, challenge
 from corpid.web.http.documents import Document
+from corpid.web.http.requests import take_back_counts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -125,7 +127,10 @@ class _Route(APIRoute):
             except RequestValidationError as error:
                 return response(request, _invalid(error), challenge(web))
             except Exception as error:  # noqa: BLE001 - the one place where whatever an operation raises is rendered
-                return response(request, error, challenge(web))
+                refusal = response(request, error, challenge(web))
+                if refusal.status_code == TemporarilyUnavailable.status:
+                    await take_back_counts(request, web.provider)
+                return refusal
 
         return handle
 

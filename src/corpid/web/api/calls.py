@@ -218,7 +218,7 @@ class Call:
         """
         counter = namespaces.API_KEYS.entry(self.provider.policy.deployment_url, self.actor.client_id)
         async with self.provider.transient.unit(self.context.now) as unit:
-            counted = await counter.count(unit)
+            counted = await self.context.counts.count(unit, counter)
         if counted > KEYS_PER_DAY:
             detail = f"A client can send {KEYS_PER_DAY:,} keys a day: continue without Idempotency-Key, or later"
             raise Problem(429, detail, headers={"Retry-After": "3600"})

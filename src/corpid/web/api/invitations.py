@@ -128,7 +128,9 @@ async def _named(call: Call, membership_id: str) -> Membership:
 
 
 def _limit(call: Call) -> InvitationLimit:
-    return InvitationLimit(transient=call.provider.transient, issuer=call.provider.policy.deployment_url)
+    return InvitationLimit(
+        transient=call.provider.transient, issuer=call.provider.policy.deployment_url, counts=call.context.counts
+    )
 
 
 def _wanted(call: Call, value: Json) -> tuple[str, MemberDetails, bool]:

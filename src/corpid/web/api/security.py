@@ -37,12 +37,14 @@ async def admit(request: Request, web: WebContext, operation: Operation) -> Call
     Raises Problem and the errors of OAuth (D24, D47, D59).
     """
     context = await client_request(request, web.provider)
-    await web.provider.rate_limits.address(rate_limits.API, context.address, context.now)
+    await web.provider.rate_limits.address(rate_limits.API, context.address, context.now, context.counts)
     if not operation.scope:
         return Call(request=request, web=web, context=context, actor=_NOBODY)
     actor = await _actor(request, context)
     request.scope["state"]["log"]["client_id"] = actor.client_id
-    await web.provider.rate_limits.client(rate_limits.API, actor.client_id, context.address, context.now)
+    await web.provider.rate_limits.client(
+        rate_limits.API, actor.client_id, context.address, context.now, context.counts
+    )
     if operation.scope not in actor.scopes:
         raise InsufficientScope(
             Reason.ACCESS_TOKEN_SCOPE, f"the token lacks the scope {operation.scope}", scope=operation.scope

@@ -90,7 +90,7 @@ async def _program(request: Request, web: WebContext) -> RequestContext:
     """The context of a program's request. Raises InvalidRequest."""
     refuse_other_sites(request, web)
     context = await page_request(request, web.provider)
-    await web.provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
+    await web.provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now, context.counts)
     return context
 
 

@@ -82,7 +82,7 @@ class Obeying:
         endpoint = _endpoint(exchange)
         if endpoint not in ERRORS:
             return
-        if self._take("maintenance", exchange) is not None:
+        if endpoint not in RESOURCES and self._take("maintenance", exchange) is not None:
             raise TemporarilyUnavailable(
                 Reason.SANDBOX_ORDER, "the provider is under maintenance: try again later", retry_after=60
             )

@@ -152,7 +152,7 @@ async def _planned(at: PortalContext) -> Planned:
 
 async def _submitted(at: PortalContext, plan: Planned) -> Saved:
     context, provider = at.context, at.context.provider
-    limit = InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url)
+    limit = InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url, counts=context.counts)
     try:
         request = await import_access.submit(
             provider.registry, limit, at.actor, plan, reason=reason(at), now=context.now, unique=provider.new_id()

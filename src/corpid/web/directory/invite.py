@@ -202,7 +202,9 @@ async def _invited(at: PortalContext, people: Sequence[MemberDetails]) -> Saved:
 def invitation_limit(at: PortalContext) -> InvitationLimit:
     """The counters of invitations."""
     provider = at.context.provider
-    return InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url)
+    return InvitationLimit(
+        transient=provider.transient, issuer=provider.policy.deployment_url, counts=at.context.counts
+    )
 
 
 def _frame(at: PortalContext) -> Frame:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import request_context
+from corpid.flows.limit_counts import LimitCounts
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 
@@ -106,6 +107,8 @@ def trace_id(values: Sequence[bytes]) -> str | None:
 
 
 FORM: Final = "application/x-www-form-urlencoded"
+_COUNTS: Final = "counts"
+"""in a request's state: its LimitCounts, once it has a context"""
 _FORM: Final = FORM.encode()
 _COOKIES: Final = 1000
 """of one site: browsers keep a few hundred"""
@@ -118,7 +121,10 @@ async def client_request(request: Request, provider: Provider) -> RequestContext
     """
     state = request.scope["state"]
     return await request_context.request_context(
-        provider, request_id=state["request_id"], address=state["client_address"]
+        provider,
+        request_id=state["request_id"],
+        address=state["client_address"],
+        counts=state.setdefault(_COUNTS, LimitCounts()),
     )
 
 
@@ -134,7 +140,18 @@ async def page_request(request: Request, provider: Provider) -> RequestContext:
         request_id=state["request_id"],
         address=state["client_address"],
         user_agent=agents[0].decode("latin-1") if agents else "",
+        counts=state.setdefault(_COUNTS, LimitCounts()),
     )
+
+
+async def take_back_counts(request: Request, provider: Provider) -> None:
+    """Take back what a request has counted at limits.
+
+    For one that CorpID refuses for its own reasons. Source: D47
+    """
+    counts: LimitCounts | None = request.scope["state"].get(_COUNTS)
+    if counts is not None:
+        await counts.take_back(provider.transient, now=provider.clock())
 
 
 def header_values(fields: Iterable[tuple[bytes, bytes]]) -> dict[bytes, list[bytes]]:

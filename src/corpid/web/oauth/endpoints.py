@@ -107,9 +107,12 @@ async def token_endpoint(request: Request, web: WebContext) -> Response:
 
 
 async def resource_endpoint(request: Request, web: WebContext, generation: Generation, which: Resource) -> Response:
-    """A protected resource (Spec 4.4)."""
+    """A protected resource (Spec 4.4).
+
+    It goes on during maintenance, since Spec 7.4 knows no 503 there. Source: D72
+    """
     context = await client_request(request, web.provider)
-    await web.provider.registry_cache.refuse_maintenance(context.now)
+    await web.provider.registry_cache.refuse_maintenance(context.now, in_maintenance=True)
     answer = await userinfo.read(
         context,
         generation,
@@ -129,7 +132,7 @@ async def authorization(request: Request, web: WebContext) -> Response:
     """
     provider = web.provider
     context = await page_request(request, provider)
-    await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
+    await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now, context.counts)
     if request.method == "POST":
         await provider.registry_cache.refuse_maintenance(context.now)
         return await _to_get(request, web)

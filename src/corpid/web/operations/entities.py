@@ -348,7 +348,9 @@ async def send_invitation(at: ConsoleContext) -> Saved:
         raise Rejected(
             phrase("It was sent less than {count} minutes ago. Wait a little.", count=RESEND_SECONDS // MINUTE)
         )
-    limit = InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url)
+    limit = InvitationLimit(
+        transient=provider.transient, issuer=provider.policy.deployment_url, counts=at.context.counts
+    )
     await invitations.send_again(provider.registry, limit, membership, actor=actor, now=at.context.now)
     return Saved("invitation-sent", here(entity.entity_id))
 

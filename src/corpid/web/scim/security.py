@@ -31,13 +31,13 @@ async def admit(request: Request, web: WebContext) -> tuple[RequestContext, Prov
     """
     context = await client_request(request, web.provider)
     provider = context.provider
-    await provider.rate_limits.address(rate_limits.SCIM, context.address, context.now)
+    await provider.rate_limits.address(rate_limits.SCIM, context.address, context.now, context.counts)
     text = tokens.access_token(headers(request, b"authorization"), SCHEME)
     actor = await provisioning_tokens.authenticated(provider.registry, text, now=int(context.now))
     if actor is None:
         raise InvalidToken(Reason.PROVISIONING_TOKEN, "the provisioning token is unknown, was revoked or has expired")
     request.scope["state"]["log"]["client_id"] = actor.token_id
-    await provider.rate_limits.client(rate_limits.SCIM, actor.token_id, context.address, context.now)
+    await provider.rate_limits.client(rate_limits.SCIM, actor.token_id, context.address, context.now, context.counts)
     await provider.registry_cache.refuse_maintenance(context.now)
     return context, msgspec.structs.replace(actor, request=context.request_id, address=context.address)
 

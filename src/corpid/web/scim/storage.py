@@ -46,7 +46,9 @@ class Storage(AsyncScimStorage):
         self._actor: Final = actor
         self._web: Final = web
         provider = context.provider
-        self._limit: Final = InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url)
+        self._limit: Final = InvitationLimit(
+            transient=provider.transient, issuer=provider.policy.deployment_url, counts=context.counts
+        )
         self._root: Final = context.provider.policy.base_url + PATH
         self._read: Final[dict[str, Member]] = {}
         self._roles: dict[str, GroupRole] | None = None
