@@ -203,10 +203,10 @@ def test_the_end_date_that_passes_while_a_token_lives_ends_it(world: World) -> N
     refuse(world, 401, "invalid_token")
 
 
-def test_under_maintenance_it_says_so_without_a_challenge(world: World) -> None:
-    """Spec 7; D24: a challenge is for credentials."""
+def test_under_maintenance_it_goes_on(world: World) -> None:
+    """D72: Spec 7.4 knows no 503 there."""
     world.tokens()
     world.run(world.provider.registry.deployment.set_maintenance(True, EVENT))
     world.clock.now += LIVE
-    refuse(world, 503, "temporarily_unavailable")
+    assert world.run(world.rp.resource()).status_code == 200
     world.run(world.provider.registry.deployment.set_maintenance(False, EVENT))

@@ -52,9 +52,6 @@ def _api_application() -> ASGIApp:
 class _AdminApi(Response):
     """An answer that the admin API gives, which is an ASGI application."""
 
-    status_code = 0
-    """not known before it is called"""
-
     def __init__(self, web: WebContext) -> None:
         self._web: Final = web
 

@@ -339,10 +339,9 @@ class Router:
         else:
             scope["route"] = route
             answer = redirect or await self._answer(request, route)
-            if (
-                answer.status_code == TemporarilyUnavailable.status
-                or scope["state"]["log"].get("reason") in _OWN_REASONS
-            ):
+            # Some answers are applications, whose status is not known yet.
+            status = getattr(answer, "status_code", 0)
+            if status == TemporarilyUnavailable.status or scope["state"]["log"].get("reason") in _OWN_REASONS:
                 await take_back_counts(request, self._context.provider)
             if "reason" in scope["state"]["log"]:
                 self._note_refusal(scope, route)
