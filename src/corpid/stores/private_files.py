@@ -45,7 +45,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write a file, or replace the one that is there and its mode.
+    """Write a file, replacing an existing one and its mode.
 
     A link's target is replaced. A device or a pipe, such as /dev/stdout, is written itself. Raises OSError.
     """

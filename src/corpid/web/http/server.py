@@ -283,7 +283,7 @@ _ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 
 class _Address(NamedTuple):
-    """An address to listen on, and the host that it was found for."""
+    """An address to listen on, with its host name."""
 
     family: int
     address: tuple[Any, ...]
