@@ -31,7 +31,7 @@ from corpid.rules.oauth.client_registration import is_registered_at, used
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.rules.oauth.registration_advice import unserved
+from corpid.rules.oauth.registration_advice import no_issuer
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.tokens import registered_wrap
 from corpid.settings.issuers import client_rules, issuers
@@ -73,7 +73,7 @@ def add(
         listing.report(applied, dry_run=True, json=json)
         return
     remarks = (warning.reason for warning in applied.warnings)
-    _show(client, (*remarks, *_unserved(client, chosen)), chosen, json=json)
+    _show(client, (*remarks, *_no_issuer(client, chosen)), chosen, json=json)
 
 
 def update(
@@ -114,9 +114,9 @@ async def _add(client_id: str, members: dict[str, object], *, dry_run: bool) -> 
     return client, applied, chosen
 
 
-def _unserved(client: Client, chosen: Settings) -> Iterator[str]:
-    if found := unserved(client, client_rules(chosen)):
-        wanted = f"--issuer {found.able}" if found.able else "--generation"
+def _no_issuer(client: Client, chosen: Settings) -> Iterator[str]:
+    if found := no_issuer(client, client_rules(chosen)):
+        wanted = f"--issuer {found.other}" if found.other else "--generation"
         yield (
             f"{client.client_id} cannot be used so far: {found.reason}; change that with "
             f"`corpid client update {client.client_id} {wanted}`"

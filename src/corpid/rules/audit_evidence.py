@@ -1,7 +1,7 @@
-"""Evidence of quiet removals from the audit (D58).
+"""Evidence of unrecorded removals from the audit (D58).
 
 Seals find what is missing between the first and the last of them. If seals are missing themselves, or the end is cut
-off, the rest of the database may still say what there was.
+off, the rest of the database may still show what was there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.audit_seals import DAY_SECONDS, Finding, of_entry, of_seal, retention
+from corpid.rules.audit_seals import DAY_SECONDS, Finding, entry_finding, retention, seal_finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,18 +28,18 @@ class AuditEnds(msgspec.Struct, frozen=True, kw_only=True):
 
     entry: int = 0
     last_given: int = 0
-    """the last number that an entry got; 0 if the engine also counts those that were rolled back"""
+    """the last number that an entry got; 0 if the engine also counts entries that were rolled back"""
     details: int = 0
-    """of an entry with details"""
+    """the last entry with details"""
     seal: int = 0
     digests: int = 0
-    """of a seal with digests"""
+    """the last seal with digests"""
 
 
 def missing_seals(*, has_seal: bool, has_key: bool, had_key: bool) -> Iterator[Finding]:
     """The finding on an audit without any seal, if there was one.
 
-    The first audit key is made in order to make the first seal, and the database keeps that it was made (`had_key`).
+    The first audit key is made to sign the first seal, and the database keeps a note of it (`had_key`).
     Source: D58
     """
     if has_seal or not (has_key or had_key):
@@ -49,10 +49,10 @@ def missing_seals(*, has_seal: bool, has_key: bool, had_key: bool) -> Iterator[F
         if has_key
         else "the database says that an audit key was made, together with the first seal; the key is missing, too"
     )
-    yield of_seal(1, "removed", f"Every seal was removed: {reason}.")
+    yield seal_finding(1, "removed", f"Every seal was removed: {reason}.")
 
 
-def sealed_anew(first_key_at: int | None, first_seal_at: int | None) -> bool:
+def was_sealed_again(first_key_at: int | None, first_seal_at: int | None) -> bool:
     """Return whether the first seal comes long after the first key.
 
     Both are made together: earlier seals were removed, and a server sealed the entries again. Source: D58
@@ -62,12 +62,12 @@ def sealed_anew(first_key_at: int | None, first_seal_at: int | None) -> bool:
 
 def replaced_seals(first_key_at: int | None, first_seal_at: int | None) -> Iterator[Finding]:
     """The finding on seals that replaced earlier ones. Source: D58"""
-    if sealed_anew(first_key_at, first_seal_at):
+    if was_sealed_again(first_key_at, first_seal_at):
         text = (
             "Seal 1 is more than a day younger than the first audit key, which is made together with the first seal: "
             "earlier seals were removed, and the entries were sealed again."
         )
-        yield of_seal(1, "removed", text)
+        yield seal_finding(1, "removed", text)
 
 
 def cut_ends(ends: AuditEnds) -> Iterator[Finding]:
@@ -79,36 +79,34 @@ def cut_ends(ends: AuditEnds) -> Iterator[Finding]:
     if last > ends.entry:
         reason = "its details are still there" if last == ends.details else f"numbers were given up to {last}"
         text = f"Entry {last} is missing, after entry {ends.entry}, the last one: {reason}."
-        yield of_entry(last, "removed", text)
+        yield entry_finding(last, "removed", text)
     if ends.digests > ends.seal:
         text = f"Seal {ends.digests} is missing, after seal {ends.seal}, the last one: its digests are still there."
-        yield of_seal(ends.digests, "removed", text)
+        yield seal_finding(ends.digests, "removed", text)
 
 
 def erased_by_age(row: Row, prunes: Prunes) -> bool:
     """Return whether a removal by age explains missing details.
 
-    Theirs, the entry's own that was interrupted, or one that also removed the entry of an erasure. Source: D57, D58
+    It removed the details, was about to remove the entry itself, or also removed the entry of an erasure. Source: D57,
+    D58
     """
     at, number = int(row["at"]), int(row["number"])
     return any(at < prunes.before(name, number) for name in (_DETAILS, retention(str(row["action"])), "other"))
 
 
 def people_of(row: Row) -> tuple[str, ...]:
-    """The identifiers whose erasure takes an entry's details.
+    """The people whose erasure removes an entry's details.
 
-    Of who did it, and of whom it is about. Source: D57
+    They are its actor and its object, by identifier. Source: D57
     """
     kind, _, actor = str(row["actor"]).partition(":")
     about = str(row["object"]).partition("/")[0]
     return tuple(filter(None, dict.fromkeys((actor if kind == "user" else "", about))))
 
 
-def erased_quietly(row: Row) -> Finding:
-    """The finding on details that nothing explains the removal of.
-
-    Source: D57, D58
-    """
+def unexplained_erasure(row: Row) -> Finding:
+    """The finding on a removal of details without explanation. Source: D57, D58"""
     number = int(row["number"])
     text = f"The details of entry {number} were removed, and neither an audit.erase nor an audit.prune explains it."
-    return of_entry(number, "details", text)
+    return entry_finding(number, "details", text)

@@ -221,7 +221,7 @@ def _is_ahead(entry: RemovalEntry, now: float) -> bool:
 
 def _of_future(entry: RemovalEntry) -> Finding:
     text = f"Entry {entry.number} tells of a removal at a moment that has not come: it explains none."
-    return of_entry(entry.number, "future", text)
+    return entry_finding(entry.number, "future", text)
 
 
 class Chain:
@@ -258,7 +258,7 @@ class Chain:
             missing = f"Seals {self._number + 1} to {seal.number - 1} are" if several else f"Seal {self._number + 1} is"
             covered = "they cover" if several else "it covers"
             text = f"{missing} missing: the entries that {covered}, after number {self.last}, cannot be verified."
-            found.append(of_seal(self._number + 1, "removed", text))
+            found.append(seal_finding(self._number + 1, "removed", text))
             self._known = False
         claims, digest, wrong = self._read(seal)
         if claims is not None and self._known:
@@ -268,11 +268,11 @@ class Chain:
                 wrong = "its range does not begin where the one before ends"
         if wrong:
             text = f"Seal {seal.number} was changed: {wrong}. Its entries, {self.last + 1} to {seal.last}, cannot be verified."
-            found.append(of_seal(seal.number, "changed", text))
+            found.append(seal_finding(seal.number, "changed", text))
             claims = None
         elif claims is not None and (claims.last, claims.iat, digest) != (seal.last, seal.at, seal.digest):
             text = f"The row of seal {seal.number} was changed; what was signed is whole."
-            found.append(of_seal(seal.number, "changed", text))
+            found.append(seal_finding(seal.number, "changed", text))
         self._known = bool(digest)
         self._number, self.digest, self.last = seal.number, digest, seal.last if claims is None else claims.last
         return claims, found
@@ -318,7 +318,7 @@ class RangeCheck:
         is_moved = listed is not None and seal.latest.get(name, listed.latest) != listed.latest
         if listed is None or text is None or is_moved or _list_digest(text) != listed.digest:
             text = f"The digests of seal {seal.number} ({name}) were changed: the entries that they are of cannot be verified."
-            self.broken.append(of_seal(seal.number, "changed", text))
+            self.broken.append(seal_finding(seal.number, "changed", text))
             return
         for digest in _DIGESTS.decode(text):
             self._left[digest.number] = name, digest
@@ -333,9 +333,9 @@ class RangeCheck:
             return None
         other = self._numbers.get(found.digest)
         if other is not None and other != number:
-            return of_entry(number, "moved", f"Entry {number} has what entry {other} had: entries were reordered.")
+            return entry_finding(number, "moved", f"Entry {number} has what entry {other} had: entries were reordered.")
         if sealed is not None:
-            return of_entry(number, "changed", f"Entry {number} was changed.")
+            return entry_finding(number, "changed", f"Entry {number} was changed.")
         self._unlisted.append(number)
         return None
 
@@ -348,7 +348,7 @@ class RangeCheck:
         old = [name for name, listed in self._gone.items() if listed.latest < prunes.before(name, self._first)]
         pruned = sum(self._gone[name].entries for name in old)
         found = [
-            of_seal(
+            seal_finding(
                 self._number,
                 "removed",
                 f"The digests of seal {self._number} ({name}) were removed: the entries that they are of cannot be verified.",
@@ -360,19 +360,19 @@ class RangeCheck:
             if digest.at < prunes.before(name, number):
                 pruned += 1
             else:
-                found.append(of_entry(number, "removed", f"Entry {number} was removed."))
+                found.append(entry_finding(number, "removed", f"Entry {number} was removed."))
         if len(old) == len(self._gone) and not self.broken:  # else it may have been in a list that is not there
             texts = {n: f"Entry {n} was inserted: it was not there when its range was sealed." for n in self._unlisted}
-            found += [of_entry(number, "inserted", text) for number, text in texts.items()]
+            found += [entry_finding(number, "inserted", text) for number, text in texts.items()]
         return pruned, found
 
 
-def of_entry(number: int, problem: Problem, text: str) -> Finding:
+def entry_finding(number: int, problem: Problem, text: str) -> Finding:
     """A finding on an entry. Source: D58"""
     return Finding(object="entry", number=number, problem=problem, text=text)
 
 
-def of_seal(number: int, problem: Problem, text: str) -> Finding:
+def seal_finding(number: int, problem: Problem, text: str) -> Finding:
     """A finding on a seal. Source: D58"""
     return Finding(object="seal", number=number, problem=problem, text=text)
 
@@ -385,4 +385,4 @@ def details_finding(row: Row, salt: str | None, detail: str | None) -> Finding |
     if salt is None or detail is None or row["digest"] == detail_digest(salt, detail):
         return None
     number = int(row["number"])
-    return of_entry(number, "details", f"The details of entry {number} were changed.")
+    return entry_finding(number, "details", f"The details of entry {number} were changed.")

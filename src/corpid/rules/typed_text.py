@@ -30,7 +30,7 @@ def typed_number(text: str) -> str:
     """
     if text.isascii():
         return "".join(text.split())
-    return "".join("-" if _is_hyphen(each) else each for each in with_ascii_digits(text) if not _is_nothing(each))
+    return "".join("-" if _is_hyphen(each) else each for each in with_ascii_digits(text) if not _is_ignored(each))
 
 
 def typed_code(text: str) -> str:
@@ -45,5 +45,5 @@ def _is_hyphen(character: str) -> bool:
     return character == _MINUS or unicodedata.category(character) == "Pd"
 
 
-def _is_nothing(character: str) -> bool:
+def _is_ignored(character: str) -> bool:
     return character.isspace() or unicodedata.category(character) == "Cf" or character in IGNORABLE

@@ -1,4 +1,4 @@
-"""Files of their owner alone (mode 0600), which appear whole."""
+"""Files that only their owner can read (mode 0600), written atomically."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno
 
 
 @contextmanager
-def draft_of(path: Path) -> Iterator[Path]:
-    """A temporary file next to another, removed unless renamed."""
+def temporary_file(path: Path) -> Iterator[Path]:
+    """A temporary file next to `path`, removed unless renamed."""
     draft = path.with_name(f".corpid-{secrets.token_hex(8)}")
     os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
@@ -30,22 +30,22 @@ def draft_of(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to be written, which takes its name at the end.
+    """Open a new file, which gets its name once it is complete.
 
-    Raises FileExistsError if something has the name, and OSError; then no file has been left.
+    Raises FileExistsError if something has the name, and OSError; then no file is left.
     """
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-    with draft_of(path) as draft:
+    with temporary_file(path) as draft:
         with draft.open("wb") as file:
             yield file
             _write_to_disk(file)
-        name_also(draft, path)
+        link_or_copy(draft, path)
     sync_folder(path.parent)
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write a file in place of any other, whatever its mode was.
+    """Write a file, replacing an existing one and its mode.
 
     A link's target is replaced. A device or a pipe, such as /dev/stdout, is written itself. Raises OSError.
     """
@@ -53,7 +53,7 @@ def replace(path: Path, content: bytes) -> None:
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
         path.write_bytes(content)
         return
-    with draft_of(path) as draft:
+    with temporary_file(path) as draft:
         with draft.open("wb") as file:
             file.write(content)
             _write_to_disk(file)
@@ -61,10 +61,10 @@ def replace(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
-def name_also(file: Path, name: Path) -> None:
+def link_or_copy(file: Path, name: Path) -> None:
     """Give a file a second, unused name.
 
-    A copy if hard links are unsupported. Raises OSError, also if the name is taken; then no file has been left there.
+    It is copied if hard links are unsupported. Raises OSError, also if the name is taken; then nothing is left there.
     """
     try:
         os.link(file, name)
@@ -75,10 +75,7 @@ def name_also(file: Path, name: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Let the names in a folder outlive a loss of power.
-
-    Raises OSError.
-    """
+    """Write a folder's entries to disk. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

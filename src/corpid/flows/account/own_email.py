@@ -22,11 +22,10 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory import values
+from corpid.rules.directory import names, values
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.members import masked_address
-from corpid.rules.directory.names import InvisibleCharacter
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sources import channel
 from corpid.rules.limits import (
@@ -142,10 +141,9 @@ def _checked(visit: AccountVisit, email: str) -> str:
         raise Rejected(phrase("Enter your new e-mail address."), field="email")
     try:
         address = values.address(typed)
-    except InvisibleCharacter as error:
-        raise Rejected(error.remedy, field="email") from None
-    except ValueError:
-        raise Rejected(phrase("Enter an e-mail address such as name@example.com."), field="email") from None
+    except ValueError as error:
+        remedy = names.remedy_of(error, phrase("Enter an e-mail address such as name@example.com."))
+        raise Rejected(remedy, field="email") from None
     if address.lower() == visit.user.email.lower():
         raise Rejected(phrase("This is your e-mail address already. Enter another one."), field="email")
     return address

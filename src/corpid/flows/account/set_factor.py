@@ -71,10 +71,8 @@ async def submit_profile(context: RequestContext, visit: EnrolmentVisit, *, user
         raise StaleStep
     try:
         full_name = names.display_name(name)
-    except names.InvisibleCharacter as error:
-        raise Rejected(error.remedy, field="name") from None
-    except ValueError:
-        raise Rejected(phrase("Enter your name."), field="name") from None
+    except ValueError as error:
+        raise Rejected(names.remedy_of(error, phrase("Enter your name.")), field="name") from None
     if len(full_name) > _NAME_CHARACTERS:
         raise Rejected(phrase("Enter a name of at most {count} characters.", count=_NAME_CHARACTERS), field="name")
     try:

@@ -107,15 +107,13 @@ def chosen(typed: str) -> str:
 
     Raises Rejected for a name that is unreadable or too long. Source: D51
     """
-    refused = Rejected(phrase("Enter a name of at most {characters} characters.", characters=CHARACTERS))
+    remedy = phrase("Enter a name of at most {characters} characters.", characters=CHARACTERS)
     try:
         name = names.display_name(typed)
-    except names.InvisibleCharacter as error:
-        raise Rejected(error.remedy) from None
-    except ValueError:
-        raise refused from None
+    except ValueError as error:
+        raise Rejected(names.remedy_of(error, remedy)) from None
     if len(name) > CHARACTERS:
-        raise refused
+        raise Rejected(remedy)
     return name
 
 

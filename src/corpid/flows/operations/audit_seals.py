@@ -16,11 +16,11 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_evidence import (
     cut_ends,
     erased_by_age,
-    erased_quietly,
     missing_seals,
     people_of,
     replaced_seals,
-    sealed_anew,
+    unexplained_erasure,
+    was_sealed_again,
 )
 from corpid.rules.audit_seals import (
     ALGORITHM,
@@ -172,7 +172,7 @@ class Sealer:
         if not await seals.add(seal, {name: listed.latest for name, listed in claims.lists.items()}):
             return None
         self._log(f"seal {seal.number}: {read} entries up to {last}, digest {seal.digest}")
-        if before is None and sealed_anew(await _first_key_at(self._registry), claims.iat):
+        if before is None and was_sealed_again(await _first_key_at(self._registry), claims.iat):
             self._warn("every earlier seal was removed: an audit key has been there for more than a day")
         return seal
 
@@ -380,7 +380,7 @@ async def _verify_range(
                 unexplained.append(entry.row)
     if unexplained:
         await removals.renew()
-        result.add([erased_quietly(row) for row in unexplained if not await removals.explain(row)])
+        result.add([unexplained_erasure(row) for row in unexplained if not await removals.explain(row)])
 
 
 async def _verify_rest(check: RangeCheck, removals: _Removals, result: Verified) -> None:

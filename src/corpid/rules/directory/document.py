@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.directory.names import from_machine
+from corpid.rules.directory.names import without_marks
 from corpid.rules.directory.nodes import DirectoryError, Items, Node, Pairs, Problem, Scalar, quoted
 from corpid.rules.directory.records import Administrator, Parameter, ParameterDefinition, ThirdPartyGrant
 from corpid.rules.directory.sections import KINDS, NOTHING, OWN_FACTORS, SECTIONS, TEST, Kind, Section
@@ -80,7 +80,7 @@ def parse(
     """Read a directory file.
 
     `file` names it in errors. `plain_passwords` allows the key `password`, for development only; `most_nodes` bounds
-    what is built; `typed` is for what a person typed, whose marks of programs are refused. Raises DirectoryError with
+    what is built; `typed` is for what a person typed, of which no character is removed. Raises DirectoryError with
     every problem found, for any content. D51, D74, R-14.
     """
     # Most commands read no file, and start sooner without YAML.
@@ -162,7 +162,7 @@ class _Reading:
         expected = f"a mapping is expected here: one key for each {section.kind}"
         for key, value in self._pairs(node, expected):
             try:
-                key_text = str(identifier(key if self.typed else _without_marks(key)))
+                key_text = str(identifier(key if self.typed else _node_without_marks(key)))
             except Malformed as error:
                 self._report(error.line, error.reason)
                 continue
@@ -203,8 +203,8 @@ class _Reading:
                 self._report(key.line, f"{key.text}: line {lines[rule.member]} already has it, under its other name")
             lines[rule.member] = key.line
             try:
-                as_it_is = self.typed or rule.member in OWN_FACTORS
-                fields[rule.member] = rule.value(value if as_it_is else _without_marks(value))
+                is_exact = self.typed or rule.member in OWN_FACTORS
+                fields[rule.member] = rule.value(value if is_exact else _node_without_marks(value))
             except Malformed as error:
                 self._report(error.line, f"{key.text}: {error.reason}")
         return fields, lines
@@ -265,17 +265,15 @@ class _Reading:
             raise _TooMany
 
 
-def _without_marks(node: Node) -> Node:
-    """A node of a file without marks that only programs write (D74)."""
+def _node_without_marks(node: Node) -> Node:
+    """A node whose texts are `without_marks` (D74)."""
     if isinstance(node, Scalar):
-        text = from_machine(node.text)
+        text = without_marks(node.text)
         return node if text == node.text else msgspec.structs.replace(node, text=text)
     if isinstance(node, Items):
-        return Items(node.line, tuple(map(_without_marks, node.nodes)))
-    return Pairs(
-        node.line,
-        tuple((Scalar(k.line, from_machine(k.text), k.plain), _without_marks(value)) for k, value in node.entries),
-    )
+        return Items(node.line, tuple(map(_node_without_marks, node.nodes)))
+    entries = ((Scalar(k.line, without_marks(k.text), k.plain), _node_without_marks(v)) for k, v in node.entries)
+    return Pairs(node.line, tuple(entries))
 
 
 def entry_text(section_name: str, record: msgspec.Struct, user_names: Mapping[str, str]) -> str:

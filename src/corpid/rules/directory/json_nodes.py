@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.names import from_machine
+from corpid.rules.directory.names import without_marks
 from corpid.rules.directory.nodes import (
     DEPTH,
     MOST_NODES,
@@ -36,7 +36,7 @@ _LAST_SURROGATE: Final = "\udfff"
 _SEPARATORS: Final = (b",", b"[", b"{")
 """one of them comes before each value but the first; those in texts count, too"""
 _MARKS: Final = re.compile(rb"\xe2\x80[\x8e\x8f]|\xef\xbb\xbf|\\t|\\u(200[ef]|feff|0009)", re.IGNORECASE)
-"""what `names.from_machine` replaces, as bytes or escaped"""
+"""what `without_marks` replaces, as bytes or escaped"""
 _WHOLE: Final = 1
 """the line of the whole document"""
 
@@ -68,7 +68,7 @@ class _Unfit(ValueError):
 def json_value(content: bytes) -> Json:
     """A JSON value, parsed strictly.
 
-    Its texts are without marks that only programs write. Raises DirectoryError with one problem about the whole for
+    Its texts are `without_marks`. Raises DirectoryError with one problem about the whole for
     anything else. Source: RFC 7493 §2, D59, D74
     """
     if len(content) > MOST_NODES and sum(map(content.count, _SEPARATORS)) > MOST_NODES:
@@ -86,16 +86,16 @@ def json_value(content: bytes) -> Json:
         raise _whole(f"not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
     except ValueError:
         raise _whole("not valid JSON: a number has too many digits") from None
-    return _from_machine(value) if _MARKS.search(content) else value
+    return _value_without_marks(value) if _MARKS.search(content) else value
 
 
-def _from_machine(value: Json) -> Json:
+def _value_without_marks(value: Json) -> Json:
     if isinstance(value, str):
-        return from_machine(value)
+        return without_marks(value)
     if isinstance(value, list):
-        return [_from_machine(item) for item in value]
+        return [_value_without_marks(item) for item in value]
     if isinstance(value, dict):
-        return {name: _from_machine(item) for name, item in value.items()}
+        return {name: _value_without_marks(item) for name, item in value.items()}
     return value
 
 

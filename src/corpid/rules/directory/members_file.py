@@ -8,7 +8,7 @@ from corpid.rules.directory.member_details import MalformedDetails, MemberDetail
 from corpid.rules.directory.names import folded
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.table import read_table
-from corpid.rules.directory.values import undamaged
+from corpid.rules.directory.values import unrounded
 
 COLUMNS: Final = MemberDetails.__struct_fields__
 NEEDED: Final = ("user_name", "name")
@@ -23,7 +23,7 @@ def parse_members(content: bytes, file: str) -> list[tuple[int, MemberDetails]]:
     found: list[tuple[int, MemberDetails]] = []
     for line, cells in read_table(content, file, problems, known=COLUMNS, needed=NEEDED):
         try:
-            undamaged(cells.get("external_id", ""))
+            unrounded(cells.get("external_id", ""))
             found.append((line, checked(MemberDetails(**cells))))
         except ValueError as error:
             problems.append(Problem(line, f"external_id: {error}"))

@@ -22,7 +22,7 @@ USER_NAME_CHARACTERS: Final = 128
 
 _ASCII: Final = re.compile(r"[!-~]+")
 """user names of which the profile changes nothing but case (RFC 8264 §9.11)"""
-_OF_MACHINES: Final = str.maketrans({"\u200e": None, "\u200f": None, "\ufeff": None, "\t": " "})
+_MARKS: Final = str.maketrans({"\u200e": None, "\u200f": None, "\ufeff": None, "\t": " "})
 _NO_JOINERS: Final = str.maketrans(dict.fromkeys(JOINERS))
 _WRITTEN_TOGETHER: Final = tuple(
     frozenset(scripts)
@@ -83,6 +83,14 @@ class InvisibleCharacter(ValueError):
         return phrase("Remove the invisible character {character}.", character=self.character)
 
 
+def remedy_of(error: ValueError, otherwise: Phrase) -> Phrase:
+    """The instruction for an invisible character, else another.
+
+    Source: D74
+    """
+    return error.remedy if isinstance(error, InvisibleCharacter) else otherwise
+
+
 def display_name(text: str, *, joiners: bool = True) -> str:
     """A name for people to read, normalised.
 
@@ -108,12 +116,12 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_NO_JOINERS)
 
 
-def from_machine(text: str) -> str:
-    """A text of a program or file, without programs' marks.
+def without_marks(text: str) -> str:
+    """A text without U+200E, U+200F and U+FEFF, which programs add.
 
     A tab becomes a space. Source: D74
     """
-    return text if text.isascii() and "\t" not in text else text.translate(_OF_MACHINES)
+    return text if text.isascii() and "\t" not in text else text.translate(_MARKS)
 
 
 def mixed_scripts(name: str) -> frozenset[str]:

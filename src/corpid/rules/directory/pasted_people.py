@@ -14,7 +14,6 @@ from corpid.texts import Phrase
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-
 Fault: TypeAlias = Literal["no address", "address", "name", "repeated"]
 
 _SEPARATORS: Final = re.compile(r"[,;\t]")

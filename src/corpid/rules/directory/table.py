@@ -11,7 +11,7 @@ import io
 import re
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.directory.names import from_machine
+from corpid.rules.directory.names import without_marks
 from corpid.rules.directory.nodes import DirectoryError, Problem, quoted
 from corpid.rules.directory.values import suggestion
 
@@ -61,7 +61,7 @@ def _rows(text: str, problems: list[Problem]) -> Iterator[tuple[int, list[str]]]
     line = 1
     try:
         for number, cells in enumerate(reader):
-            stated = [from_machine(cell).strip() for cell in cells]
+            stated = [without_marks(cell).strip() for cell in cells]
             if any(stated) and not (named and number == 0):
                 yield line, stated
             line = reader.line_num + 1

@@ -44,7 +44,7 @@ _LABEL: Final = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _EMAIL: Final = re.compile(rf"(?=[^@]{{1,64}}@)(?!.*=\?){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
 
 
-class NoDate(ValueError):
+class MalformedDate(ValueError):
     """A text does not have the form of a date."""
 
 
@@ -120,13 +120,16 @@ def registered_number(limit: int) -> Reader:
 
     def check(text: str) -> str:
         plain = with_ascii_digits(unicodedata.normalize("NFKC", text))
-        return _short(display_name(undamaged(plain)), limit) if plain else ""
+        return _short(display_name(unrounded(plain)), limit) if plain else ""
 
     return lambda node: _checked(node, check)
 
 
-def undamaged(text: str) -> str:
-    """The text of an unrounded number. Raises ValueError. D75"""
+def unrounded(text: str) -> str:
+    """The text, unless a spreadsheet has rounded its number.
+
+    Raises ValueError. Source: D75
+    """
     if _ROUNDED.fullmatch(text.strip()):
         raise ValueError(f"{quoted(text)} is a number that a spreadsheet has rounded: format its column as text")
     return text
@@ -200,7 +203,7 @@ def real_day(text: str) -> str:
     """The date of a text. Raises ValueError. D23, D75"""
     typed = typed_number(text)
     if not _DAY.fullmatch(typed):
-        raise NoDate(f"{quoted(text)} is not a date: write YYYY-MM-DD, and {NO_END} for no end")
+        raise MalformedDate(f"{quoted(text)} is not a date: write YYYY-MM-DD, and {NO_END} for no end")
     try:
         return date.fromisoformat(typed).isoformat()
     except ValueError:

@@ -149,8 +149,8 @@ def public_key_set(text: str) -> str:
 
 _PRIVATE: Final = re.compile(r"PRIVATE KEY|[\"'](?:d|k|p|q|dp|dq|qi|oth)\\?[\"']\s*:")
 """what a private key has, in text"""
-_OF_KEYS: Final = frozenset({"kty", "crv", "n"})
-"""what tells that an object is a key"""
+_MEMBERS_OF_KEYS: Final = frozenset({"kty", "crv", "n"})
+"""members by which an object is recognised as a key"""
 
 
 def public_part(text: str) -> str | None:
@@ -159,7 +159,7 @@ def public_part(text: str) -> str | None:
     None if none is private; empty if it cannot be told apart, as in text that is no key set. Source: RFC 7517 §9.3, D27
     """
     try:
-        # a list is read as a member, since only objects can be
+        # `json_object` reads objects only.
         decoded = json_object(f'{{"keys":{text}}}' if text.lstrip().startswith("[") else text)
     except JoseError:
         return "" if _PRIVATE.search(text) else None
@@ -172,21 +172,20 @@ def public_part(text: str) -> str | None:
 def _has_private_key(decoded: dict[str, object]) -> bool:
     """Return whether a key with a private member is anywhere in it.
 
-    A member of such a name beside the keys says nothing (D85).
+    A member with such a name that is not in a key does not count (D85).
     """
     listed = decoded.get("keys")
-    keys = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    if any(map(private_members, keys)):
+    if isinstance(listed, list) and any(private_members(key) for key in listed if isinstance(key, dict)):
         return True
-    inside: list[object] = [decoded]
-    while inside:
-        value = inside.pop()
+    unchecked: list[object] = [decoded]
+    while unchecked:
+        value = unchecked.pop()
         if isinstance(value, dict):
-            if not _OF_KEYS.isdisjoint(value) and private_members(value):
+            if not _MEMBERS_OF_KEYS.isdisjoint(value) and private_members(value):
                 return True
-            inside += value.values()
+            unchecked += value.values()
         elif isinstance(value, list):
-            inside += value
+            unchecked += value
         elif isinstance(value, str) and _PRIVATE.search(value):
             return True
     return False

@@ -176,7 +176,7 @@ class Reason(Enum):
         "Use the issuer that the client is registered at, or add this one to its `issuers`.")
     CLIENT_KEYS_UNAVAILABLE = _refusal("server_error", _RP,
         "The key set at the client's jwks_uri cannot be fetched, or is not a key set.",
-        "Serve it there; the log says what failed. A server with one thread cannot while it waits: register `jwks`.")
+        "Serve a JWK Set there; the log says what failed. If your server handles one request at a time, register `jwks`.")
     CLIENT_SIGNING_KEY_MISSING = _refusal("server_error", _RP,
         "The key set at the client's jwks_uri has no usable signature key.",
         "Publish a key with use sig and an algorithm that the discovery document lists.")

@@ -72,15 +72,15 @@ def _on_redirect_uris(client: Client) -> Iterator[Fault]:
                 )
 
 
-class Unserved(NamedTuple):
-    """The issuers of a client serve none of its generations."""
+class NoIssuer(NamedTuple):
+    """The reason why no issuer of a client can serve it."""
 
     reason: str
-    able: str
-    """another issuer, which serves one; empty if none does"""
+    other: str
+    """another issuer, which can; empty if none can"""
 
 
-def unserved(client: Client, rules: Rules) -> Unserved | None:
+def no_issuer(client: Client, rules: Rules) -> NoIssuer | None:
     """Say why no issuer can serve a client; None if one can.
 
     Source: D62
@@ -90,8 +90,8 @@ def unserved(client: Client, rules: Rules) -> Unserved | None:
     if not served or not own.isdisjoint(served):
         return None
     where = "this deployment serves" if len(rules.issuers) == 1 else f"{', '.join(known)} of its issuers serves"
-    able = (name for name, issuer in rules.issuers.items() if not own.isdisjoint(issuer.names))
-    return Unserved(f"{where} {', '.join(served)}, which is none of its generations", next(able, ""))
+    others = (name for name, issuer in rules.issuers.items() if not own.isdisjoint(issuer.names))
+    return NoIssuer(f"{where} {', '.join(served)}, which is none of its generations", next(others, ""))
 
 
 def _on_generations(client: Client, rules: Rules) -> Iterator[Fault]:
@@ -102,8 +102,8 @@ def _on_generations(client: Client, rules: Rules) -> Iterator[Fault]:
             "its issuers serve no generation with pushed requests, and it names no other, so every request of it is refused: "
             f"name {ending}, and in legacy_until its last day",
         )
-    elif found := unserved(client, rules):
-        remedy = f"add {found.able} to its issuers" if found.able else "change them"
+    elif found := no_issuer(client, rules):
+        remedy = f"add {found.other} to its issuers" if found.other else "change them"
         yield Fault("generations", f"it cannot be used so far: {found.reason}: {remedy}")
 
 

@@ -13,7 +13,7 @@ import msgspec
 from scim2_models import InvalidFilterException, InvalidPathException
 from scim2_models.path import AttrPath, CompareOperator, Comparison, LogicalExpr, LogicalOperator, ValuePath
 
-from corpid.rules.directory.names import from_machine
+from corpid.rules.directory.names import without_marks
 from corpid.rules.directory.values import as_stored
 from corpid.rules.printable import printable
 from corpid.rules.scim.resources import WORK, Group, User
@@ -194,7 +194,7 @@ def _boolean(value: object) -> bool:
 
 
 def _text(value: object) -> str:
-    text = from_machine(value) if isinstance(value, str) else ""
+    text = without_marks(value) if isinstance(value, str) else ""
     if not text or printable(text) != text:
         raise InvalidFilterException(detail='an attribute is compared with a text, as in userName eq "rina"')
     return text

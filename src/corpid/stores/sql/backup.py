@@ -87,7 +87,7 @@ def back_up(path: Path, file: Path) -> int:
             _copy(path, draft, "rw")
             _say_copy(draft)
             _check_whole(draft, path)
-            private_files.name_also(draft, file)
+            private_files.link_or_copy(draft, file)
         private_files.sync_folder(file.parent)
         return file.stat().st_size
 
@@ -142,7 +142,7 @@ def _refusals(failure: str) -> Iterator[None]:
 @contextmanager
 def _draft(file: Path) -> Iterator[Path]:
     """A temporary database next to a file, removed unless renamed."""
-    with private_files.draft_of(file) as draft:
+    with private_files.temporary_file(file) as draft:
         try:
             yield draft
         finally:
@@ -290,7 +290,7 @@ def _set_aside(path: Path, now: float) -> Path | None:
         left = path.with_name(path.name + part)
         if left.exists():
             left.rename(kept.with_name(kept.name + part))
-    private_files.name_also(path, kept)
+    private_files.link_or_copy(path, kept)
     return kept
 
 

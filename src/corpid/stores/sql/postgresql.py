@@ -46,8 +46,8 @@ def address(url: str) -> Address:
     """A parsed `postgresql://…` address.
 
     `statement_cache_size` is ours: how many statements a connection prepares, behind a pooler none unless it is given
-    (`postgresql_pooler`). The other parameters are the driver's. `shown` is without secrets. Raises ValueError for a malformed number
-    of statements.
+    (`postgresql_pooler`). The other parameters are the driver's. `shown` is without secrets. Raises ValueError for a
+    malformed number of statements.
     """
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))

@@ -1,9 +1,9 @@
 """Poolers, such as pgbouncer, between CorpID and PostgreSQL.
 
-A pooler lends sessions of the server to its clients: each for as long as the client is connected, or for one transaction. Nothing
-tells a client which. So behind any pooler no session keeps anything: no prepared statement, unless the address says how
-many, and no time limit. Each transaction sets its own; a statement alone has that of the role. What needs a session of
-its own is refused.
+A pooler assigns sessions of the server to its clients, each for as long as the client is connected or for one
+transaction, and no client can find out which. So behind any pooler nothing is kept in a session: no prepared
+statements, unless the address gives their number, and no time limit. Each transaction sets its own; a single statement
+has that of the role. What needs a session of its own is refused.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 import asyncpg
 
 BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
-CACHED_STATEMENTS: Final = 512
+_CACHED_STATEMENTS: Final = 512
 DIRECTLY: Final = (
     "give it the address of PostgreSQL itself, for this command alone (`CORPID_DATABASE_URL=postgresql://… corpid …`)"
 )
@@ -22,17 +22,17 @@ _TIMEOUT: Final = "statement_timeout"
 
 
 async def is_pooled(connection: asyncpg.Connection) -> bool:
-    """Return whether another process than the one that greeted does the work."""
-    # Without parameters it is sent as text. A pooler might give a prepared statement to another session.
+    """Return whether the session is another one than was connected to.
+
+    A pooler reports a process number of its own.
+    """
+    # Without parameters no statement is prepared: a pooler might run it in another session.
     answer: str = await connection.execute(f"SELECT WHERE pg_backend_pid() = {int(connection.get_server_pid())}")
     return answer == "SELECT 0"
 
 
 class Connector:
-    """Opening of a pool's connections.
-
-    The first one shows whether there is a pooler.
-    """
+    """Opens connections; the first one detects a pooler."""
 
     def __init__(self, *, seconds: int, cached_statements: int | None) -> None:
         self._seconds: Final = seconds
@@ -58,7 +58,7 @@ class Connector:
             except asyncpg.PostgresError as error:
                 if _TIMEOUT not in str(error):
                     raise
-                self._pooled = True  # PostgreSQL knows its own setting
+                self._pooled = True  # only a pooler refuses this setting
             else:
                 self._pooled = await is_pooled(connection)
                 if not self._pooled:
@@ -67,10 +67,9 @@ class Connector:
         return await self._open(dsn, options, pooled=self._pooled)
 
     async def _open(self, dsn: str, options: dict[str, Any], *, pooled: bool) -> Any:  # noqa: ANN401
-        given = dict(options["server_settings"])
+        limits = {} if pooled else {_TIMEOUT: f"{self._seconds}s"}
         cached = self._cached_statements
-        if not pooled:
-            given[_TIMEOUT] = f"{self._seconds}s"
         if cached is None:
-            cached = 0 if pooled else CACHED_STATEMENTS
-        return await asyncpg.connect(dsn, **{**options, "server_settings": given, "statement_cache_size": cached})
+            cached = 0 if pooled else _CACHED_STATEMENTS
+        own = {"server_settings": options["server_settings"] | limits, "statement_cache_size": cached}
+        return await asyncpg.connect(dsn, **(options | own))

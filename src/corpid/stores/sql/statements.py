@@ -89,7 +89,7 @@ class Database(Protocol):
 
     @property
     def is_pooled(self) -> bool:
-        """True if a pooler is in between, once something was asked."""
+        """True if the first statement showed a pooler in between."""
         ...
 
     def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:

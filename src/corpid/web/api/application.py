@@ -87,9 +87,9 @@ async def _openapi(request: Request) -> Response:
 
 
 def _made(base_url: str) -> Document:
-    """The document, made once whoever asks at the same time.
+    """The document, made once even if several callers ask together.
 
-    In a thread: it takes a quarter of a second.
+    Call it in a thread: it takes a quarter of a second.
     """
     with _MAKING:
         if base_url not in _DOCUMENTS:

@@ -97,14 +97,13 @@ def portal_path(web: WebContext, page: str = "") -> str:
 def admit(at: PortalContext, page: Page) -> None:
     """Require the right that a page declares.
 
-    As far as it follows from the level: a page about somebody whom that level does not reach says so instead of its
-    form. Raises access.Forbidden. Source: D53
+    Only the level counts here: the page itself says if it is about somebody whom that level does not reach. Raises
+    access.Forbidden. Source: D53
     """
     if page.needs:
         action, kind = page.needs
-        recent = msgspec.structs.replace(
-            at.actor, auth_time=at.actor.now
-        )  # how old a sign-in may be is asked afterwards
+        # The age of the sign-in is checked later.
+        recent = msgspec.structs.replace(at.actor, auth_time=at.actor.now)
         refuse_early(recent, action, Object(kind=kind, entity_id=recent.entity_id))
 
 

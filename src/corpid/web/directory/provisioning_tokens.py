@@ -12,7 +12,7 @@ from corpid.flows.directory import provisioning_tokens
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import audit
 from corpid.ports import ChangedMeanwhile, Conflict
-from corpid.rules.directory.names import InvisibleCharacter
+from corpid.rules.directory.names import remedy_of
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase
 from corpid.web.directory.administrators import ADMINISTRATORS
@@ -182,10 +182,9 @@ async def create(at: PortalContext) -> Saved:
     errors: list[FieldError] = []
     try:
         token_name(name)
-    except InvisibleCharacter as error:
-        errors.append(("name", error.remedy))
-    except ValueError:
-        errors.append(("name", phrase("Say what the token is for, in at most 100 characters.")))
+    except ValueError as error:
+        purpose = phrase("Say what the token is for, in at most 100 characters.")
+        errors.append(("name", remedy_of(error, purpose)))
     if days not in map(str, _DAYS):
         errors.append(("days", phrase("Choose how long the token lasts.")))
     if errors:

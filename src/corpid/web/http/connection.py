@@ -179,12 +179,12 @@ class Connection(RequestReader):
             return
         self.flow.resume_reading()
         if self.pipeline:
-            self.server_state.turns.wait(self._begin_pipelined)
+            self.server_state.pipelined.add(self._begin_pipelined)
         else:
             self._await_request(now)
 
     def _begin_pipelined(self) -> None:
-        """Begin the next request that waits, in this connection's turn."""
+        """Begin the next pipelined request."""
         if not self.pipeline or self.transport.is_closing():  # the connection has ended, or is about to
             return
         exchange = self.pipeline.popleft()
@@ -194,7 +194,7 @@ class Connection(RequestReader):
             self._run(exchange)
 
     def _await_request(self, now: float) -> None:
-        """Every request was answered."""
+        """Become idle: every request was answered."""
         self._open_connections.became_idle(self)
         if self._pending is not None:
             self._end_with(self._pending, self.limits.linger_seconds)

@@ -75,22 +75,21 @@ class Limits:
 
 
 PIPELINED_AT_ONCE: Final = 4
-"""requests of all connections that waited behind another, and begin in one turn of the event loop"""
+"""pipelined requests, of all connections, that begin in one iteration of the event loop"""
 
 
-class Turns:
-    """Turns of requests that waited behind another of their connection.
+class PipelineQueue:
+    """A queue of connections whose next pipelined request can begin.
 
-    Few begin at once. In between the event loop looks at every other connection, however many requests some have sent.
-    Source: D47
+    A few begin in each iteration of the event loop, which handles every other connection in between. Source: D47
     """
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
         self._scheduled = False
 
-    def wait(self, begin: Callable[[], None]) -> None:
-        """Call `begin` after those that have waited for longer."""
+    def add(self, begin: Callable[[], None]) -> None:
+        """Call `begin` after those that were added before."""
         self._waiting.append(begin)
         self._schedule()
 
@@ -112,7 +111,7 @@ class ServerState:
 
     connections: set[ExpiringConnection] = field(default_factory=set)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    turns: Turns = field(default_factory=Turns)
+    pipelined: PipelineQueue = field(default_factory=PipelineQueue)
     default_headers: bytes = b""
     """whole lines"""
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 _TAG: Final = re.compile(rb'"[\x21\x23-\x7e\x80-\xff]*"')
-"""without the mark of a weak one"""
-_WEIGHT_OF_NOTHING: Final = re.compile(r"q=0(\.0{0,3})?")
+"""an entity tag, without the W/ of a weak one"""
+_ZERO_WEIGHT: Final = re.compile(r"q=0(\.0{0,3})?")
 
 
 class Document:
-    """A document in both codings, each with a strong entity tag.
+    """A document, plain and compressed, each with a strong entity tag.
 
-    Made in a thread if it is large.
+    Make a large one in a thread: compressing takes time.
     """
 
     def __init__(self, content: bytes, media_type: str) -> None:
@@ -37,9 +37,9 @@ class Document:
         self._compressed: Final = compressed(content), b'"%b.gzip"' % digest
 
     def response(self, request: Request, *, cache_seconds: int) -> Response:
-        """The document in the coding that the caller takes.
+        """The document, compressed if the caller accepts that.
 
-        304 if the caller has that already.
+        304 if the caller has it already.
         """
         is_compressed = takes_gzip(request)
         content, tag = self._compressed if is_compressed else self._plain
@@ -48,7 +48,7 @@ class Document:
             "Vary": "Accept-Encoding",
             "ETag": tag.decode(),
         }
-        if _has(request, tag):
+        if _is_known(request, tag):
             return Response(None, 304, sent)
         coding = {"Content-Encoding": "gzip"} if is_compressed else {}
         return Response(content, 200, sent | coding, self._media_type)
@@ -60,17 +60,17 @@ def takes_gzip(request: Request) -> bool:
         for each in value.decode("latin-1").lower().split(","):
             coding, _, weight = each.partition(";")
             if coding.strip() == "gzip":
-                return not _WEIGHT_OF_NOTHING.fullmatch(weight.strip())
+                return not _ZERO_WEIGHT.fullmatch(weight.strip())
     return False
 
 
 @lru_cache(maxsize=64)
 def compressed(content: bytes) -> bytes:
-    """Return content compressed with gzip (RFC 1952); once."""
+    """Return content compressed with gzip (RFC 1952), cached."""
     return gzip.compress(content, mtime=0)
 
 
-def _has(request: Request, tag: bytes) -> bool:
+def _is_known(request: Request, tag: bytes) -> bool:
     """Return whether If-None-Match names a tag, compared weakly.
 
     Source: RFC 9110 §8.8.3.2, §13.1.2

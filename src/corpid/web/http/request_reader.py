@@ -76,8 +76,8 @@ class RequestReader(asyncio.Protocol):
         self.app = app
         self.loop = asyncio.get_running_loop()
         self.parser = httptools.HttpRequestParser(self)
-        # Else what a caller sends after the request that it called its last would be an error instead of unread, and
-        # a version that is not 1.0 or 1.1 no well-formed one: `version_fault` judges it.
+        # The parser is not to refuse what a caller sends after its last request, which is left unread, nor another
+        # version of HTTP, which `version_fault` judges.
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True, lenient_version=True)
         self.server_state = server_state
         self.limits = limits

@@ -64,7 +64,7 @@ def version_fault(version: str) -> tuple[int, Reason, str] | None:
         return None
     if major == "0":  # also a request line without a version
         return 400, Reason.HTTP_MALFORMED, "The request line must end with HTTP/1.1"
-    return 505, Reason.HTTP_NOT_SUPPORTED, "This connection speaks HTTP/1.1 only: end the request line so"
+    return 505, Reason.HTTP_NOT_SUPPORTED, "This connection speaks HTTP/1.1 only: end the request line with HTTP/1.1"
 
 
 _TRACEPARENT: Final = re.compile(rb"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from email.utils import formatdate
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import uvloop
 
@@ -278,8 +278,21 @@ class Server:
         self._state.default_headers = b"date: %b\r\n" % formatdate(usegmt=True).encode()
 
 
-_EVERY: Final = {socket.AF_INET: "0.0.0.0", socket.AF_INET6: "::"}  # noqa: S104 - the operator's to choose
+_WILDCARDS: Final[dict[int, str]] = {socket.AF_INET: "0.0.0.0", socket.AF_INET6: "::"}  # noqa: S104 - the operator's to choose
 _ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+
+
+class _Address(NamedTuple):
+    """An address to listen on, with its host name."""
+
+    family: int
+    address: tuple[Any, ...]
+    """as the socket takes it"""
+    host: str
+
+    @property
+    def is_wildcard(self) -> bool:
+        return bool(self.address[0] == _WILDCARDS[self.family])
 
 
 def bind(
@@ -287,20 +300,20 @@ def bind(
 ) -> list[socket.socket]:
     """Sockets for every address of host names and a port.
 
-    `::` stands for every IPv4 address, too, if the system has IPv4, unless `ipv6_only`. An address that 0.0.0.0 or `::` covers is
-    not bound again. Port 0: any free one, chosen for the first address. `setting` names the port in messages. Raises
-    ListenError. Source: D76
+    `::` stands for every IPv4 address, too, if the system has IPv4, unless `ipv6_only`. An address that 0.0.0.0 or `::`
+    covers is not bound again. Port 0: any free one, chosen for the first address. `setting` names the port in messages.
+    Raises ListenError. Source: D76
     """
     named = [hosts] if isinstance(hosts, str) else hosts
-    found = _uncovered([(host, each) for host in named for each in _resolved(host, port)], ipv6_only=ipv6_only)
-    names = [host for host, _ in found]
+    found = _uncovered([each for host in named for each in _resolved(host, port)], ipv6_only=ipv6_only)
+    names = [each.host for each in found]
     bound: list[socket.socket] = []
     served: set[str] = set()
     try:
-        for host, (family, kind, protocol, _, address) in found:
+        for family, address, host in found:
             number = port or (bound[0].getsockname()[1] if bound else 0)
             try:
-                bound.append(_bind_one(family, kind, protocol, (address[0], number, *address[2:])))
+                bound.append(_bind_one(family, (address[0], number, *address[2:])))
             except OSError as error:
                 if error.errno in _ABSENT and names.count(host) > 1:
                     continue  # a name may have an IPv6 address although IPv6 is off
@@ -316,31 +329,29 @@ def bind(
     return bound
 
 
-def _resolved(host: str, port: int) -> list[Any]:
+def _resolved(host: str, port: int) -> list[_Address]:
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:  # UnicodeError: no name can be this
         reason = getattr(error, "strerror", None) or error
         raise ListenError(f"host {host!r} is not an address of this machine: {reason}") from error
-    return list(dict.fromkeys(found))
+    return [_Address(family, address, host) for family, _, _, _, address in found]
 
 
-def _uncovered(found: list[tuple[str, Any]], *, ipv6_only: bool) -> list[tuple[str, Any]]:
+def _uncovered(found: list[_Address], *, ipv6_only: bool) -> list[_Address]:
     """Each address once; 0.0.0.0 and `::` instead of what they cover."""
-    by_address: dict[tuple[Any, ...], tuple[str, Any]] = {}
-    for host, each in found:
-        by_address.setdefault(each[4], (host, each))
-        if each[4][0] == _EVERY[socket.AF_INET6] and not ipv6_only:
-            every_ipv4 = (_EVERY[socket.AF_INET], each[4][1])
-            by_address.setdefault(every_ipv4, (host, (socket.AF_INET, *each[1:4], every_ipv4)))
-    covered = {each[0] for _, each in by_address.values() if each[4][0] == _EVERY[each[0]]}
-    return [
-        (host, each) for host, each in by_address.values() if each[0] not in covered or each[4][0] == _EVERY[each[0]]
-    ]
+    unique: dict[tuple[Any, ...], _Address] = {}
+    for each in found:
+        unique.setdefault(each.address, each)
+        if each.family == socket.AF_INET6 and each.is_wildcard and not ipv6_only:
+            ipv4 = (_WILDCARDS[socket.AF_INET], each.address[1])
+            unique.setdefault(ipv4, _Address(socket.AF_INET, ipv4, each.host))
+    covered = {each.family for each in unique.values() if each.is_wildcard}
+    return [each for each in unique.values() if each.is_wildcard or each.family not in covered]
 
 
-def _bind_one(family: int, kind: int, protocol: int, address: Any) -> socket.socket:  # noqa: ANN401
-    listening = socket.socket(family, kind, protocol)
+def _bind_one(family: int, address: Any) -> socket.socket:  # noqa: ANN401
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:

@@ -12,7 +12,7 @@ from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import STATUSES
-from corpid.rules.directory.names import COUNTRIES, InvisibleCharacter
+from corpid.rules.directory.names import COUNTRIES, remedy_of
 from corpid.rules.directory.values import address
 from corpid.texts import phrase
 from corpid.web.operations import views
@@ -129,14 +129,12 @@ def _wrong_person(typed: Mapping[str, str], name: str, email: str) -> list[Field
     errors: list[FieldError] = []
     if not typed[name] or len(typed[name]) > _NAME_CHARACTERS:
         errors.append((name, phrase("Enter the person's name.")))
+    remedy = phrase("Enter an e-mail address, such as name@example.com.")
     try:
-        is_address = bool(address(typed[email]))
-    except InvisibleCharacter as error:
-        return [*errors, (email, error.remedy)]
-    except ValueError:
-        is_address = False
-    if not is_address:
-        errors.append((email, phrase("Enter an e-mail address, such as name@example.com.")))
+        if not address(typed[email]):
+            errors.append((email, remedy))
+    except ValueError as error:
+        errors.append((email, remedy_of(error, remedy)))
     return errors
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - full-width forms
-"""a spreadsheet takes what begins so for a formula; full-width forms, if its language is Japanese"""
+"""beginnings of a formula in a spreadsheet; full-width forms, if its language is Japanese"""
 
 
 class CsvFile:
@@ -27,7 +27,7 @@ class CsvFile:
         self._rows.writerow([_safe(each) for each in cells])
 
     def response(self, name: str) -> Response:
-        """The file as a download of this name, without its ending."""
+        """The file as a download called `name`.csv."""
         headers = {"Content-Disposition": f'attachment; filename="{name}.csv"', "Cache-Control": "no-store"}
         # The mark tells spreadsheets that it is UTF-8.
         return Response(("\ufeff" + self._text.getvalue()).encode(), 200, headers, "text/csv; charset=utf-8")

@@ -14,9 +14,9 @@ from corpid.rules.directory.names import (
     InvisibleCharacter,
     display_name,
     folded,
-    from_machine,
     mixed_scripts,
     user_name,
+    without_marks,
 )
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.printable import printable
@@ -116,7 +116,7 @@ def test_a_joiner_elsewhere_is_refused_and_shown(name: str) -> None:
 
 def test_programs_marks_leave_what_files_and_programs_send() -> None:
     """D74: U+200E, U+200F and U+FEFF are dropped, a tab is a space."""
-    assert from_machine("\ufeffRina\t\u200eExample\u200f\u200b") == "Rina Example\u200b"
+    assert without_marks("\ufeffRina\t\u200eExample\u200f\u200b") == "Rina Example\u200b"
     assert json_value('{"name": "\u200eRina\\tExample\\uFEFF"}'.encode()) == {"name": "Rina Example"}
     document = parse('users: {rina: {name: "\u200eRina\\tExample"}}'.encode(), "f")
     assert document.of("user")["rina",].fields["name"] == "Rina Example"
