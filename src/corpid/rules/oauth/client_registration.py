@@ -149,8 +149,8 @@ def public_key_set(text: str) -> str:
 
 _PRIVATE: Final = re.compile(r"PRIVATE KEY|[\"'](?:d|k|p|q|dp|dq|qi|oth)\\?[\"']\s*:")
 """what a private key has, in text"""
-_OF_KEYS: Final = frozenset({"kty", "crv", "n"})
-"""what tells that an object is a key"""
+_OF_KEYS: Final = frozenset({"kty", "crv", "x", "n"})
+"""what tells that an object is a key, perhaps an incomplete one"""
 
 
 def public_part(text: str) -> str | None:
