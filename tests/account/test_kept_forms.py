@@ -98,6 +98,21 @@ async def test_more_time_keeps_the_error(made: World) -> None:
     assert TOO_SHORT in page
 
 
+async def test_the_same_refusal_of_more_time_is_said_once(made: World) -> None:
+    """D73: however often a page that is still open in a tab asks."""
+    browser = await at_account(made, "password")
+    await browser.fill_and_submit(password=SHORT)
+    fields = {**hidden(browser), "entered": browser.url.partition("entered=")[2]}
+    for _ in range(ACCOUNT_PAGE_EXTENSIONS):
+        await browser.reload()
+        await browser.submit(next(form for form in browser.page.forms if form.id == "extend"))
+    counts: set[tuple[int, int]] = set()
+    for _ in range(3):
+        page = (await rejected(browser, await send(made, browser, "extend/password", **fields))).text
+        counts.add((page.count("You cannot get more time on this page."), page.count(TOO_SHORT)))
+    assert len(counts) == 1
+
+
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_a_rejected_password_sent_twice_counts_once(made: World, *, at_once: bool) -> None:
     """D73, D47: the bytes of one form that was shown."""

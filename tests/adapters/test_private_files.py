@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from corpid.stores import private_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def mode(path: Path) -> int:
@@ -49,7 +48,6 @@ def test_the_target_of_a_link_is_replaced_and_the_link_stays(tmp_path: Path) -> 
 
 
 def test_a_pipe_is_written_itself(tmp_path: Path) -> None:
-    """As `corpid export /dev/stdout` would."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[bytes] = []
@@ -59,6 +57,27 @@ def test_a_pipe_is_written_itself(tmp_path: Path) -> None:
     reader.join(10)
     assert read == [b"new"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_the_name_of_a_pipe_that_is_open_is_written_through() -> None:
+    """As in `corpid export /dev/fd/3`: such a name links to what is no path."""
+    read, write = os.pipe()
+    private_files.replace(Path(f"/dev/fd/{write}"), b"new")
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        assert pipe.read() == b"new"
+
+
+@pytest.mark.parametrize("before", [b"", b"earlier "])
+def test_standard_output_is_continued_wherever_it_leads(tmp_path: Path, before: bytes) -> None:
+    """As in `corpid export /dev/stdout >> FILE`, and `| COMMAND`."""
+    run = "from pathlib import Path; from corpid.stores import private_files as p; p.replace(Path('/dev/stdout'), b'new'); print()"
+    file = tmp_path / "all.yaml"
+    file.write_bytes(before)
+    with file.open("ab") as output:
+        subprocess.run([sys.executable, "-c", run], stdout=output, check=True)  # noqa: S603
+    assert file.read_bytes() == before + b"new\n"
+    assert subprocess.check_output([sys.executable, "-c", run]) == b"new\n"  # noqa: S603
 
 
 def test_a_new_file_takes_its_name_when_it_is_whole(tmp_path: Path) -> None:

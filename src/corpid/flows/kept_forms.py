@@ -103,12 +103,13 @@ async def read(context: RequestContext, place: tuple[str, ...]) -> KeptForm | No
 
 
 async def add_error(context: RequestContext, place: tuple[str, ...], error: tuple[str, Phrase]) -> None:
-    """Keep an error in addition to the form at a place.
+    """Keep an error in addition to the form at a place, once.
 
     Raises StoreUnavailable. Source: D73
     """
     before = await read(context, place) or KeptForm()
-    await keep(context, place, replace(before, errors=(error, *before.errors)))
+    others = tuple(each for each in before.errors if each != error)
+    await keep(context, place, replace(before, errors=(error, *others)))
 
 
 async def drop(context: RequestContext, unit: TransientUnit, place: tuple[str, ...]) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+_STREAMS: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 
 @contextmanager
@@ -47,12 +48,16 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 def replace(path: Path, content: bytes) -> None:
     """Write a file, replacing an existing one and its mode.
 
-    A link's target is replaced. A device or a pipe, such as /dev/stdout, is written itself. Raises OSError.
+    A link's target is replaced. A device, a pipe, and standard output by name are written themselves. Raises OSError.
     """
-    path = Path(os.path.realpath(path))
-    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+    if str(path) in _STREAMS:  # even if it leads to a file, which the shell may want to continue
+        with os.fdopen(os.dup(_STREAMS[str(path)]), "wb") as stream:
+            stream.write(content)
+        return
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # before links are followed: a pipe's ends nowhere
         path.write_bytes(content)
         return
+    path = Path(os.path.realpath(path))
     with temporary_file(path) as draft:
         with draft.open("wb") as file:
             file.write(content)

@@ -54,7 +54,7 @@ def read_table(
 
 def _rows(text: str, problems: list[Problem]) -> Iterator[tuple[int, list[str]]]:
     """The rows that are not empty, each with its first line."""
-    first = _LINE_END.split(text, maxsplit=1)[0]
+    first = _LINE_END.split(text.lstrip("\r\n "), maxsplit=1)[0]
     named = _SEPARATOR.fullmatch(first.strip(" "))
     delimiter = named[1] if named else "\t" if "\t" in first else ";" if ";" in first and "," not in first else ","
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)

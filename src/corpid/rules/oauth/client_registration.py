@@ -149,8 +149,8 @@ def public_key_set(text: str) -> str:
 
 _PRIVATE: Final = re.compile(r"PRIVATE KEY|[\"'](?:d|k|p|q|dp|dq|qi|oth)\\?[\"']\s*:")
 """what a private key has, in text"""
-_MEMBERS_OF_KEYS: Final = frozenset({"kty", "crv", "n"})
-"""members by which an object is recognised as a key"""
+_MEMBERS_OF_KEYS: Final = frozenset({"kty", "crv", "x", "n"})
+"""members by which an object is recognised as a key, perhaps an incomplete one"""
 
 
 def public_part(text: str) -> str | None:

@@ -17,6 +17,7 @@ TABLES = {
     "with BOM": ("\ufeff" + PLAIN, [2, 3]),
     "semicolons": (PLAIN.replace(",", ";"), [2, 3]),
     "tabs": (PLAIN.replace(",", "\t"), [2, 3]),
+    "semicolons after an empty line": ("\r\n" + PLAIN.replace(",", ";"), [3, 4]),
     "sep": ("sep=;\r\n" + PLAIN.replace(",", ";"), [3, 4]),
     "sep of tabs": ('"sep=\t"\n' + PLAIN.replace(",", "\t"), [3, 4]),
     "capital letters": (PLAIN.replace("user_name,name,email", "User_Name,NAME, Email "), [2, 3]),

@@ -80,6 +80,15 @@ def test_a_private_key_is_found_wherever_it_is() -> None:
     assert read_pasted(json.dumps({"keys": [hidden]})).jwks == ""
 
 
+def test_a_private_key_without_its_kind_is_not_shown_again() -> None:
+    """RFC 7517 §9.3: a mistake in a key makes it no less private."""
+    bare = {name: value for name, value in key(private=True).items() if name not in {"kty", "crv"}}
+    for pasted in (bare, {"keys": [[bare]]}, {"sig": bare}, {"keys": [], "private": bare}):
+        assert read_pasted(json.dumps(pasted)).private
+        assert str(bare["d"]) not in read_pasted(json.dumps(pasted)).jwks
+        assert str(bare["d"])[:20] not in received(json.dumps(pasted))
+
+
 @pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
 def test_of_a_private_pem_nothing_is_left(form: PrivateFormat) -> None:
     """RFC 7468 §10: how to get its public part is said."""
