@@ -319,3 +319,22 @@ def test_at_a_terminal_a_line_is_for_people_and_still_closed() -> None:
     assert "/a" in text
     assert "\x1b[2J" not in text
     assert "hidden" not in text
+
+
+def test_the_whole_server_is_asked_for_its_options(lines: io.BytesIO) -> None:
+    """RFC 9110 §9.3.7: OPTIONS * is answered, under a name that is served here (D35)."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def ask(*hosts: bytes) -> None:
+        headers = [(b"host", host) for host in hosts]
+        scope = {"type": "http", "method": "OPTIONS", "path": "*", "headers": headers, "client": ("192.0.2.1", 1)}
+        await shell(answering(JSON))(scope, None, send)  # type: ignore[arg-type] # it receives nothing
+
+    for hosts in ((b"idp.example",), (b"other.example",), ()):
+        asyncio.run(ask(*hosts))
+    assert [message["status"] for message in sent[::2]] == [204, 421, 400]
+    assert sent[1]["body"] == b""
+    assert [line["path"] for line in logged(lines)] == ["*"] * 3

@@ -35,8 +35,8 @@ class Reason(Enum):
         "The bytes are not a valid HTTP/1.1 request: the request line, a header or the target has a syntax error.",
         "Send the request with a standard HTTP library, and check what a proxy in between changes.")
     HTTP_NOT_SUPPORTED = _refusal("invalid_request", _RP,
-        "The request uses a transfer coding other than chunked, or asks for another protocol or HTTP version.",
-        "Send the body with Content-Length or chunked, over HTTP/1.1, without Upgrade.")
+        "The request uses a transfer coding other than chunked, the method CONNECT, or another major version of HTTP.",
+        "Send the body with Content-Length or chunked, over HTTP/1.1.")
     HTTP_TOO_SLOW = _refusal("invalid_request", _RP,
         "The headers or the body of the request did not arrive in time.",
         "Send the whole request without delay. Check the network, and what a proxy buffers.")
