@@ -24,9 +24,9 @@ def new_parser(protocol: object) -> httptools.HttpRequestParser:
 
 
 def framing_head(parser: httptools.HttpRequestParser, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The head of the parsed request with nothing but what tells where its body and the connection end.
+    """The head of the parsed request without an offered upgrade.
 
-    Source: RFC 9112 §6, §9.3
+    It has nothing but what tells where the body and the connection end. Source: RFC 9110 §7.8, RFC 9112 §6, §9.3
     """
     fields = [field for field in headers if field[0] in _FRAMING]
     if not parser.should_keep_alive():

@@ -155,10 +155,10 @@ class RequestReader(asyncio.Protocol):
             self._check_raw()
 
     def _parse(self, chunk: bytes | memoryview) -> None:
-        """Parse the next bytes; an upgrade that a request offers is as if absent.
+        """Parse the next bytes as if no upgrade were offered (RFC 9110 §7.8).
 
         The parser takes what follows for another protocol, a new one with a head that offers none for this request's
-        body and further requests. Source: RFC 9110 §7.8
+        body and further requests.
         """
         while chunk:
             try:
