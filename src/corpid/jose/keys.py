@@ -99,6 +99,12 @@ class ClientKeySet(msgspec.Struct, frozen=True, kw_only=True):
         """
         return self.encryption if alg is None else self.by_wrap.get(alg)
 
+    def why_no_encryption(self) -> str:
+        """The reasons why the wanted key to encrypt to is not among these, with what to do. Source: D21, D28"""
+        others = {key.kid: alg for alg, key in self.by_wrap.items()}
+        unused = [f"{kid} is for {alg}: leave its alg out, or have that registered" for kid, alg in others.items()]
+        return "; ".join([*self.problems, *unused]) or "no key has use enc"
+
 
 def _coordinate(jwk: dict[str, object], name: str, size: int) -> bytes:
     text = jwk.get(name)
@@ -106,7 +112,8 @@ def _coordinate(jwk: dict[str, object], name: str, size: int) -> bytes:
         raise UnusableKey(f"the key has no {name}")
     value = from_base64url(text)
     if len(value) != size:
-        raise UnusableKey(f"{name} is not {size} bytes long")
+        remedy = "pad it with zero bytes on the left" if len(value) < size else "leave out zero bytes on the left"
+        raise UnusableKey(f"{name} is not {size} bytes long but {len(value)}: {remedy}")
     return value
 
 
@@ -173,11 +180,11 @@ def _encryption_keys(jwk: dict[str, object], kid: str | None) -> list[Encryption
     For its own, without one for all of its kind. Source: D21
     """
     if kid is None:
-        raise UnusableKey("an encryption key needs a kid")
+        raise UnusableKey("an encryption key needs a kid: give it one, which the encrypted token then names")
     possible = _ALGORITHMS["RSA" if jwk.get("kty") == "RSA" else "EC"]
     wraps = [wrap for wrap in possible if jwk.get("alg", wrap) == wrap]
     if not wraps:
-        raise UnusableKey(f"alg is not one of {', '.join(possible)}")
+        raise UnusableKey(f"alg is not one of {', '.join(possible)}: leave it out, or take one of these")
     curve_name, public = _encryption_key(jwk)
     return [EncryptionKey(kid=kid, wrap=wrap, curve_name=curve_name, public=public) for wrap in wraps]
 

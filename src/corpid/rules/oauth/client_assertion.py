@@ -240,7 +240,7 @@ def unverified(candidate: Candidate, keys: ClientKeySet) -> tuple[Reason, Explan
     if _fitting(candidate, keys):
         cause = "the registered key with this kid and alg does not verify the signature"
         return Reason.ASSERTION_SIGNATURE, Explanation(cause=cause, received=received, registered=registered)
-    cause = "no registered signing key has this kid and alg"
+    cause = "; ".join(("no registered signing key has this kid and alg", *keys.problems))
     return Reason.ASSERTION_KEY, Explanation(cause=cause, received=received, registered=registered)
 
 
