@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -100,7 +101,10 @@ class ClientKeySet(msgspec.Struct, frozen=True, kw_only=True):
         return self.encryption if alg is None else self.by_wrap.get(alg)
 
     def why_no_encryption(self) -> str:
-        """The reasons why the wanted key to encrypt to is not among these, with what to do. Source: D21, D28"""
+        """The reasons for which `encryption_for` finds no key.
+
+        Each with what to do. Source: D21, D28
+        """
         others = {key.kid: alg for alg, key in self.by_wrap.items()}
         unused = [f"{kid} is for {alg}: leave its alg out, or have that registered" for kid, alg in others.items()]
         return "; ".join([*self.problems, *unused]) or "no key has use enc"
@@ -229,6 +233,14 @@ def _sort_key(
         raise UnusableKey("use is neither sig nor enc")
 
 
+def key_set_members(text: str | bytes) -> dict[str, object]:
+    """The members of a key set.
+
+    A byte order mark before its JSON is ignored. Raises MalformedToken. Source: RFC 7517 §5, RFC 8259 §8.1
+    """
+    return json_object(text.removeprefix(BOM_UTF8) if isinstance(text, bytes) else text.removeprefix("\ufeff"))
+
+
 def parse_client_key_set(text: str | bytes) -> ClientKeySet:
     """Parse a client's key set: usable keys, and the `problems` of others.
 
@@ -236,7 +248,7 @@ def parse_client_key_set(text: str | bytes) -> ClientKeySet:
     Raises KeySetError when this is no key set or holds more than 20 keys. Source: RFC 7517 §5, D8, D21, D27
     """
     try:
-        keys = json_object(text).get("keys")
+        keys = key_set_members(text).get("keys")
     except JoseError as error:
         raise KeySetError(f"the key set is {error}") from None
     if not isinstance(keys, list):

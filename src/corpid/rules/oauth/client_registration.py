@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.jose.encoding import JoseError, json_object
-from corpid.jose.keys import WRAPS, ClientKeySet, KeySetError, parse_client_key_set, private_members
+from corpid.jose.keys import (
+    WRAPS,
+    ClientKeySet,
+    KeySetError,
+    key_set_members,
+    parse_client_key_set,
+    private_members,
+)
 from corpid.rules.oauth import userinfo_encryption
 from corpid.rules.oauth.acr import LEVELS
 from corpid.rules.oauth.generations import GENERATIONS, Generation
@@ -127,7 +134,7 @@ def public_key_set(text: str) -> str:
     RFC 7517 §9.3, D27.
     """
     try:
-        decoded = json_object(text)
+        decoded = key_set_members(text)
     except JoseError:
         return text
     stored = decoded.get("keys")
@@ -150,7 +157,7 @@ def public_part(text: str) -> str | None:
     """
     try:
         # a list is read as a member, since only objects can be
-        decoded = json_object(f'{{"keys":{text}}}' if text.lstrip().startswith("[") else text)
+        decoded = key_set_members(f'{{"keys":{text}}}' if text.lstrip().startswith("[") else text)
     except JoseError:
         return "" if _PRIVATE.search(text) else None
     if not _has_private_key(decoded):
