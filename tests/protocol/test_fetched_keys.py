@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -59,10 +60,12 @@ class KeyHost:
     keys: dict[str, Any] = field(default_factory=lambda: WHOLE)
     fetches: int = 0
     origin: str = ""
+    before: bytes = b""
+    """what stands before them"""
 
     async def behave(self, writer: asyncio.StreamWriter) -> None:
         self.fetches += 1
-        await answer(json.dumps(self.keys).encode())(writer)
+        await answer(self.before + json.dumps(self.keys).encode())(writer)
 
     def publishes(self, *keys: Any, elsewhere: bool = True) -> None:
         """From now on these keys stand there; `elsewhere`: under a URL that the provider has not seen yet."""
@@ -263,3 +266,14 @@ def test_and_at_userinfo(host: KeyHost) -> None:
     assert (host.world.userinfo().status_code, host.fetches) == (500, before)
     host.world.clock.now += 30
     assert (host.world.userinfo().status_code, host.fetches) == (200, before + 1)
+
+
+@pytest.mark.generations(*SIGNED)
+def test_a_byte_order_mark_before_the_set_is_ignored(host: KeyHost) -> None:
+    """RFC 8259 §8.1; also in the copy that is kept, from which private members are gone."""
+    host.before = BOM_UTF8
+    host.publishes({**SIGNING, "d": SHORT}, ENCRYPTION)
+    assert host.world.push().status_code == 201
+    stored = host.world.run(host.world.provider.registry.clients.fetched_key_set("rp-1"))
+    assert stored is not None
+    assert json.loads(stored.jwks) == WHOLE

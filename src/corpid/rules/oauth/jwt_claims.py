@@ -74,5 +74,5 @@ def ahead(name: str, at: float, now: float) -> str:
 
 
 def are_milliseconds(at: float, now: float) -> bool:
-    """Return whether an instant makes sense in milliseconds, within a year of now. Source: RFC 7519 §2"""
+    """Return whether an instant is near now in milliseconds. Source: RFC 7519 §2"""
     return abs(at / 1000 - now) < _YEAR
