@@ -142,7 +142,23 @@ async def test_a_redirect_is_not_followed(status: str) -> None:
 def test_a_compressed_answer_is_refused(encoding: str) -> None:
     """D27: 64 KiB of gzip would be 64 MiB of text."""
     packed = gzip.compress(b" " * 1_000_000)
-    assert "compressed" in against(answer(packed, "200 OK", f"Content-Encoding: {encoding}"))
+    assert f"compressed or encoded ({' '.join(sorted(encoding.lower().split(', ')))})" in against(
+        answer(packed, "200 OK", f"Content-Encoding: {encoding}")
+    )
+
+
+def test_an_unknown_content_coding_is_named() -> None:
+    """RFC 9110 §8.4."""
+    assert "compressed or encoded (utf-8)" in against(answer(b"{}", "200 OK", "Content-Encoding: UTF-8"))
+
+
+@pytest.mark.parametrize(
+    "fields", [["Content-Encoding:"], ["Content-Encoding: identity, "], ["Content-Encoding: Identity"] * 2]
+)
+async def test_an_answer_without_a_content_coding_is_taken(fields: list[str]) -> None:
+    """RFC 9110 §5.6.1.2, §8.4.1: an empty element of a list is ignored."""
+    async with relying_party(answer(b"{}", "200 OK", *fields)) as server:
+        assert await egress_to(server.port).fetch(server.url) == b"{}"
 
 
 def test_an_answer_of_more_than_64_kib_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json as jsons
 import tracemalloc
 from contextlib import suppress
@@ -74,6 +75,9 @@ def test_a_body_of_another_type_or_size_is_refused(api: Api) -> None:
     assert plain.status_code == 415
     merge = {"if_match": added["etag"], "content_type": "application/merge-patch+json; charset=utf-8"}
     assert api.call("PATCH", "/entities/E1001", body=b"{}", **merge).status_code == 200
+    packed = api.call("POST", "/entities", body=gzip.compress(b"{}"), content_encoding="gzip")
+    assert (packed.status_code, packed.headers["accept-encoding"]) == (415, "identity")
+    assert packed.json()["detail"] == "Content-Encoding gzip is not supported: send the body as it is"
     large = b'{"name": "' + b"x" * 65536 + b'"}'
     assert api.call("POST", "/entities", body=large).status_code == 413
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from corpid.jose.encoding import base64url
 from corpid.ports import FetchedKeySet
 from tests.adapters.rp_server import answer, relying_party
 from tests.protocol.expectations import EVERY, PUSHED, SIGNED
@@ -34,6 +36,19 @@ NO_SIGNING_KEY: dict[str, tuple[list[Any], str]] = {
     "empty": ([], "no key has use sig"),
     "none to sign": ([ENCRYPTION], "no key has use sig"),
 }
+SHORT, LONG = base64url(b"x" * 31), base64url(b"\0" + b"x" * 32)
+NO_ENCRYPTION_KEY: dict[str, tuple[list[Any], str]] = {
+    "without kid": ([{**ENCRYPTION, "kid": None}], "key 2: an encryption key needs a kid: give it one"),
+    "31 bytes": (
+        [{**ENCRYPTION, "x": SHORT}],
+        "key 2: x is not 32 bytes long but 31: pad it with zero bytes on the left",
+    ),
+    "33 bytes": ([{**ENCRYPTION, "y": LONG}], "key 2: y is not 32 bytes long but 33: leave out zero bytes"),
+    "for agreement": ([{**ENCRYPTION, "alg": "ECDH-ES"}], "is for ECDH-ES: leave its alg out, or have that registered"),
+    "RSA1_5": ([{**ENCRYPTION, "alg": "RSA1_5"}], "key 2: alg is not one of ECDH-ES+A128KW"),
+    "without use": ([{**ENCRYPTION, "use": None}], "key 2: use is neither sig nor enc"),
+    "absent": ([], "no key has use enc"),
+}
 PATHS = count()
 
 
@@ -45,10 +60,12 @@ class KeyHost:
     keys: dict[str, Any] = field(default_factory=lambda: WHOLE)
     fetches: int = 0
     origin: str = ""
+    before: bytes = b""
+    """what stands before them"""
 
     async def behave(self, writer: asyncio.StreamWriter) -> None:
         self.fetches += 1
-        await answer(json.dumps(self.keys).encode())(writer)
+        await answer(self.before + json.dumps(self.keys).encode())(writer)
 
     def publishes(self, *keys: Any, elsewhere: bool = True) -> None:
         """From now on these keys stand there; `elsewhere`: under a URL that the provider has not seen yet."""
@@ -102,6 +119,53 @@ def test_the_token_endpoint_says_the_same_and_spends_nothing(host: KeyHost, case
         assert cause in json_refusal(host.world.redeem(code), 500, "server_error")
     host.publishes(SIGNING, ENCRYPTION)
     assert host.world.redeem(code).status_code == 200
+
+
+@pytest.mark.generations(*SIGNED)
+@pytest.mark.parametrize("case", NO_ENCRYPTION_KEY)
+def test_a_set_whose_encryption_keys_cannot_be_used_says_why(host: KeyHost, case: str) -> None:
+    """D21, D28: at PAR, token and userinfo; a coordinate has all its bytes (RFC 7518 §6.2.1.2)."""
+    keys, cause = NO_ENCRYPTION_KEY[case]
+    world, code = host.world, host.world.code()
+    host.publishes(SIGNING, *keys)
+    for refused, status, error in (
+        (world.push(state="s"), 400, "invalid_request"),
+        (world.redeem(code), 500, "server_error"),
+    ):
+        assert (refused.status_code, refused.json()["error"]) == (status, error)
+        assert cause in refused.json()["error_description"]
+        assert cause in detail_of(refused)
+    host.publishes(SIGNING, ENCRYPTION)
+    world.clock.now += 60
+    world.tokens()
+    host.publishes(SIGNING, *keys)
+    refused = world.userinfo()
+    assert refused.status_code == 500
+    assert cause in refused.json()["error_description"]
+
+
+@pytest.mark.generations(*SIGNED)
+def test_outside_developer_mode_they_say_it_in_the_log(worlds: Worlds) -> None:
+    """D28: answers say no more than which key is missing."""
+    world = worlds.fresh()
+    url = "https://rp.example/encryption"
+    world.registers(jwks=None, jwks_uri=url)
+    spoilt = json.dumps({"keys": [SIGNING, {**ENCRYPTION, "x": SHORT}]})
+    kept = FetchedKeySet(jwks_uri=url, jwks=spoilt, fetched_at=int(world.clock.now))
+    world.run(world.provider.registry.clients.keep_fetched_key_set("rp-1", kept))
+    refused = world.push(state="s")
+    sentence = json_refusal(refused, 400, "invalid_request", state="s")
+    assert sentence == "the key set of this client has no usable key with use enc for the ID token"
+    assert "pad it with zero bytes on the left" in detail_of(refused)
+
+
+@pytest.mark.generations(*PUSHED)
+def test_a_signature_key_that_was_left_out_is_named_beside_the_usable_ones(host: KeyHost) -> None:
+    """D27, D28."""
+    (other, *_) = rp_keys("rp-2").public()["keys"]
+    host.publishes(other, {**SIGNING, "y": SHORT}, ENCRYPTION)
+    sentence = json_refusal(host.world.push(state="s"), 401, "invalid_client", state="s")
+    assert "key 2: y is not 32 bytes long but 31: pad it" in sentence
 
 
 @pytest.mark.generations(*PUSHED)
@@ -202,3 +266,14 @@ def test_and_at_userinfo(host: KeyHost) -> None:
     assert (host.world.userinfo().status_code, host.fetches) == (500, before)
     host.world.clock.now += 30
     assert (host.world.userinfo().status_code, host.fetches) == (200, before + 1)
+
+
+@pytest.mark.generations(*SIGNED)
+def test_a_byte_order_mark_before_the_set_is_ignored(host: KeyHost) -> None:
+    """RFC 8259 §8.1; also in the copy that is kept, from which private members are gone."""
+    host.before = BOM_UTF8
+    host.publishes({**SIGNING, "d": SHORT}, ENCRYPTION)
+    assert host.world.push().status_code == 201
+    stored = host.world.run(host.world.provider.registry.clients.fetched_key_set("rp-1"))
+    assert stored is not None
+    assert json.loads(stored.jwks) == WHOLE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from itertools import product
 from typing import TYPE_CHECKING
@@ -41,6 +42,9 @@ def test_another_media_type_is_refused(scim: Scim) -> None:
     body = json.dumps({"schemas": [USER], "userName": "mei", **address_of("mei")}).encode()
     for media_type in ("text/plain", "application/xml", "application/x-www-form-urlencoded"):
         refused(scim.call("POST", WHERE, body=body, content_type=media_type), 415)
+    packed = scim.call("POST", WHERE, body=gzip.compress(body), content_encoding="gzip")
+    assert "Content-Encoding gzip is not supported" in refused(packed, 415)
+    assert scim.get("/Users", content_encoding="gzip").status_code == 200
     assert scim.call("POST", WHERE, body=body, content_type="application/json; charset=utf-8").status_code == 201
 
 

@@ -275,7 +275,9 @@ def test_a_caller_that_does_not_read_its_answers_is_dropped(impatient: Served) -
         b"GET /a HTTP/x.y\r\nHost: h\r\n\r\n",
         b"GET /a http/1.1\r\nHost: h\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n",
+        b"GET * HTTP/1.1\r\nHost: h\r\n\r\n",
+        b"OPTIONS *x HTTP/1.1\r\nHost: h\r\n\r\n",
+        b"CONNECT /a HTTP/1.1\r\nHost: h\r\n\r\n",
         b"CONNECT other:443 HTTP/1.1\r\nHost: h\r\n\r\n",
         b"GET http:// HTTP/1.1\r\nHost: h\r\n\r\n",
         b"POST /\xff HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 1\r\n\r\nx",
@@ -332,25 +334,3 @@ def test_an_absolute_target_names_the_host(usual: Served, app: Recorder) -> None
     with usual.call() as caller:
         assert caller.say(b"GET http://other:81/a?b HTTP/1.1\r\nHost: h\r\n\r\n").answer().body == b"/a 0"
     assert app.asked[0].headers["host"] == "other:81"
-
-
-@pytest.mark.parametrize("pieces", [1, 2])
-def test_an_offered_upgrade_is_ignored_and_the_body_kept(usual: Served, app: Recorder, pieces: int) -> None:
-    """RFC 9110 §7.8; Java's HttpClient offers h2c with its first request."""
-    head = b"POST /a HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 6\r\n\r\n"
-    with usual.call() as caller:
-        if pieces == 2:
-            caller.say(head + b"abc")
-            caller.say(b"def")
-        else:
-            caller.say(head + b"abcdef" + GET)
-        answer = caller.answer()
-        assert (answer.body, answer.headers["connection"]) == (b"/a 6", "close")
-        assert caller.hung_up()
-    assert [asked.body for asked in app.asked] == [b"abcdef"]
-
-
-def test_a_get_that_offers_an_upgrade_is_answered(usual: Served) -> None:
-    with usual.call() as caller:
-        caller.say(b"GET /a HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-        assert caller.answer().status == 200

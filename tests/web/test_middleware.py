@@ -319,3 +319,24 @@ def test_at_a_terminal_a_line_is_for_people_and_still_closed() -> None:
     assert "/a" in text
     assert "\x1b[2J" not in text
     assert "hidden" not in text
+
+
+def options_of_the_server(*hosts: bytes) -> tuple[int, bytes]:
+    """Status and body of the answer to OPTIONS *, which no client library sends."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"host", host) for host in hosts]
+    scope = {"type": "http", "method": "OPTIONS", "path": "*", "headers": headers, "client": ("192.0.2.1", 1)}
+    asyncio.run(shell(answering(JSON))(scope, None, send))  # type: ignore[arg-type] # it receives nothing
+    return sent[0]["status"], sent[1]["body"]
+
+
+def test_the_whole_server_is_asked_for_its_options(lines: io.BytesIO) -> None:
+    """RFC 9110 §9.3.7: OPTIONS * is answered, under a name that is served here (D35)."""
+    assert options_of_the_server(b"idp.example") == (204, b"")
+    assert options_of_the_server(b"other.example")[0] == 421
+    assert options_of_the_server()[0] == 400
+    assert [line["path"] for line in logged(lines)] == ["*"] * 3

@@ -117,10 +117,24 @@ def verify(token: Unverified, key: Verifier) -> None:
     size = algorithm.size
     raw = token.signature
     if token.algorithm != algorithm.name or len(raw) != 2 * size:
-        raise BadSignature("the signature does not fit the algorithm of the key")
+        raise BadSignature(unfit_signature(raw, algorithm) or "the signature does not fit the algorithm of the key")
     der = encode_dss_signature(int.from_bytes(raw[:size]), int.from_bytes(raw[size:]))
     if not key.accepts(token.signing_input, der):
         raise BadSignature("the signature is not valid")
+
+
+def unfit_signature(signature: bytes, algorithm: Algorithm) -> str:
+    """The mistake in the form of a signature, empty if unknown.
+
+    Many libraries sign in DER, and JWS does not. Source: RFC 7518 §3.4
+    """
+    try:
+        decode_dss_signature(signature)
+    except ValueError:
+        return ""
+    if len(signature) == 2 * algorithm.size:
+        return ""
+    return f"the signature is in DER: {algorithm.name} needs r and s alone, {algorithm.size} bytes each"
 
 
 def sign(encoded_header: bytes, payload: bytes, private: ec.EllipticCurvePrivateKey, algorithm: Algorithm) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -99,6 +100,15 @@ class ClientKeySet(msgspec.Struct, frozen=True, kw_only=True):
         """
         return self.encryption if alg is None else self.by_wrap.get(alg)
 
+    def why_no_encryption(self) -> str:
+        """The reasons for which `encryption_for` finds no key.
+
+        Each with what to do. Source: D21, D28
+        """
+        others = {key.kid: alg for alg, key in self.by_wrap.items()}
+        unused = [f"{kid} is for {alg}: leave its alg out, or have that registered" for kid, alg in others.items()]
+        return "; ".join([*self.problems, *unused]) or "no key has use enc"
+
 
 def _coordinate(jwk: dict[str, object], name: str, size: int) -> bytes:
     text = jwk.get(name)
@@ -106,7 +116,8 @@ def _coordinate(jwk: dict[str, object], name: str, size: int) -> bytes:
         raise UnusableKey(f"the key has no {name}")
     value = from_base64url(text)
     if len(value) != size:
-        raise UnusableKey(f"{name} is not {size} bytes long")
+        remedy = "pad it with zero bytes on the left" if len(value) < size else "leave out zero bytes on the left"
+        raise UnusableKey(f"{name} is not {size} bytes long but {len(value)}: {remedy}")
     return value
 
 
@@ -173,11 +184,11 @@ def _encryption_keys(jwk: dict[str, object], kid: str | None) -> list[Encryption
     For its own, without one for all of its kind. Source: D21
     """
     if kid is None:
-        raise UnusableKey("an encryption key needs a kid")
+        raise UnusableKey("an encryption key needs a kid: give it one, which the encrypted token then names")
     possible = _ALGORITHMS["RSA" if jwk.get("kty") == "RSA" else "EC"]
     wraps = [wrap for wrap in possible if jwk.get("alg", wrap) == wrap]
     if not wraps:
-        raise UnusableKey(f"alg is not one of {', '.join(possible)}")
+        raise UnusableKey(f"alg is not one of {', '.join(possible)}: leave it out, or take one of these")
     curve_name, public = _encryption_key(jwk)
     return [EncryptionKey(kid=kid, wrap=wrap, curve_name=curve_name, public=public) for wrap in wraps]
 
@@ -222,6 +233,14 @@ def _sort_key(
         raise UnusableKey("use is neither sig nor enc")
 
 
+def key_set_members(text: str | bytes) -> dict[str, object]:
+    """The members of a key set.
+
+    A byte order mark before its JSON is ignored. Raises MalformedToken. Source: RFC 7517 §5, RFC 8259 §8.1
+    """
+    return json_object(text.removeprefix(BOM_UTF8) if isinstance(text, bytes) else text.removeprefix("\ufeff"))
+
+
 def parse_client_key_set(text: str | bytes) -> ClientKeySet:
     """Parse a client's key set: usable keys, and the `problems` of others.
 
@@ -229,7 +248,7 @@ def parse_client_key_set(text: str | bytes) -> ClientKeySet:
     Raises KeySetError when this is no key set or holds more than 20 keys. Source: RFC 7517 §5, D8, D21, D27
     """
     try:
-        keys = json_object(text).get("keys")
+        keys = key_set_members(text).get("keys")
     except JoseError as error:
         raise KeySetError(f"the key set is {error}") from None
     if not isinstance(keys, list):

@@ -29,6 +29,7 @@ from anyio.streams.tls import TLSStream
 from corpid import __version__
 from corpid.outbound.destinations import INTERNET, HttpClientError, Rules
 from corpid.rules.oauth.urls import DEFAULT_PORTS
+from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
     import ssl
@@ -175,9 +176,11 @@ async def _received(stream: ByteStream) -> bytes:
 def _judge(answer: h11.Response) -> None:
     if answer.status_code != 200:
         raise AnswerRefused(f"the answer has status {answer.status_code}, expected 200 (redirects are not followed)")
-    codings = [value.strip().lower() for name, value in answer.headers if name == b"content-encoding"]
-    if codings not in ([], [b"identity"]):
-        raise AnswerRefused("the answer is compressed, though the request asked for identity")
+    fields = b",".join([value for name, value in answer.headers if name == b"content-encoding"])
+    codings = {coding.strip().lower() for coding in fields.split(b",")} - {b"", b"identity"}
+    if codings:
+        named = printable(b" ".join(sorted(codings)).decode("latin-1")[:40])
+        raise AnswerRefused(f"the answer is compressed or encoded ({named}), though the request asked for identity")
 
 
 def _reason(error: BaseException) -> str:

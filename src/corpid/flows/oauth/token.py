@@ -52,25 +52,23 @@ async def id_token_key(
     if not generation.id_token_encrypted and client.id_token_encryption_alg is None:
         return None
     wrap = registered_wrap(client)
-    key = keys.encryption_for(wrap) or await encryption_key(context, client, keys, wrap)
-    if key is None:
-        fit = f" and alg {wrap}" if wrap else ""
-        raise refusal(
-            Reason.CLIENT_ENCRYPTION_KEY_MISSING,
-            f"the key set of this client has no usable key with use enc{fit} for the ID token",
-        )
-    return key
+    found = keys.encryption_for(wrap)
+    return found or await encryption_key(context, client, keys, wrap, refusal=refusal, purpose=" for the ID token")
 
 
 async def encryption_key(
-    context: RequestContext, client: Client, keys: ClientKeySet, alg: str | None
-) -> EncryptionKey | None:
+    context: RequestContext,
+    client: Client,
+    keys: ClientKeySet,
+    alg: str | None,
+    *,
+    refusal: type[InvalidRequest | ServerError],
+    purpose: str = "",
+) -> EncryptionKey:
     """The key of `keys` for a JWE alg (None: the default choice).
 
-    None if there is none.
-
     A set without one is fetched again, at most once a minute, so that a client that has put its key there need not
-    wait. Raises ServerError. Source: D27
+    wait. Raises `refusal` if there is none, ServerError. Source: D27, D28
     """
     key = keys.encryption_for(alg)
     if key is not None:
@@ -79,7 +77,11 @@ async def encryption_key(
         keys = await context.provider.client_keys.refetched(client, now=context.now)
     except KeySetUnavailable as error:
         raise no_key_set(str(error)) from None
-    return keys.encryption_for(alg)
+    key = keys.encryption_for(alg)
+    if key is not None:
+        return key
+    text = f"the key set of this client has no usable key with use enc{f' and alg {alg}' if alg else ''}{purpose}"
+    raise refusal(Reason.CLIENT_ENCRYPTION_KEY_MISSING, text).explained(cause=f"{text}: {keys.why_no_encryption()}")
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):

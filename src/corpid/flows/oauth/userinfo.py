@@ -178,11 +178,6 @@ async def _encrypt(context: RequestContext, client: Client, answer: str, nesting
         keys = await context.provider.client_keys.current(client, now=context.now)
     except KeySetUnavailable as error:
         raise no_key_set(str(error)) from None
-    key = await encryption_key(context, client, keys, nesting.alg)
-    if key is None:
-        fit = f" and alg {nesting.alg}" if nesting.alg else ""
-        raise ServerError(
-            Reason.CLIENT_ENCRYPTION_KEY_MISSING, f"the key set of this client has no usable key with use enc{fit}"
-        )
+    key = await encryption_key(context, client, keys, nesting.alg, refusal=ServerError)
     repeated = context.provider.policy.replicated_claims(client)
     return encryption.encrypt(answer, key, nesting.enc, claims=repeated)

@@ -88,7 +88,7 @@ _HTTP: Final = (
     _check("Path and method", _R.PATH_UNKNOWN, _R.METHOD_NOT_ALLOWED, source="method"),
 )
 _AVAILABLE: Final = _check("The provider takes requests", _R.BUSY, _R.MAINTENANCE)
-_FORM: Final = _check("The body is a whole form", _R.BODY_NOT_A_FORM, _R.BODY_INCOMPLETE,
+_FORM: Final = _check("The body is a whole form", _R.BODY_NOT_A_FORM, _R.BODY_ENCODED, _R.BODY_INCOMPLETE,
                       source="header.content-type", expected="application/x-www-form-urlencoded")
 _ENCODING: Final = _check("Not too many parameters, encoded in UTF-8", _R.PARAMETERS_TOO_MANY,
                           _R.PARAMETERS_NOT_UTF_8, _R.PARAMETERS_BADLY_ENCODED)
@@ -238,8 +238,8 @@ AUTHORIZE: Final = (
         *_HTTP, _AVAILABLE,
         _check("Sign-ins from here are within the limit", _R.RATE_LIMIT_OF_ADDRESS, _R.RATE_LIMIT_OF_NETWORK,
                _R.RATE_LIMIT_OF_ALL),
-        _check("A form holds the parameters of a request", _R.BODY_NOT_A_FORM, _R.BODY_INCOMPLETE, _R.QUERY_TOO_LONG,
-               _R.QUERY_EMPTY, only_with="header.content-type"),
+        _check("A form holds the parameters of a request", _R.BODY_NOT_A_FORM, _R.BODY_ENCODED, _R.BODY_INCOMPLETE,
+               _R.QUERY_TOO_LONG, _R.QUERY_EMPTY, only_with="header.content-type"),
         _ENCODING, _ONCE,
         _check("client_id is there", _R.PARAMETER_MISSING, source="parameter.client_id", parameters={"client_id"}),
         _check("The client is registered here, and enabled", _R.CLIENT_ID_UNKNOWN, _R.CLIENT_DISABLED,

@@ -136,7 +136,8 @@ def _context_type(parameters: dict[str, str], client: Client, generation: Genera
     value, rule = parameters.get(_CONTEXT_TYPE), client.context_type_rule
     registered = f"the context_type_rule of this client is {rule}"
     if value is None and rule == "required" and _CONTEXT_TYPE in generation.required_parameters:
-        raise InvalidRequest(Reason.CONTEXT_TYPE_MISSING, f"parameter {_CONTEXT_TYPE} is missing: {registered}")
+        refusal = InvalidRequest(Reason.CONTEXT_TYPE_MISSING, f"parameter {_CONTEXT_TYPE} is missing: {registered}")
+        raise refusal.explained(expected=listed(client.context_types))
     if value is not None and rule == "refused":
         raise InvalidRequest(Reason.CONTEXT_TYPE_REFUSED, f"leave {_CONTEXT_TYPE} out: {registered}")
     if value is not None and value not in client.context_types:

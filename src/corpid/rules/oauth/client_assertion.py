@@ -17,7 +17,7 @@ from corpid.jose.encoding import JoseError, MalformedToken
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.rules.oauth.errors import InvalidClient, InvalidRequest
 from corpid.rules.oauth.explanations import Explanation, listed, shown, without_query
-from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
+from corpid.rules.oauth.jwt_claims import CHECK_CLOCK, BadClaim, ahead, are_milliseconds, jti, numeric_date, seconds
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 FAILED: Final = "client authentication failed: unknown client_id, or the signature of client_assertion is not valid"
+_ONLY_METHOD: Final = "this provider knows private_key_jwt only, and has no client secrets"
 _TYPES: Final = (None, "JWT", "jwt", "client-authentication+jwt")
 
 
@@ -81,18 +82,22 @@ def read(
     What it names as audience is for `may_name_its_audience`, once the client is known. Raises InvalidRequest, and
     InvalidClient in words that speak only of what the caller sent. Source: RFC 7523 §3, D5, D8, D64, D70
     """
-    if "client_assertion" in parameters and ("client_secret" in parameters or authorization):
+    text = parameters.get("client_assertion")
+    other = _other_method(parameters, authorization)
+    if text is not None and other:
         raise InvalidRequest(
             Reason.CLIENT_AUTHENTICATION_TWICE,
             "use client_assertion alone, without client_secret or an Authorization header",
-        )
-    text = parameters.get("client_assertion")
+        ).explained(received=other)
     if parameters.get("client_assertion_type") != ASSERTION_TYPE:
         raise InvalidClient(Reason.ASSERTION_TYPE, f"client_assertion_type must be {ASSERTION_TYPE}").explained(
-            received=shown(parameters.get("client_assertion_type"))
+            cause=f"client_assertion_type must be {ASSERTION_TYPE}: {_ONLY_METHOD}",
+            received=other or shown(parameters.get("client_assertion_type")),
         )
     if text is None:
-        raise InvalidClient(Reason.ASSERTION_MISSING, "client_assertion is missing")
+        raise InvalidClient(Reason.ASSERTION_MISSING, "client_assertion is missing").explained(
+            cause=f"client_assertion is missing: {_ONLY_METHOD}", received=other
+        )
     try:
         token = compact.parse(text)
         candidate = _validate(token, issuer=issuer, endpoint=endpoint, rules=rules, now=now)
@@ -100,12 +105,26 @@ def read(
         raise InvalidClient(Reason.ASSERTION_MALFORMED, f"client_assertion: {error}") from None
     except BadClaim as error:
         reason = error.reason or Reason.ASSERTION_MALFORMED
-        raise InvalidClient(reason, f"client_assertion: {error}").explained(received=error.received) from None
+        cause = f"client_assertion: {error}; {error.advice}" if error.advice else ""
+        refusal = InvalidClient(reason, f"client_assertion: {error}")
+        raise refusal.explained(cause=cause, received=error.received) from None
     if parameters.get("client_id", candidate.client_id) != candidate.client_id:
         raise InvalidClient(Reason.ASSERTION_CLIENT_ID, "client_id differs from the sub of client_assertion").explained(
             received=f"client_id {shown(parameters['client_id'])}", expected=shown(candidate.client_id)
         )
     return candidate
+
+
+def _other_method(parameters: Mapping[str, str], authorization: Sequence[bytes]) -> str:
+    """A second way in which a request authenticates its client.
+
+    Empty if there is none.
+    """
+    if "client_secret" in parameters:
+        return "the parameter client_secret"
+    if not authorization:
+        return ""
+    return "an Authorization header" if any(map(bytes.strip, authorization)) else "an empty Authorization header"
 
 
 def _validate(
@@ -181,14 +200,15 @@ def _validate_times(claims: Mapping[str, object], *, rules: AuthenticationRules,
     if iat is None and rules.assertion_iat_required:
         raise BadClaim("iat is missing", Reason.ASSERTION_IAT_MISSING)
     if exp <= now:
-        raise BadClaim(f"expired {seconds(now - exp)} ago by this server's clock", Reason.ASSERTION_EXPIRED)
+        text = f"expired {seconds(now - exp)} ago by this server's clock"
+        advice = f"make a new one for each request, and {CHECK_CLOCK}"
+        raise BadClaim(text, Reason.ASSERTION_EXPIRED, advice=advice)
     for name, at in (("iat", iat), ("nbf", nbf)):
         if at is not None and at > now + CLOCK_AHEAD_SECONDS:
-            raise BadClaim(
-                f"{name} is {seconds(at - now)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed",
-                Reason.ASSERTION_IN_THE_FUTURE,
-            )
+            raise BadClaim(ahead(name, at, now), Reason.ASSERTION_IN_THE_FUTURE, advice=CHECK_CLOCK)
     lifetime = exp - (now if iat is None else iat)
+    if lifetime > rules.assertion_seconds and are_milliseconds(exp, now):
+        raise BadClaim("exp looks like milliseconds: a NumericDate is in seconds", Reason.ASSERTION_LIFETIME)
     if lifetime > rules.assertion_seconds:
         start = "now" if iat is None else "iat"
         raise BadClaim(
@@ -237,10 +257,12 @@ def unverified(candidate: Candidate, keys: ClientKeySet) -> tuple[Reason, Explan
     """
     received = f"kid {shown(candidate.token.kid)}, alg {shown(candidate.token.algorithm)}"
     registered = listed(f"{key.kid or 'without kid'} ({key.verifier.algorithm.name})" for key in keys.signing)
-    if _fitting(candidate, keys):
+    if fitting := _fitting(candidate, keys):
         cause = "the registered key with this kid and alg does not verify the signature"
+        if fault := compact.unfit_signature(candidate.token.signature, fitting[0].verifier.algorithm):
+            cause = f"{cause}: {fault}"
         return Reason.ASSERTION_SIGNATURE, Explanation(cause=cause, received=received, registered=registered)
-    cause = "no registered signing key has this kid and alg"
+    cause = "; ".join(("no registered signing key has this kid and alg", *keys.problems))
     return Reason.ASSERTION_KEY, Explanation(cause=cause, received=received, registered=registered)
 
 

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.jose.encoding import JoseError, json_object
-from corpid.jose.keys import WRAPS, ClientKeySet, KeySetError, parse_client_key_set, private_members
+from corpid.jose.keys import (
+    WRAPS,
+    ClientKeySet,
+    KeySetError,
+    key_set_members,
+    parse_client_key_set,
+    private_members,
+)
 from corpid.rules.oauth import userinfo_encryption
 from corpid.rules.oauth.acr import LEVELS
 from corpid.rules.oauth.generations import GENERATIONS, Generation
@@ -137,7 +144,7 @@ def public_key_set(text: str) -> str:
     RFC 7517 §9.3, D27.
     """
     try:
-        decoded = json_object(text)
+        decoded = key_set_members(text)
     except JoseError:
         return text
     stored = decoded.get("keys")
@@ -159,8 +166,8 @@ def public_part(text: str) -> str | None:
     None if none is private; empty if it cannot be told apart, as in text that is no key set. Source: RFC 7517 §9.3, D27
     """
     try:
-        # `json_object` reads objects only.
-        decoded = json_object(f'{{"keys":{text}}}' if text.lstrip().startswith("[") else text)
+        # `key_set_members` reads objects only.
+        decoded = key_set_members(f'{{"keys":{text}}}' if text.lstrip().startswith("[") else text)
     except JoseError:
         return "" if _PRIVATE.search(text) else None
     if not _has_private_key(decoded):

@@ -17,7 +17,7 @@ from corpid.jose.keys import UnusableKey, import_verifier, private_members, thum
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, PROOF_AGE_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest
 from corpid.rules.oauth.explanations import abbreviated, shown, without_query
-from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
+from corpid.rules.oauth.jwt_claims import CHECK_CLOCK, BadClaim, ahead, jti, numeric_date, seconds
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 
@@ -70,8 +70,9 @@ def verify(
             _validate_ath(token.claims, access_token)
         compact.verify(token, key.verifier)
     except (JoseError, BadClaim) as error:
-        received = error.received if isinstance(error, BadClaim) else ""
-        raise InvalidDPoPProof(_reason(error), f"DPoP proof: {error}").explained(received=received) from None
+        received, advice = (error.received, error.advice) if isinstance(error, BadClaim) else ("", "")
+        refusal, cause = InvalidDPoPProof(_reason(error), f"DPoP proof: {error}"), f"DPoP proof: {error}; {advice}"
+        raise refusal.explained(cause=cause if advice else "", received=received) from None
     nonce = token.claims.get("nonce")
     return Proof(
         jkt=key.thumbprint,
@@ -136,15 +137,14 @@ def _validate_claims(claims: Mapping[str, object], target: Target, now: float) -
         raise BadClaim(
             f"iat is {seconds(now - iat)} behind this server's clock; {PROOF_AGE_SECONDS} s are allowed",
             Reason.PROOF_TOO_OLD,
+            advice=f"make a new proof for each request, and {CHECK_CLOCK}",
         )
     for name, at in (("iat", iat), ("nbf", nbf)):
         if at is not None and at > now + CLOCK_AHEAD_SECONDS:
-            raise BadClaim(
-                f"{name} is {seconds(at - now)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed",
-                Reason.PROOF_IN_THE_FUTURE,
-            )
+            raise BadClaim(ahead(name, at, now), Reason.PROOF_IN_THE_FUTURE, advice=CHECK_CLOCK)
     if exp is not None and exp <= now:
-        raise BadClaim(f"expired {seconds(now - exp)} ago by this server's clock", Reason.PROOF_TOO_OLD)
+        text = f"expired {seconds(now - exp)} ago by this server's clock"
+        raise BadClaim(text, Reason.PROOF_TOO_OLD, advice=CHECK_CLOCK)
     return identifier, iat
 
 
@@ -197,6 +197,9 @@ def header(values: Sequence[bytes]) -> str | None:
     if len(values) > 1:
         raise InvalidDPoPProof(Reason.PROOF_REPEATED_HEADER, "the request has more than one DPoP header")
     try:
-        return values[0].decode("ascii").strip()
+        text = values[0].decode("ascii").strip()
     except UnicodeDecodeError:
         raise InvalidDPoPProof(Reason.PROOF_MALFORMED, "DPoP proof: not a compact JWS") from None
+    if "," in text:  # also how a proxy joins two headers (RFC 9110 §5.3)
+        raise InvalidDPoPProof(Reason.PROOF_REPEATED_HEADER, "the DPoP header holds more than one proof: send one")
+    return text

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from msgspec.structs import replace
+
 from corpid.rules.limits import DESCRIPTION_CHARACTERS
 from corpid.rules.oauth.explanations import Explanation
 from corpid.rules.oauth.refusals import Reason
@@ -63,6 +65,11 @@ class OAuthError(Attributed):
         self.explanation = Explanation(cause=cause, received=received, expected=expected, registered=registered)
         return self
 
+    def hinted(self, hint: str) -> None:
+        """Add to the exact cause what the request shows. Source: D28"""
+        known = self.explanation or Explanation()
+        self.explanation = replace(known, cause=f"{known.cause or self.description}; {hint}")
+
     @property
     def cause(self) -> str:
         """The cause in the words of a developer. Source: D28"""
@@ -90,6 +97,12 @@ class InvalidRequest(OAuthError):
     """
 
     code: ClassVar[ErrorCode] = "invalid_request"
+
+
+class UnsupportedContentCoding(InvalidRequest):
+    """The body is compressed (RFC 9110 §8.4, §15.5.16)."""
+
+    status = 415
 
 
 class InvalidClient(OAuthError):

@@ -103,6 +103,8 @@ def _difference(received: str, registered: str) -> str:
     except ValueError:
         return ""
     different = [name for name, one, other in zip(_PARTS, here, there, strict=True) if one != other]
+    if received.strip() == registered:
+        return "it differs by white space before or after it"
     if not different:
         return "it differs in its spelling alone, such as upper case, a default port or an empty query"
     if len(different) > 1:

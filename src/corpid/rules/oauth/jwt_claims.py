@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from corpid.rules.limits import JTI_CHARACTERS, NUMERIC_DATE_MAX
+from corpid.rules.limits import CLOCK_AHEAD_SECONDS, JTI_CHARACTERS, NUMERIC_DATE_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 class BadClaim(Exception):
     """An invalid claim or header member; the text is public.
 
-    `reason` is that of the refusal; None: the token is malformed. `received` is the value, for the log.
+    `reason` is that of the refusal; None: the token is malformed. `received` is the value, `advice` what to do, both
+    for the log and for developer mode.
     """
 
-    def __init__(self, text: str, reason: Reason | None = None, *, received: str = "") -> None:
+    def __init__(self, text: str, reason: Reason | None = None, *, received: str = "", advice: str = "") -> None:
         super().__init__(text)
         self.reason = reason
         self.received = received
+        self.advice = advice
 
 
 def numeric_date(claims: Mapping[str, object], name: str) -> float | None:
@@ -55,3 +57,22 @@ def jti(claims: Mapping[str, object]) -> str | None:
 def seconds(difference: float) -> str:
     """A clock difference for people (D28)."""
     return f"{difference:.0f} s"
+
+
+CHECK_CLOCK: Final = "check the clock of the machine that made it, and synchronise it with NTP"
+_YEAR: Final = 365 * 86400.0
+
+
+def ahead(name: str, at: float, now: float) -> str:
+    """The fault of an instant too far ahead of this server's clock.
+
+    Source: RFC 7519 §2, D28
+    """
+    if are_milliseconds(at, now):
+        return f"{name} looks like milliseconds: a NumericDate is in seconds"
+    return f"{name} is {seconds(at - now)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed"
+
+
+def are_milliseconds(at: float, now: float) -> bool:
+    """Return whether an instant is near now in milliseconds. Source: RFC 7519 §2"""
+    return abs(at / 1000 - now) < _YEAR

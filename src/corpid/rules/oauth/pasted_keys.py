@@ -45,7 +45,7 @@ class PastedKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_pasted(text: str) -> PastedKeys:
     """Read pasted keys. Source: RFC 7517 §5, D66"""
-    text = text.strip()
+    text = text.removeprefix("\ufeff").strip()
     if not text:
         return PastedKeys(jwks="")
     private = public_part(text) is not None

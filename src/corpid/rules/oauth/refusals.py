@@ -35,8 +35,8 @@ class Reason(Enum):
         "The bytes are not a valid HTTP/1.1 request: the request line, a header or the target has a syntax error.",
         "Send the request with a standard HTTP library, and check what a proxy in between changes.")
     HTTP_NOT_SUPPORTED = _refusal("invalid_request", _RP,
-        "The request uses a transfer coding other than chunked, or asks for another protocol or HTTP version.",
-        "Send the body with Content-Length or chunked, over HTTP/1.1, without Upgrade.")
+        "The request uses a transfer coding other than chunked, the method CONNECT, or another major version of HTTP.",
+        "Send the body with Content-Length or chunked, over HTTP/1.1.")
     HTTP_TOO_SLOW = _refusal("invalid_request", _RP,
         "The headers or the body of the request did not arrive in time.",
         "Send the whole request without delay. Check the network, and what a proxy buffers.")
@@ -61,6 +61,9 @@ class Reason(Enum):
     BODY_NOT_A_FORM = _refusal("invalid_request", _RP,
         "Content-Type is not application/x-www-form-urlencoded.",
         "Send the parameters as a form.")
+    BODY_ENCODED = _refusal("invalid_request", _RP,
+        "Content-Encoding says that the body is compressed, which no endpoint reads.",
+        "Send the body as it is, without Content-Encoding.")
     BODY_INCOMPLETE = _refusal("invalid_request", _RP,
         "The connection ended before the body was complete.",
         "Send the whole body. Check Content-Length and the network.")
@@ -192,8 +195,8 @@ class Reason(Enum):
         "The DPoP header is missing; at PAR, so is dpop_jkt.",
         "Send a DPoP proof with the request.")
     PROOF_REPEATED_HEADER = _refusal("invalid_dpop_proof", _RP,
-        "The request has more than one DPoP header.",
-        "Send exactly one DPoP header.")
+        "The request has more than one DPoP header, or one with several proofs.",
+        "Send exactly one DPoP header with one proof. A comma in it shows that something in between joined two headers.")
     PROOF_MALFORMED = _refusal("invalid_dpop_proof", _RP,
         "The proof is not a compact JWS with a JSON payload, is too long, or has a claim or header of the wrong type.",
         "Create the proof with a DPoP or JOSE library. The description says what is wrong.")
@@ -450,7 +453,7 @@ class Reason(Enum):
         "The request has no Authorization header.",
         "Send the access token in the Authorization header.")
     CREDENTIALS_SCHEME = _refusal("credentials_required", _RP,
-        "The Authorization header has a scheme that this interface does not accept.",
+        "The Authorization header is empty, or has a scheme that this interface does not accept.",
         "Use the token_type of the token response as the scheme.")
     CREDENTIALS_REPEATED = _refusal("invalid_request", _RP,
         "The request has more than one Authorization header.",

@@ -102,6 +102,10 @@ def refuse_absent(headers: Sequence[bytes], scheme: str) -> None:
         raise CredentialsRequired(Reason.CREDENTIALS_MISSING, "no Authorization header").explained(
             expected=f"the scheme {scheme} and the access token"
         )
+    if not any(map(bytes.strip, headers)):
+        raise CredentialsRequired(Reason.CREDENTIALS_SCHEME, "the Authorization header is empty").explained(
+            expected=f"the scheme {scheme} and the access token"
+        )
     if len(headers) == 1 and (given := _parts(headers[0])[0]) != scheme.lower():
         raise CredentialsRequired(Reason.CREDENTIALS_SCHEME, "another scheme in the Authorization header").explained(
             received=shown(given) if _SCHEME.fullmatch(given) else "no scheme", expected=scheme

@@ -26,7 +26,7 @@ from corpid.rules.directory.members import without_bookkeeping
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.limits import BODY_BYTES
 from corpid.web.api.problems import Problem
-from corpid.web.http.requests import headers
+from corpid.web.http.requests import encoding_fault, headers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -138,12 +138,14 @@ class Call:
     def media_type(self, *types: str) -> str:
         """The media type of the body.
 
-        Raises Problem if it is none of these.
+        Raises Problem if it is none of these, or compressed.
         """
         sent = headers(self.request, b"content-type")
         named = sent[0].decode("latin-1").partition(";")[0].strip().lower() if len(sent) == 1 else ""
         if named not in types:
             raise Problem(415, f"Content-Type must be {' or '.join(types)}", headers={"Accept": ", ".join(types)})
+        if fault := encoding_fault(self.request):
+            raise Problem(415, fault, headers={"Accept-Encoding": "identity"})
         return named
 
     async def json(self, *types: str) -> Json:

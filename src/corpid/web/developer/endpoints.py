@@ -17,9 +17,9 @@ from corpid.flows.oauth import rate_limits
 from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.developer.order_documents import Unfit
 from corpid.rules.oauth.client_registration import issuers_of
-from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding
 from corpid.rules.oauth.refusals import Reason
-from corpid.web.http.requests import headers, page_request
+from corpid.web.http.requests import encoding_fault, headers, page_request
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.route import as_json
 
@@ -147,6 +147,8 @@ async def json_members(request: Request) -> dict[str, Any]:
     sent = headers(request, b"content-type")
     if [each.decode("latin-1").partition(";")[0].strip().lower() for each in sent] != [JSON]:
         raise InvalidRequest(Reason.SIMULATION, f"Content-Type must be {JSON}")
+    if fault := encoding_fault(request):
+        raise UnsupportedContentCoding(Reason.BODY_ENCODED, fault)
     try:
         return json_object(await request.body())
     except ClientDisconnect:

@@ -49,6 +49,8 @@ PAGE_HEADERS: Final = (
 HSTS: Final = (b"strict-transport-security", b"max-age=31536000")
 SECURITY_HEADERS: Final = frozenset(name for name, _ in (*PAGE_HEADERS, HSTS))
 _UNAVAILABLE: Final = 503
+_SERVER: Final = "*"
+"""the target of OPTIONS that means the server as a whole (RFC 9110 §9.3.7)"""
 NO_ENDPOINT: Final = "other"
 """the name of a request without a route"""
 CANCELLED: Final = 499
@@ -99,6 +101,7 @@ class Middleware:
         always = (HSTS,) if keeps_https and base_url.startswith("https:") else ()
         self._security = ((NOSNIFF, *always), (*PAGE_HEADERS, *always))
         self._health = dict(zip(HEALTH_PATHS, (self._healthz, self._readyz), strict=True))
+        self._apart = frozenset({*HEALTH_PATHS, _SERVER})
         self._ready = ready
         self._suspect = suspect
         self._probes = probes
@@ -174,9 +177,9 @@ class Middleware:
     def _goes_to_application(self, scope: Scope, fields: Mapping[bytes, list[bytes]]) -> bool:
         """Return whether the application answers.
 
-        It does unless it is a probe, about health, or for another host.
+        It does unless it is a probe, about health or the whole server, or for another host.
         """
-        return PROBE not in fields and scope["path"] not in self._health and self._names_our_host(fields)
+        return PROBE not in fields and scope["path"] not in self._apart and self._names_our_host(fields)
 
     def _names_our_host(self, fields: Mapping[bytes, list[bytes]]) -> bool:
         hosts = fields.get(b"host")
@@ -198,7 +201,10 @@ class Middleware:
             await health(scope, exchange)
             return
         fields = scope["state"]["headers"]
-        if self._names_our_host(fields):
+        if self._names_our_host(fields) and scope["path"] == _SERVER:
+            await exchange.send({"type": "http.response.start", "status": 204, "headers": []})
+            await exchange.send({"type": "http.response.body", "body": b""})
+        elif self._names_our_host(fields):
             await self._app(scope, receive, exchange.send)
         elif len(named_hosts(fields)) == 1:
             await _misdirected(scope, exchange)

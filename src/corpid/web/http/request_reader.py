@@ -19,6 +19,7 @@ import httptools
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.connections import OVERLOADED
 from corpid.web.http.exchange import Exchange
+from corpid.web.http.parser import framing_head, new_parser
 from corpid.web.http.requests import version_fault
 
 if TYPE_CHECKING:
@@ -75,10 +76,7 @@ class RequestReader(asyncio.Protocol):
     ) -> None:
         self.app = app
         self.loop = asyncio.get_running_loop()
-        self.parser = httptools.HttpRequestParser(self)
-        # The parser is not to refuse what a caller sends after its last request, which is left unread, nor another
-        # version of HTTP, which `version_fault` judges.
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True, lenient_version=True)
+        self.parser = new_parser(self)
         self.server_state = server_state
         self.limits = limits
         self.transport: asyncio.Transport = None  # type: ignore[assignment] # until the connection is made
@@ -111,7 +109,8 @@ class RequestReader(asyncio.Protocol):
         self._codings: list[bytes] = []
         self._body = bytearray()
         self._target: tuple[bytes, str, bytes] | None = None
-        self._upgrade_rest: int | None = None
+        self._framing = b""
+        """the head that `_parse` goes on with"""
         self._thrown_away = 0
         self._streaming = False
         """whether the application reads a body that is not complete"""
@@ -156,13 +155,21 @@ class RequestReader(asyncio.Protocol):
             self._check_raw()
 
     def _parse(self, chunk: bytes | memoryview) -> None:
-        if self._upgrade_rest is not None:
-            self._take_unparsed(chunk)
-            return
-        try:
-            self.parser.feed_data(chunk)
-        except httptools.HttpParserUpgrade as upgrade:
-            self._take_unparsed(chunk[upgrade.args[0] :])
+        """Parse the next bytes as if no upgrade were offered (RFC 9110 §7.8).
+
+        The parser takes what follows for another protocol, a new one with a head that offers none for this request's
+        body and further requests.
+        """
+        while chunk:
+            try:
+                self.parser.feed_data(chunk)
+            except httptools.HttpParserUpgrade as upgrade:
+                chunk = chunk[upgrade.args[0] :]
+                head, self._framing = self._framing, b""
+                self.parser = new_parser(self)
+                self.parser.feed_data(head)
+            else:
+                return
 
     def _begin(self) -> None:
         self._reading = Reading.HEAD
@@ -186,21 +193,11 @@ class RequestReader(asyncio.Protocol):
         if self._thrown_away > self.limits.linger_bytes:
             self.transport.abort()
 
-    def _take_unparsed(self, chunk: bytes | memoryview) -> None:
-        """Read the body of an upgrade request, which the parser skips.
-
-        The offer is ignored (RFC 9110 §7.8), and the connection ends with this response.
-        """
-        rest = self._upgrade_rest or 0
-        self._body += chunk[:rest]
-        self._upgrade_rest = max(0, rest - len(chunk))
-        if not self._upgrade_rest:
-            self._final = True
-            self._dispatch()
-
     def on_message_begin(self) -> None:
         if self._deaf:
             raise _Stop
+        if self._reading is Reading.BODY:  # a head that `_parse` has parsed again
+            return
         if self._reading is Reading.NOTHING:  # in the same bytes as the request before it
             self._begin()
             self._pipelined = True
@@ -214,10 +211,11 @@ class RequestReader(asyncio.Protocol):
         self._body = bytearray()
 
     def on_url(self, url: bytes) -> None:
-        self.url += url
+        if self._reading is not Reading.BODY:
+            self.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._reading is Reading.BODY:  # a trailer is no header
+        if self._reading is Reading.BODY:  # a trailer is no header, and one that is parsed again is known
             return
         name = name.lower()
         if name in WATCHED:
@@ -234,6 +232,8 @@ class RequestReader(asyncio.Protocol):
             self.expect_100_continue = True
 
     def on_headers_complete(self) -> None:
+        if self._reading is Reading.BODY:
+            return
         self._check_head()
         if not self.url.startswith(b"/"):
             self._take_absolute_form()
@@ -242,11 +242,11 @@ class RequestReader(asyncio.Protocol):
         if self._ignores_body():
             self._leave_body()
             raise _Stop
+        if self.parser.should_upgrade():
+            self._offered_upgrade()
         if self._is_streamed():
             self._stream_body()
             return
-        if self.parser.should_upgrade():
-            self._offered_upgrade()
         if self.expect_100_continue:
             self._continue()
 
@@ -277,7 +277,13 @@ class RequestReader(asyncio.Protocol):
         return len(self.parser.get_method()) + len(self.url) + len(b"  HTTP/1.1\r\n\r\n") + fields
 
     def _take_absolute_form(self) -> None:
-        """Let the target's own authority win over the Host header (RFC 9112 §3.2.2)."""
+        """Let the target's own authority win over the Host header.
+
+        `OPTIONS *` names none. Source: RFC 9112 §3.2.2, §3.2.4
+        """
+        if self.url == b"*" and self.parser.get_method() == b"OPTIONS":
+            self._target = b"*", "*", b""
+            return
         parsed: Any = httptools.parse_url(self.url)  # its stub knows nothing of absent parts
         if not parsed.host or not parsed.path:
             self.refuse(400, Reason.HTTP_MALFORMED, "The request target must be a path")
@@ -297,7 +303,7 @@ class RequestReader(asyncio.Protocol):
     def _is_streamed(self) -> bool:
         """Return whether the application reads the coming body itself. Source: D59"""
         announced = self._declared or self._chunked
-        if not announced or not self._streamed or self.parser.get_method() != b"POST" or self.parser.should_upgrade():
+        if not announced or not self._streamed or self.parser.get_method() != b"POST":
             return False
         return self._parsed_target()[1] in self._streamed
 
@@ -378,12 +384,10 @@ class RequestReader(asyncio.Protocol):
         self.flow.pause_reading()
 
     def _offered_upgrade(self) -> None:
-        if self._chunked or self.parser.get_method() == b"CONNECT":
-            self.refuse(
-                400, Reason.HTTP_NOT_SUPPORTED, "This connection speaks HTTP/1.1 only: send the request without Upgrade"
-            )
+        if self.parser.get_method() == b"CONNECT":
+            self.refuse(400, Reason.HTTP_NOT_SUPPORTED, "This is no proxy: send a request other than CONNECT")
             raise _Stop
-        self._upgrade_rest = self._declared or 0
+        self._framing = framing_head(self.parser, self.headers)
 
     def _continue(self) -> None:
         """Send 100 Continue, unless an earlier response is pending.
@@ -409,10 +413,9 @@ class RequestReader(asyncio.Protocol):
             raise _Stop
 
     def on_message_complete(self) -> None:
-        if self._streaming:
-            self._end_stream()
-        elif self._upgrade_rest is None:
-            self._dispatch()
+        if self._framing:  # the parser left the body out
+            return
+        (self._end_stream if self._streaming else self._dispatch)()
 
     def _dispatch(self) -> None:
         """Run the application: the request is complete.

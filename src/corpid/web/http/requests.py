@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import request_context
 from corpid.flows.limit_counts import LimitCounts
-from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding
+from corpid.rules.oauth.explanations import clipped, shown
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -180,13 +181,16 @@ def headers(request: Request, name: bytes) -> list[bytes]:
 async def form_bytes(request: Request) -> bytes:
     """The body of a form, kept for error rendering.
 
-    Raises InvalidRequest for another Content-Type (Spec 4.1, D14).
+    Raises InvalidRequest for another Content-Type, and for a compressed one (Spec 4.1, D14).
     """
     state = request.scope["state"]
     if "form" in state:
         return bytes(state["form"])
     if not _names_form(state["headers"].get(b"content-type", ())):
-        raise InvalidRequest(Reason.BODY_NOT_A_FORM, f"Content-Type must be {FORM}")
+        types = b", ".join(state["headers"].get(b"content-type", ())).decode("latin-1")
+        raise InvalidRequest(Reason.BODY_NOT_A_FORM, f"Content-Type must be {FORM}").explained(received=shown(types))
+    if b"content-encoding" in state["headers"] and (fault := encoding_fault(request)):
+        raise UnsupportedContentCoding(Reason.BODY_ENCODED, fault)
     body, more = b"", True
     while more:
         message = await request.receive()
@@ -196,6 +200,13 @@ async def form_bytes(request: Request) -> bytes:
         more = message.get("more_body", False)
     state["form"] = body
     return body
+
+
+def encoding_fault(request: Request) -> str:
+    """The fault of a compressed body, else empty. Source: RFC 9110 §8.4"""
+    named = b",".join(headers(request, b"content-encoding")).decode("latin-1").lower()
+    codings = [coding for each in named.split(",") if (coding := each.strip()) not in {"", "identity"}]
+    return f"Content-Encoding {clipped(' '.join(codings))} is not supported: send the body as it is" if codings else ""
 
 
 def _names_form(types: Sequence[bytes]) -> bool:

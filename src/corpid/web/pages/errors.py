@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from corpid.jose.compact import MAX_BYTES
 from corpid.ports import PasswordsBusy, StoreUnavailable
+from corpid.rules.oauth import misplaced
 from corpid.rules.oauth.client_assertion import claimed_client_id
 from corpid.rules.oauth.errors import (
     CredentialsRequired,
@@ -21,6 +22,7 @@ from corpid.rules.oauth.errors import (
     ServerError,
     TemporarilyUnavailable,
     TooManyRequests,
+    UnsupportedContentCoding,
     UseDPoPNonce,
     public_members,
 )
@@ -106,6 +108,15 @@ def record(request: Request, error: OAuthError) -> str:
     The entry names the client, or the one that the request claims. Source: D28, D48
     """
     state = request.scope["state"]
+    shown = misplaced.hint(
+        error.reason,
+        posted=request.method == "POST",
+        query=request.scope["query_string"],
+        body=state.get("form", b""),
+        types=headers(request, b"content-type"),
+    )
+    if shown:
+        error.hinted(shown)
     log: LogFields = state["log"]
     log["error"] = error.code
     log["reason"] = error.reason.code
@@ -183,6 +194,8 @@ def _add_error_headers(request: Request, answer: Response, error: OAuthError) ->
         answer.headers["DPoP-Nonce"] = error.nonce
     if isinstance(error, TemporarilyUnavailable):
         answer.headers["Retry-After"] = str(error.retry_after)
+    if isinstance(error, UnsupportedContentCoding):
+        answer.headers["Accept-Encoding"] = "identity"
 
 
 def _link_to_inspector(request: Request, answer: Response) -> None:

@@ -8,11 +8,13 @@ from urllib.parse import parse_qsl
 
 import msgspec
 from scim2_models import InvalidValueException, NotFoundException, PayloadTooLargeException
+from scim2_server.errors import UnsupportedMediaTypeException
 from scim2_server.requests import ScimRequest
 from scim2_server.routing import ROUTES, match_pattern
 from starlette.responses import Response
 
 from corpid.rules.limits import BODY_BYTES
+from corpid.web.http.requests import encoding_fault
 from corpid.web.scim import PATH, errors
 from corpid.web.scim.handler import Handler
 from corpid.web.scim.security import admit, refuse_ended
@@ -120,4 +122,6 @@ async def _body(request: Request) -> bytes:
             raise PayloadTooLargeException(
                 detail=f"A body can have at most {BODY_BYTES:,} bytes here: send several requests"
             )
+    if whole and (fault := encoding_fault(request)):
+        raise UnsupportedMediaTypeException(detail=fault)
     return bytes(whole)

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from joserfc.jwk import ECKey
 
 from corpid.jose.keys import parse_client_key_set
+from corpid.rules.oauth.client_registration import public_key_set
 from corpid.rules.oauth.pasted_keys import read_pasted, received
 
 
@@ -163,3 +164,13 @@ def test_what_came_instead_is_repeated_in_short_and_without_a_private_key() -> N
     assert len(received("x" * 1000)) < 100
     assert "d" not in received(json.dumps(key(private=True))).split()
     assert received("") == "nothing"
+
+
+def test_a_byte_order_mark_before_it_is_ignored_and_hides_no_private_key() -> None:
+    """RFC 8259 §8.1, D27."""
+    public = read_pasted("\ufeff" + json.dumps({"keys": [key(), key("enc")]}))
+    assert not public.fault
+    assert [each["use"] for each in keys_of(public.jwks)] == ["sig", "enc"]
+    secret = json.dumps({"keys": [key(private=True), key("enc")]})
+    assert read_pasted("\ufeff" + secret).private
+    assert "d" not in keys_of(public_key_set("\ufeff" + secret))[0]
