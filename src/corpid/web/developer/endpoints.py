@@ -18,6 +18,7 @@ from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.developer.order_documents import Unfit
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
+from corpid.web.developer.clients import proposed
 from corpid.web.http.requests import headers, page_request
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.route import as_json
@@ -74,6 +75,27 @@ async def client(request: Request, web: WebContext, mode: Mode) -> Response:
         "advice": saved.advice,
     }
     return Response(msgspec.json.encode(content), 201 if saved.created else 200, NO_STORE, JSON)
+
+
+async def listed(request: Request, web: WebContext, mode: Mode) -> Response:
+    """List the clients, and the members that a new one begins with (D66)."""
+    context = await page_request(request, web.provider)
+    found = [
+        {
+            "client_id": each.client_id,
+            "name": each.name,
+            "redirect_uris": each.redirect_uris,
+            "own": each.client_id in mode.developer.own_clients,
+        }
+        for each in await clients.clients(context)
+    ]
+    content = {
+        "issuer": web.provider.policy.base_url,
+        "generations": [each.name for each in web.provider.policy.served],
+        "clients": found,
+        "new_client": await proposed(web, context),
+    }
+    return Response(msgspec.json.encode(content), 200, NO_STORE, JSON)
 
 
 async def _program(request: Request, web: WebContext) -> RequestContext:
