@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +19,7 @@ from corpid.web.developer.paths import CLIENTS_PATH
 from corpid.web.developer.snippets import EXAMPLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence, Set
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from corpid.sandbox.developer_api import DeveloperApi
@@ -70,6 +70,21 @@ class NewRp:
     files: tuple[str, ...]
 
     @property
+    def language(self) -> str:
+        """Its name in FILES."""
+        return self.example.folder
+
+    @property
+    def program(self) -> str:
+        """The file of the program."""
+        return FILES[self.language][0]
+
+    @property
+    def spoken(self) -> str:
+        """The value of GENERATION: what the examples have beyond legacy suits every other generation."""
+        return CURRENT.name if INTERFACES[self.generation].pushed else self.generation
+
+    @property
     def home(self) -> str:
         """Where it listens."""
         return f"http://{HOST}:{self.port}"
@@ -85,94 +100,95 @@ class NewRp:
         return " && ".join(filter(None, [*self.example.prepare.splitlines(), self.example.run]))
 
 
-def example_of(language: str) -> Example:
-    """The example of a language, which is a name in FILES."""
-    return next(each for each in EXAMPLES if each.folder == language)
-
-
-async def create(
-    api: DeveloperApi, folder: Path, *, language: str, client_id: str = "", port: int = 0
-) -> NewRp:
+async def create(api: DeveloperApi, folder: Path, *, language: str, client_id: str = "", port: int = 0) -> NewRp:
     """Write a relying party to a folder and register it.
 
     Without a client_id it is the folder's name, and without a port the example's; the next one if another client has
     it. If it cannot be registered, no file is left. Raises FilesExist, NotDone, OSError. Source: D66
     """
-    planned = (*FILES[language], README, KEYS, f"{KEYS}.public")
-    in_the_way = [each for each in planned if os.path.lexists(folder / each)]
-    if in_the_way:
-        raise FilesExist(in_the_way)
     served = await api.clients()
-    taken = {each["client_id"] for each in served["clients"]}
-    if client_id in taken:
-        raise NotDone(
-            f"{api.issuer} has a client {client_id} already: choose another identifier with --client-id, or remove that "
-            f"client at {api.issuer}{CLIENTS_PATH}/client/{client_id}"
-        )
-    example = example_of(language)
-    interface = INTERFACES[served["generations"][-1]]
-    made = NewRp(
-        folder=folder,
-        example=example,
-        issuer=served["issuer"],
-        generation=interface.name,
-        client_id=client_id or _free_identifier(folder.resolve().name, language, taken),
-        port=port or _free_port(example.port, served["clients"]),
-        files=planned,
-    )
-    if not _PLAIN_URL.fullmatch(made.issuer):
-        raise NotDone(f"{api.issuer}: this is not a demo")
-    written: list[Path] = []
-    is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        keys = _write(made, written)
-        optional = {} if interface.id_token_enc else _WHERE_OPTIONAL
+    made = _planned(api.issuer, served, folder, language=language, client_id=client_id, port=port)
+    with _written(made) as keys:
         own = {
             "client_id": made.client_id,
             "name": made.client_id,
             "redirect_uris": [f"{made.home}/callback"],
             "jwks": keys.public(),
         }
+        optional = {} if INTERFACES[made.generation].id_token_enc else _WHERE_OPTIONAL
         await api.register({**served["new_client"], **_AS_EXAMPLES_READ, **optional, **own})
+    return made
+
+
+def _planned(
+    issuer: str, served: Mapping[str, Any], folder: Path, *, language: str, client_id: str, port: int
+) -> NewRp:
+    """A relying party that is not written yet. Raises FilesExist, NotDone."""
+    files = (*FILES[language], README, KEYS, f"{KEYS}.public")
+    in_the_way = [each for each in files if os.path.lexists(folder / each)]
+    if in_the_way:
+        raise FilesExist(in_the_way)
+    taken = {each["client_id"] for each in served["clients"]}
+    if client_id in taken:
+        raise NotDone(
+            f"{issuer} has a client {client_id} already: choose another identifier with --client-id, or remove that "
+            f"client at {issuer}{CLIENTS_PATH}/client/{client_id}"
+        )
+    if not _PLAIN_URL.fullmatch(served["issuer"]):
+        raise NotDone(f"{issuer}: this is not a demo")
+    example = next(each for each in EXAMPLES if each.folder == language)
+    return NewRp(
+        folder=folder,
+        example=example,
+        issuer=served["issuer"],
+        generation=served["generations"][-1],
+        client_id=client_id or _free_identifier(folder.resolve().name, language, taken),
+        port=port or _free_port(example.port, served["clients"]),
+        files=files,
+    )
+
+
+@contextmanager
+def _written(made: NewRp) -> Iterator[RelyingPartyKeys]:
+    """The new files; they are removed if what follows fails."""
+    texts = {name: example_files.content(f"{made.language}/{name}").decode() for name in FILES[made.language]}
+    texts[made.program] = _with_values(texts[made.program], made)
+    texts[README] = _readme(made)
+    keys_file = made.folder / KEYS
+    written: list[Path] = []
+    is_new = not made.folder.exists()
+    made.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        for name, text in texts.items():
+            with (made.folder / name).open("x", encoding="utf-8") as file:
+                written.append(made.folder / name)
+                file.write(text)
+        keys, public = RelyingPartyKeys.written_to(keys_file)
+        written += (keys_file, public)
+        yield keys
     except BaseException:
         for each in written:
             each.unlink(missing_ok=True)
         if is_new:
             with suppress(OSError):  # somebody else has put a file there
-                folder.rmdir()
+                made.folder.rmdir()
         raise
-    return made
-
-
-def _write(made: NewRp, written: list[Path]) -> RelyingPartyKeys:
-    """Write the files; `written` receives their names as they come."""
-    program, *others = FILES[made.example.folder]
-    texts = {name: example_files.content(f"{made.example.folder}/{name}").decode() for name in (program, *others)}
-    texts[program] = _with_values(texts[program], made)
-    texts[README] = _readme(made)
-    for name, text in texts.items():
-        with (made.folder / name).open("x", encoding="utf-8") as file:
-            written.append(made.folder / name)
-            file.write(text)
-    written += (made.folder / KEYS, made.folder / f"{KEYS}.public")
-    return RelyingPartyKeys.written_to(made.folder / KEYS)[0]
 
 
 def _with_values(source: str, made: NewRp) -> str:
     """The program with this client's values as the defaults of the variables that it reads."""
     values = {
         "ISSUER": (DEFAULT_ISSUER, made.issuer),
-        "CLIENT_ID": (f"{made.example.folder}-rp", made.client_id),
+        "CLIENT_ID": (f"{made.language}-rp", made.client_id),
         "PORT": (str(made.example.port), str(made.port)),
-        "GENERATION": (CURRENT.name, CURRENT.name if INTERFACES[made.generation].pushed else made.generation),
+        "GENERATION": (CURRENT.name, made.spoken),
     }
     for name, (default, value) in values.items():
         source = re.sub(rf"(\b{name}\b.*?){re.escape(default)}", rf"\g<1>{value}", source, count=1)
     return source
 
 
-def _free_identifier(wanted: str, language: str, taken: Set[str]) -> str:
+def _free_identifier(wanted: str, language: str, taken: Collection[str]) -> str:
     """An identifier like the folder's name, which no client has."""
     base = re.sub("[^A-Za-z0-9._-]+", "-", wanted).strip("-.")[:_NAME_CHARACTERS] or f"{language}-rp"
     return next(each for each in chain((base,), (f"{base}-{number}" for number in count(2))) if each not in taken)
@@ -198,7 +214,7 @@ def _is_free(port: int) -> bool:
 def _readme(made: NewRp) -> str:
     return f"""# {made.client_id}
 
-A relying party of CorpID, in `{FILES[made.example.folder][0]}`. Start it here, while `corpid demo` runs:
+A relying party of CorpID, in `{made.program}`. Start it here, while `corpid demo` runs:
 
 ```sh
 {made.start}
@@ -212,7 +228,7 @@ Open {made.home}/login. Below the form of the sign-in page, one click signs a te
 | `ISSUER` | `{made.issuer}` | CorpID |
 | `CLIENT_ID` | `{made.client_id}` | registered: {made.page} |
 | `PORT` | `{made.port}` | the redirect URI `{made.home}/callback` is registered with it |
-| `GENERATION` | `{CURRENT.name if INTERFACES[made.generation].pushed else made.generation}` | of the interface: `current` or `legacy` |
+| `GENERATION` | `{made.spoken}` | `legacy` for that generation, `current` for every other |
 | `KEYS` | `{KEYS}` | the private keys: keep the file as you keep a password. `{KEYS}.public` is registered |
 
 The values are defaults in the program; the environment changes them. To register this relying party elsewhere, such as at `corpid serve`, use
