@@ -91,7 +91,10 @@ class DeveloperApi:
         return await self._asked("GET", DISCOVERY_PATH)
 
     async def clients(self) -> dict[str, Any]:
-        """The clients, the generations served, and the members that a new client begins with. Raises NotDone."""
+        """The clients, and what a new one begins with.
+
+        Raises NotDone.
+        """
         return await self._asked("GET", CLIENTS_PATH)
 
     async def register(self, client: Mapping[str, object]) -> dict[str, Any]:

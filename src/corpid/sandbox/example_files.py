@@ -1,4 +1,7 @@
-"""Files of `examples/`: in a source checkout, or else copied into the package (pyproject.toml)."""
+"""Files of `examples/`.
+
+They are in a source checkout, or else copied into the package (pyproject.toml).
+"""
 
 from __future__ import annotations
 

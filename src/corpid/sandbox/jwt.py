@@ -179,9 +179,9 @@ class RelyingPartyKeys:
 
     @classmethod
     def written_to(cls, path: Path) -> tuple[RelyingPartyKeys, Path]:
-        """New keys in a new file (0600), and the file with their public key set.
+        """New keys in a new file (0600), and the public ones in another.
 
-        It has the same name with `.public` at its end. Raises FileExistsError and other OSError.
+        The other file is a key set, and has the same name with `.public` at its end. Raises FileExistsError and other OSError.
         """
         public = path.with_name(f"{path.name}.public")
         for each in (path, public):

@@ -1,4 +1,7 @@
-"""New relying parties: an example, with values and keys of its own, registered at a running demo (D66)."""
+"""New relying parties, made from the examples and registered at a demo.
+
+Each has keys of its own, and its values as the defaults of the program. Source: D66
+"""
 
 from __future__ import annotations
 
@@ -81,12 +84,15 @@ class NewRp:
 
     @property
     def spoken(self) -> str:
-        """The value of GENERATION: what the examples have beyond legacy suits every other generation."""
+        """The value of GENERATION.
+
+        What the examples do for `current` suits every generation but legacy.
+        """
         return CURRENT.name if INTERFACES[self.generation].pushed else self.generation
 
     @property
     def home(self) -> str:
-        """Where it listens."""
+        """Its own address."""
         return f"http://{HOST}:{self.port}"
 
     @property
@@ -176,7 +182,7 @@ def _written(made: NewRp) -> Iterator[RelyingPartyKeys]:
 
 
 def _with_values(source: str, made: NewRp) -> str:
-    """The program with this client's values as the defaults of the variables that it reads."""
+    """The program with this client's values as its defaults."""
     values = {
         "ISSUER": (DEFAULT_ISSUER, made.issuer),
         "CLIENT_ID": (f"{made.language}-rp", made.client_id),
@@ -195,7 +201,10 @@ def _free_identifier(wanted: str, language: str, taken: Collection[str]) -> str:
 
 
 def _free_port(first: int, clients: Iterable[Mapping[str, Any]]) -> int:
-    """The first port from this one on that nothing listens on, and that no client has in a redirect URI."""
+    """The first unused port from this one on.
+
+    Nothing listens on it, and no client has it in a redirect URI.
+    """
     uris = " ".join(chain.from_iterable(each["redirect_uris"] for each in clients))
     taken = {int(port) for port in re.findall(r"//(?:127\.0\.0\.1|localhost|\[::1\]):([0-9]{1,5})\b", uris)}
     return next(port for port in range(first, _LAST_PORT) if port not in taken and _is_free(port))
