@@ -179,9 +179,9 @@ class RelyingPartyKeys:
 
     @classmethod
     def written_to(cls, path: Path) -> tuple[RelyingPartyKeys, Path]:
-        """New keys in a new file (0600), and the public ones in another.
+        """New keys in a new file (0600), and their public key set.
 
-        The other file is a key set, and has the same name with `.public` at its end. Raises FileExistsError and other OSError.
+        The key set is in a file of the same name with `.public` at its end, which is returned, too. Raises FileExistsError and other OSError.
         """
         public = path.with_name(f"{path.name}.public")
         for each in (path, public):

@@ -240,6 +240,8 @@ Open {made.home}/login. Below the form of the sign-in page, one click signs a te
 | `GENERATION` | `{made.spoken}` | `legacy` for that generation, `current` for every other |
 | `KEYS` | `{KEYS}` | the private keys: keep the file as you keep a password. `{KEYS}.public` is registered |
 
-The values are defaults in the program; the environment changes them. To register this relying party elsewhere, such as at `corpid serve`, use
-`{KEYS}.public`. `corpid rp-check {made.home}/login` tries what can go wrong.
+The values are defaults in the program; the environment changes them. A demo that was started with `--fresh` no longer knows this
+client: register it again at {made.issuer}{CLIENTS_PATH} with `{KEYS}.public`.
+
+Next: `corpid rp-check{"" if made.issuer == DEFAULT_ISSUER else f" --developer {made.issuer}"} {made.home}/login` tries what can go wrong.
 """
