@@ -27,9 +27,9 @@ var (
 	issuer              = cmp.Or(os.Getenv("ISSUER"), "http://localhost:8400") // where `corpid demo` is
 	clientID            = cmp.Or(os.Getenv("CLIENT_ID"), "go-rp")
 	home                = "127.0.0.1:" + cmp.Or(os.Getenv("PORT"), "8413")
-	callback            = "http://" + home + "/callback"              // registered, and compared character by character
-	legacy              = os.Getenv("GENERATION") == "legacy"         // until the client's last day
-	keys                struct{ Signing, Encryption jose.JSONWebKey } // one says who we are, one decrypts ID tokens
+	callback            = "http://" + home + "/callback"                         // registered, and compared character by character
+	legacy              = cmp.Or(os.Getenv("GENERATION"), "current") == "legacy" // until the client's last day
+	keys                struct{ Signing, Encryption jose.JSONWebKey }            // one says who we are, one decrypts ID tokens
 	metadata            map[string]any
 	verifier            *oidc.IDTokenVerifier         // it fetches CorpID's keys, and again if it lacks one
 	resource, tokenType = "userinfo_endpoint", "DPoP" // legacy has others

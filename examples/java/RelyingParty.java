@@ -29,7 +29,7 @@ public class RelyingParty {
   static final ClientID CLIENT = new ClientID(System.getenv().getOrDefault("CLIENT_ID", "java-rp"));
   static final URI HOME = URI.create("http://127.0.0.1:" + System.getenv().getOrDefault("PORT", "8414"));
   static final URI CALLBACK = HOME.resolve("/callback"); // registered, and compared character by character
-  static final boolean LEGACY = "legacy".equals(System.getenv("GENERATION")); // until the client's last day
+  static final boolean LEGACY = "legacy".equals(System.getenv().getOrDefault("GENERATION", "current")); // until its last day
   // All that changes between the two. `current` also pushes the request, and binds tokens to a DPoP key.
   static final String RESOURCE = LEGACY ? "authorization-info_endpoint" : "userinfo_endpoint";
   static final String SCOPE = LEGACY ? "openid authinfo tpauthinfo" : "openid authinfo tpauthinfo user.name";

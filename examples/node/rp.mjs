@@ -11,7 +11,7 @@ const ISSUER = process.env.ISSUER ?? 'http://localhost:8400' // where `corpid de
 const CLIENT_ID = process.env.CLIENT_ID ?? 'node-rp'
 const HOME = `http://127.0.0.1:${process.env.PORT ?? 8410}`
 const CALLBACK = `${HOME}/callback` // registered, and compared character by character
-const LEGACY = process.env.GENERATION === 'legacy' // until the client's last day
+const LEGACY = (process.env.GENERATION ?? 'current') === 'legacy' // until the client's last day
 // All that changes between the two. `current` also pushes the request, and binds tokens to a DPoP key.
 const RESOURCE = LEGACY ? 'authorization-info_endpoint' : 'userinfo_endpoint'
 const SCOPE = LEGACY ? 'openid authinfo tpauthinfo' : 'openid authinfo tpauthinfo user.name'

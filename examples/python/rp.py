@@ -6,6 +6,7 @@ pip install requests-oauth2client starlette uvicorn && python rp.py      (docs/r
 import json
 import os
 import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from secrets import token_urlsafe
@@ -124,13 +125,21 @@ def page(claims: dict[str, Any], userinfo: dict[str, Any]) -> Response:
     return PlainTextResponse("\n".join(lines))
 
 
-def refused(_: Request, error: Exception) -> Response:
-    told = [
-        getattr(error, name, None) for name in ("error", "description")
-    ]  # CorpID's words, or what the library found
-    return PlainTextResponse(f"Refused: {type(error).__name__}: {' '.join(filter(None, told)) or error}", 403)
+def answered(endpoint: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    """The endpoint, or a page that says why not; Starlette's own handler would also log a traceback."""
+
+    def answer(request: Request) -> Response:
+        try:
+            return endpoint(request)
+        except Exception as error:  # CorpID's words, or what the library found
+            told = [getattr(error, name, None) for name in ("error", "description")]
+            text = f"Refused: {type(error).__name__}: {' '.join(filter(None, told)) or error}"
+            print(text, flush=True)
+            return PlainTextResponse(text, 403)
+
+    return answer
 
 
-app = Starlette(routes=[Route("/login", login), Route("/callback", callback)], exception_handlers={Exception: refused})
+app = Starlette(routes=[Route("/login", answered(login)), Route("/callback", answered(callback))])
 print(f"Open http://127.0.0.1:{PORT}/login", flush=True)
 uvicorn.run(app, host="127.0.0.1", port=PORT, access_log=False, log_level="error")  # addresses contain codes

@@ -142,6 +142,7 @@ KNOWN: Final = {
     ("doctor",): (f"http://127.0.0.1:9/{TRICKS}",),
     ("demo",): ("--data-dir", f"keys.json/{TRICKS}"),
     ("sandbox", "order"): ("error", f"endpoint={TRICKS}", "--developer", "http://127.0.0.1:9"),
+    ("rp-new",): (f"rp{TRICKS}", "--language", "node", "--demo", f"http://127.0.0.1:9/{TRICKS}"),
     ("rp-check",): ("http://127.0.0.1:9/", "--developer", f"http://127.0.0.1:9/{TRICKS}"),
     ("serve",): (),
     ("testing",): (f"directory{TRICKS}.yaml",),

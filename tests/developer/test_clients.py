@@ -70,6 +70,25 @@ async def test_a_program_registers_a_client_and_signs_in_with_it() -> None:
         assert (added.actor, added.detail["by"]) == ("file:developer mode", "developer mode")
 
 
+async def test_a_program_lists_the_clients_and_what_a_new_one_begins_with() -> None:
+    """D66: as the form does; a browser gets the page."""
+    async with demo_world() as made:
+        await sent(made, SHOP)
+        http = await made.http()
+        found = (await http.get(CLIENTS)).json()
+        assert (found["issuer"], found["generations"]) == (BASE, ["current"])
+        listed = {each["client_id"]: each for each in found["clients"]}
+        assert listed["shop"] == {
+            "client_id": "shop", "name": "Shop", "redirect_uris": SHOP["redirect_uris"], "own": False,
+        }  # fmt: skip
+        assert {"openid", "authinfo"} <= set(found["new_client"]["scopes"])
+        assert "PERMITS" in found["new_client"]["services"]
+        answer = await sent(made, {**found["new_client"], **SHOP, "client_id": "further"})
+        assert answer.status_code == 201, answer.text
+        page = await http.get(CLIENTS, headers={"Accept": "text/html"})
+        assert page.headers["content-type"].startswith("text/html")
+
+
 async def test_the_same_order_replaces_the_whole_client() -> None:
     """D66: what it no longer names has its default again, so that the order alone says what a client is."""
     async with demo_world() as made:

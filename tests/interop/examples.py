@@ -7,13 +7,14 @@ import atexit
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -187,15 +188,25 @@ def example(kind: str, issuer: str, keys: Path, client_id: str, **environment: s
     if not keys.exists():
         write_keys(keys)
     settings = {"ISSUER": issuer, "PORT": str(free_port()), "KEYS": str(keys), "CLIENT_ID": client_id, **environment}
+    with started(command, issuer, keys, client_id, settings["PORT"], {**os.environ, **settings}) as running:
+        yield running
+
+
+@contextmanager
+def started(
+    command: Sequence[str], issuer: str, keys: Path, client_id: str, port: str, environment: dict[str, str]
+) -> Iterator[Example]:
+    """Run a relying party in the folder of its keys, with what its command starts."""
     process = subprocess.Popen(
         command,
-        env={**os.environ, **settings},
+        env=environment,
         cwd=keys.parent,
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        start_new_session=True,
     )
-    running = Example(f"http://127.0.0.1:{settings['PORT']}", client_id, keys, process, issuer)
+    running = Example(f"http://127.0.0.1:{port}", client_id, keys, process, issuer)
     assert process.stdout is not None
     output = process.stdout
     # extend takes the lines as they come
@@ -206,7 +217,8 @@ def example(kind: str, issuer: str, keys: Path, client_id: str, **environment: s
         running.wait_until_it_listens()
         yield running
     finally:
-        process.terminate()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
         process.wait(PATIENCE)
         reader.join(PATIENCE)
         output.close()

@@ -112,6 +112,17 @@ def test_cancel_leads_back_to_a_page_that_says_so(settled_client: SettledClient,
     assert "access_denied" in shown.text
 
 
+@pytest.mark.parametrize("language", [of_kind("python", full=False), *map(of_kind, ("node", "go", "java"))])
+def test_cancel_is_no_fault_of_the_program_and_leaves_no_traceback(
+    running: Provider, tmp_path: Path, language: str
+) -> None:
+    """D17: what it prints is short; it is read to its end."""
+    with example(language, running.issuer, tmp_path / "keys.json", f"{language}-cancelled") as client:
+        running.register(client.client_id, client.redirect_uri, client.jwks)
+        assert client.cancel().status == 403
+    assert len(client.printed) <= 3, "\n".join(client.printed)
+
+
 @each_language_or_one
 def test_a_refused_push_is_explained_to_the_developer(
     running: Provider, settled_client: SettledClient, language: str

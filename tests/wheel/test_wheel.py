@@ -10,9 +10,12 @@ import os
 import subprocess
 import sys
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+
+from corpid.sandbox.new_rp import FILES
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "corpid"
@@ -63,11 +66,29 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
     }
     assert own - packed == set()
     assert "corpid/sandbox/directory.yaml" in packed
+    assert {f"corpid/sandbox/{language}/{name}" for language, names in FILES.items() for name in names} <= packed
     assert any(name.endswith("licenses/LICENSE") for name in packed)
 
 
 def test_the_locked_packages_are_all_that_the_wheel_asks_for(environment: Path) -> None:
     run(UV, "pip", "check", "--python", environment / "venv" / "bin" / "python", cwd=environment)
+
+
+def test_a_relying_party_is_made_from_the_files_in_the_wheel(environment: Path) -> None:
+    """`corpid rp-new`: they are those of `examples/`."""
+    read = (
+        "from corpid.sandbox import example_files, new_rp\n"
+        "for language, names in new_rp.FILES.items():\n"
+        "    for name in names:\n"
+        "        print(hash_of(example_files.content(f'{language}/{name}')))"
+    )
+    hash_of = "import hashlib\ndef hash_of(content): return hashlib.sha256(content).hexdigest()\n"
+    printed = run(environment / "venv" / "bin" / "python", "-c", hash_of + read, cwd=environment)
+    assert printed.split() == [
+        sha256((ROOT / "examples" / language / name).read_bytes()).hexdigest()
+        for language, names in FILES.items()
+        for name in names
+    ]
 
 
 @pytest.mark.full

@@ -41,6 +41,7 @@ class Listed(NamedTuple):
 COMMANDS: Final = {
     "demo": Listed("demo", "demo", "Run a provider and a demo relying party, with example data."),
     "sandbox": Listed("sandbox", "app", "Orders to a running demo, to answer wrongly: orders, order, list, withdraw."),
+    "rp-new": Listed("rp_new", "rp_new", "Make a small complete relying party, registered at a running `corpid demo`."),
     "rp-check": Listed("rp_check", "rp_check", "Check how a relying party behaves when something is wrong."),
     "serve": Listed("serve", "serve", "Run the provider until SIGTERM or Ctrl-C."),
     "testing": Listed("testing", "provider_for_tests", "Run a provider for the tests of a relying party."),

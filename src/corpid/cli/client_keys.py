@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - typer reads it
 from typing import Annotated
 
-import msgspec
 import typer
 
 from corpid.cli import output
@@ -21,13 +20,10 @@ def keys(
     """
     from corpid.sandbox.jwt import RelyingPartyKeys  # noqa: PLC0415 - no other command on clients needs it
 
-    public = file.with_name(f"{file.name}.public")
-    for each in (file, public):
-        if each.exists():
-            output.fail(f"{each} exists already; its keys are kept")
     try:
-        made = RelyingPartyKeys.kept_in(file).public()
-        public.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+        _, public = RelyingPartyKeys.written_to(file)
+    except FileExistsError as error:
+        output.fail(f"{error.filename} exists already; its keys are kept")
     except OSError as error:
         output.fail(f"{error.filename} cannot be written: {error.strerror}")
     output.say(f"{file} has the private keys: keep it secret, like a password. Register {public}.")

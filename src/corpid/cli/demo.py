@@ -24,6 +24,7 @@ from corpid.sandbox.demo import LOG, DemoError, running_issuers
 from corpid.sandbox.hosting import FIRST_PORT
 from corpid.sandbox.interfaces import CURRENT, INTERFACES
 from corpid.sandbox.network_host import HostUnusable
+from corpid.sandbox.new_rp import DEFAULT_ISSUER
 from corpid.settings import SettingsError
 from corpid.settings.presets import PRESETS
 from corpid.web.http.server import ListenError
@@ -138,6 +139,9 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
     output.say(f"Portal     {demo.portal_url} (people who administer are listed below)")
     output.say(f"Console    {demo.console_url} (as {demo_administration.OPERATOR}, an operator)")
     output.say(f"Developer  {demo.developer_link} (your clients, test people who sign in at once, inspector, sandbox)")
+    if demo.hosting.network is None:
+        at = "" if demo.issuer == DEFAULT_ISSUER else f" --demo {demo.issuer}"
+        output.say(f"New RP     corpid rp-new --language node my-rp{at} (or python, go, java: yours, registered here)")
     output.say(f"Data       {demo.data_directory} (log: {LOG})")
     output.say("")
     people = demo.registration.persons

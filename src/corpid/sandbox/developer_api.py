@@ -15,7 +15,7 @@ from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.sandbox.hosting import FIRST_PORT, PROVIDER_HOST
 from corpid.sandbox.verification import Callback
 from corpid.web.developer.mode import KEY, key_cookie
-from corpid.web.developer.paths import DEVELOPER_PATH, EXCHANGES_PATH, ORDERS_PATH, SIGN_INS_PATH
+from corpid.web.developer.paths import CLIENTS_PATH, DEVELOPER_PATH, EXCHANGES_PATH, ORDERS_PATH, SIGN_INS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -89,6 +89,17 @@ class DeveloperApi:
     async def metadata(self) -> dict[str, Any]:
         """The issuer's metadata. Raises NotDone."""
         return await self._asked("GET", DISCOVERY_PATH)
+
+    async def clients(self) -> dict[str, Any]:
+        """The clients, and what a new one begins with.
+
+        Raises NotDone.
+        """
+        return await self._asked("GET", CLIENTS_PATH)
+
+    async def register(self, client: Mapping[str, object]) -> dict[str, Any]:
+        """Register a client, or replace the one of its identifier. Raises NotDone."""
+        return await self._asked("POST", CLIENTS_PATH, client)
 
     async def place(self, order: Mapping[str, object]) -> dict[str, Any]:
         """Place an order of the sandbox. Raises NotDone."""
@@ -191,8 +202,8 @@ async def developer_api(
 
 def _no_demo(url: str, error: Exception) -> NotDone:
     return NotDone(
-        f"no demo answers at {url} ({str(error) or type(error).__name__}): start `corpid demo`, or give its address "
-        "with --developer"
+        f"no demo answers at {url} ({str(error) or type(error).__name__}): start `corpid demo` in another terminal, or "
+        "give the address that it prints"
     )
 
 

@@ -7,13 +7,12 @@ It is read here a second time, apart from the provider's own reader and its own 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
 from corpid.rules.directory.sections import TEST
+from corpid.sandbox import example_files
 from corpid.sandbox.people import Person
 
 if TYPE_CHECKING:
@@ -29,14 +28,8 @@ Role = tuple[str, str, str, str, str, str, tuple[tuple[str, str], ...]]
 
 
 def content() -> bytes:
-    """The file, as text in UTF-8.
-
-    From `examples/` of a source checkout, or else the copy inside the package.
-    """
-    checkout = Path(__file__).parents[3] / "examples" / NAME
-    if checkout.exists():
-        return checkout.read_bytes()
-    return files("corpid").joinpath("sandbox", NAME).read_bytes()
+    """The file, as text in UTF-8."""
+    return example_files.content(NAME)
 
 
 @dataclass(frozen=True, slots=True)

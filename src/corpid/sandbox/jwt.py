@@ -6,8 +6,10 @@ mistakes.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
@@ -174,6 +176,20 @@ class RelyingPartyKeys:
             return cls(signing=ECKey.import_key(stored["signing"]), encryption=ECKey.import_key(stored["encryption"]))
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} does not hold the demo RP's keys; delete it or use --fresh") from error
+
+    @classmethod
+    def written_to(cls, path: Path) -> tuple[RelyingPartyKeys, Path]:
+        """New keys in a new file (0600), and their public key set.
+
+        The key set is in a file of the same name with `.public` at its end, which is returned, too. Raises FileExistsError and other OSError.
+        """
+        public = path.with_name(f"{path.name}.public")
+        for each in (path, public):
+            if os.path.lexists(each):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(each))
+        keys = cls.kept_in(path)
+        public.write_text(json.dumps(keys.public(), indent=2) + "\n")
+        return keys, public
 
     def public(self) -> dict[str, Any]:
         """The JWK Set to register: public members only (RFC 7517 §5)."""

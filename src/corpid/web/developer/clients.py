@@ -249,7 +249,7 @@ async def _opened(at: _At) -> Response:
     browser = await browsers.recognise(at.context, cookie(at.request, at.web.cookie_name))
     form = await kept.entered(at.request, at.context, browser, at.here)
     if form is None:
-        values = values_of(at.found) if at.found else await _proposed(at)
+        values = values_of(at.found) if at.found else new_values(await proposed(at.web, at.context))
         return await page_for_browser(at.request, at.web, at.context, browser, partial(_form, at, values))
     client_id = form.fields.get("client_id", "")
     typed = {name: form.fields.get(name, "") for name in FIELDS}
@@ -261,20 +261,21 @@ async def _opened(at: _At) -> Response:
     return await page_for_browser(at.request, at.web, at.context, browser, view)
 
 
-async def _proposed(at: _At) -> dict[str, str]:
-    """The values that a new client begins with, at this issuer."""
-    policy = at.web.provider.policy
-    chosen: dict[str, object] = dict(at.web.client_rules.issuers.get(policy.issuer_id, IssuerRules()).new_client)
-    chosen["services"] = tuple(await flow.services(at.context))
-    newest = at.served[-1]
+async def proposed(web: WebContext, context: RequestContext) -> dict[str, object]:
+    """The members that a new client begins with, at this issuer."""
+    policy = web.provider.policy
+    served = tuple(policy.served)
+    chosen: dict[str, object] = dict(web.client_rules.issuers.get(policy.issuer_id, IssuerRules()).new_client)
+    chosen["services"] = tuple(await flow.services(context))
+    newest = served[-1]
     chosen["scopes"] = newest.scopes
     if not newest.pushed or not policy.is_first:
-        chosen["generations"] = tuple(each.name for each in at.served)
-    if any(each.ends for each in at.served) and "generations" in chosen:
-        chosen["legacy_until"] = (date.fromisoformat(at.context.today) + timedelta(days=_LEGACY_DAYS)).isoformat()
+        chosen["generations"] = tuple(each.name for each in served)
+    if any(each.ends for each in served) and "generations" in chosen:
+        chosen["legacy_until"] = (date.fromisoformat(context.today) + timedelta(days=_LEGACY_DAYS)).isoformat()
     if not policy.is_first:
         chosen["issuers"] = (policy.issuer_id,)
-    return new_values(chosen)
+    return chosen
 
 
 def _form(

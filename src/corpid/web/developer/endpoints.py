@@ -19,6 +19,7 @@ from corpid.rules.developer.order_documents import Unfit
 from corpid.rules.oauth.client_registration import issuers_of
 from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding
 from corpid.rules.oauth.refusals import Reason
+from corpid.web.developer.clients import proposed
 from corpid.web.http.requests import encoding_fault, headers, page_request
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.route import as_json
@@ -84,6 +85,27 @@ def _issuer_of(client: Client, web: WebContext) -> str:
     if not known or policy.issuer_id in known:
         return policy.base_url
     return next(iter(known.values())).own_url
+
+
+async def listed(request: Request, web: WebContext, mode: Mode) -> Response:
+    """List the clients, and the members that a new one begins with (D66)."""
+    context = await page_request(request, web.provider)
+    found = [
+        {
+            "client_id": each.client_id,
+            "name": each.name,
+            "redirect_uris": each.redirect_uris,
+            "own": each.client_id in mode.developer.own_clients,
+        }
+        for each in await clients.clients(context)
+    ]
+    content = {
+        "issuer": web.provider.policy.base_url,
+        "generations": [each.name for each in web.provider.policy.served],
+        "clients": found,
+        "new_client": await proposed(web, context),
+    }
+    return Response(msgspec.json.encode(content), 200, NO_STORE, JSON)
 
 
 async def _program(request: Request, web: WebContext) -> RequestContext:

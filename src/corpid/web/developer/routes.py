@@ -66,13 +66,16 @@ def routes(mode: Mode) -> tuple[Route, ...]:
 
 
 async def _clients(request: Request, web: WebContext, mode: Mode) -> Response:
-    """The list of clients for people, registration for programs."""
-    answer = endpoints.client if request.method == "POST" else clients.clients
+    """The list of clients for people, list and registration for programs."""
+    if request.method == "POST":
+        return await endpoints.client(request, web, mode)
+    answer = clients.clients if orders.for_a_page(request) else endpoints.listed
     return await answer(request, web, mode)
 
 
 def _as_page_or_json(request: Request, error: Exception, web: WebContext) -> Response:
-    return (as_json if request.method == "POST" else as_page)(request, error, web)
+    page = request.method != "POST" and orders.for_a_page(request)
+    return (as_page if page else as_json)(request, error, web)
 
 
 def _of_exchanges(mode: Mode) -> tuple[Route, ...]:
