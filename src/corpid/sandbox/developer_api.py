@@ -192,7 +192,7 @@ async def developer_api(
 def _no_demo(url: str, error: Exception) -> NotDone:
     return NotDone(
         f"no demo answers at {url} ({str(error) or type(error).__name__}): start `corpid demo`, or give its address "
-        "with --developer"
+        "with --developer, and with https its authority with --ca"
     )
 
 
