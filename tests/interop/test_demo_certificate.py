@@ -197,9 +197,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("host", "says"),
     [
-        ("localhost", "only this machine reaches localhost: use --tls, without --host"),
+        ("localhost", "only this machine reaches localhost. For https there, give --tls"),
         ("demo.localhost", "only this machine reaches"),
-        ("127.0.0.1", "only this machine reaches 127.0.0.1: use --tls, without --host"),
+        ("127.0.0.1", "only this machine reaches 127.0.0.1. For https there, give --tls and no --host"),
         ("::1", "only this machine reaches ::1"),
         ("0.0.0.0", "other machines do not reach 0.0.0.0"),
         ("fe80::1", "other machines do not reach fe80::1"),

@@ -6,6 +6,9 @@ Over real sockets, by a client that trusts this authority and no other.
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,6 +21,7 @@ import pytest
 from typer.testing import CliRunner
 
 from corpid import cli, own_certificates
+from corpid.cli import demo as cli_demo
 from corpid.flows.developer.readiness_runs import Asked
 from corpid.sandbox import demo as demonstration
 from corpid.sandbox import people
@@ -46,7 +50,7 @@ NOW = datetime.now(UTC)
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    with demonstrated(tmp_path_factory.mktemp("demo"), tls=True) as one:
+    with demonstrated(tmp_path_factory.mktemp("a demo"), tls=True) as one:
         yield one
 
 
@@ -175,13 +179,37 @@ async def test_the_readiness_page_checks_a_website_of_the_demos_authority(demo: 
     assert {(row.case, row.verdict) for row in outcome.rows} == {("baseline", "passed"), ("state-altered", "passed")}
 
 
+def test_the_printed_lines_work_as_they_are(
+    demo: Demo, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are copied into a shell; the folder may have a space in its name."""
+    monkeypatch.setenv("COLUMNS", "200")
+    cli_demo._trust(demo.issuer, certificate(demo))
+    printed = capsys.readouterr().out
+    lines = {line[:11].strip(): line[11:].strip() for line in printed.splitlines() if line[:1].isalpha()}
+    assert lines["Authority"] == str(certificate(demo).authority)
+    url = f"{demo.issuer}/.well-known/openid-configuration"
+    stdlib = f"import urllib.request; print(urllib.request.urlopen('{url}').read().decode())"
+    commands = [f'{lines["Python"]}; {sys.executable} -c "{stdlib}"', lines["curl"]]
+    for tool, command in (
+        ("node", f"{lines['Node']}; node -e \"fetch('{url}').then(r => r.text()).then(console.log)\""),
+    ):
+        commands += [command] if shutil.which(tool) else []
+    if shutil.which("keytool"):
+        subprocess.run(lines["Java"], shell=True, check=True, capture_output=True)
+        assert certificate(demo).authority.with_name("ca.p12").exists()
+    for command in commands:
+        done = subprocess.run(command, shell=True, check=True, capture_output=True, text=True)
+        assert json.loads(done.stdout)["issuer"] == demo.issuer
+
+
 def test_a_clients_page_has_the_authority_in_its_commands(demo: Demo) -> None:
     """D66: copied, they run."""
     client = {"client_id": "copied", "name": "RP", "redirect_uris": ["http://127.0.0.1:8410/callback"]}
     order = {**client, "jwks": RelyingPartyKeys.generate().public()}
     assert ask(demo, "POST", f"{demo.issuer}/developer/clients", json=order).status_code == 201
     page = ask(demo, "GET", f"{demo.issuer}/developer/clients/client/copied").text
-    file = certificate(demo).authority
+    file = f"&#39;{certificate(demo).authority}&#39;"
     for said in (
         f"NODE_EXTRA_CA_CERTS={file}",
         f"REQUESTS_CA_BUNDLE={file}",

@@ -17,6 +17,7 @@ import typer
 from corpid.cli import output
 from corpid.cli.running import stop_event
 from corpid.engines import StartError
+from corpid.own_certificates import OWN_MACHINE
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.sandbox import check as checking
@@ -168,23 +169,19 @@ def _trust(issuer: str, certificate: OwnCertificate) -> None:
     file = shlex.quote(str(certificate.authority))
     store = shlex.quote(str(certificate.authority.with_name("ca.p12")))
     output.say("")
-    output.line(("What makes programs and browsers of this machine trust the demo", "bold"))
-    output.say(f"File       {certificate.authority}")
-    output.say(
-        f"           The demo's own certificate authority. It certifies this machine's own names alone, and is kept until {certificate.authority_ends:%Y-%m-%d}."
-    )
+    output.line(("For https, let programs and browsers of this machine trust the demo", "bold"))
+    output.say(f"Authority  {certificate.authority}")
+    kept = f"{certificate.authority_ends:%Y-%m-%d}"
+    output.say(f"           It is the demo's own, certifies {', '.join(OWN_MACHINE)} alone, and is kept until {kept}.")
+    output.say("Browsers   Import the file as an authority for websites, or continue after the warning.")
     output.say(f"Node       export NODE_EXTRA_CA_CERTS={file}")
     output.say(f"Python     export SSL_CERT_FILE={file} REQUESTS_CA_BUNDLE={file}")
     output.say(f"Go         export SSL_CERT_FILE={file}")
-    output.say(
-        f"Java       keytool -importcert -noprompt -alias corpid-demo -file {file} -keystore {store} -storepass changeit"
-    )
-    output.say(f"           java -Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword=changeit ...")
     output.say(f"curl       curl --cacert {file} {issuer}{DISCOVERY_PATH}")
-    output.say("Browsers   Import the file as an authority for websites, or continue after the warning.")
-    output.say(
-        "           In these terminals, Python, Go and Java trust no other authority: set it for your tests alone."
-    )
+    imported = f"-alias corpid-demo -file {file} -keystore {store} -storepass changeit"
+    output.say(f"Java       keytool -importcert -noprompt {imported}")
+    output.say(f"           java -Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword=changeit ...")
+    output.say("           With the lines for Python, Go and Java, a program trusts no other authority.")
     output.say("")
 
 

@@ -139,7 +139,9 @@ def _is_own(address: str) -> bool:
 
 
 def _own_machine_alone(host: object) -> str:
-    return f"only this machine reaches {host}: use --tls, without --host, for https on it. For others, {_instead()}"
+    return (
+        f"only this machine reaches {host}. For https there, give --tls and no --host; for other machines, {_instead()}"
+    )
 
 
 def _instead() -> str:

@@ -307,8 +307,7 @@ class Settings(IssuerSettings):
         description="PEM file with the certificate chain, for own TLS. Renewed files are reloaded within a minute.",
     )
     tls_key: Path | None = Field(
-        default=None,
-        description="PEM file with its key, without password. Developer mode makes both if they are empty.",
+        default=None, description="PEM file with its key, without password. Empty in developer mode: both are made."
     )
     key_encryption_key: Annotated[SecretStr | None, Secret()] = Field(
         default=None,
