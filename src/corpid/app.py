@@ -292,7 +292,7 @@ async def create(
     every = issuers(settings)
     urls = [chosen.base_url for chosen in every.values()]
     rules = DEVELOPER if settings.fetches_anywhere else INTERNET
-    egress = Egress(own_url=urls[0], further_urls=urls[1:], rules=rules)
+    egress = Egress(own_url=urls[0], further_urls=urls[1:], rules=rules, own_chain=settings.tls_certificate)
     opening = engines.opened(settings, clock) if opened is None else nullcontext(opened)
     async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
         for part in REGISTRY_PARTS:  # made here, so that no request waits for one

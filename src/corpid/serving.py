@@ -17,8 +17,10 @@ import threading
 import time
 from contextlib import AsyncExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from corpid import app, engines, settings
 from corpid.flows.authentication.passkeys import load_verification
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from socket import socket
 
+    from corpid.own_certificates import OwnCertificate
     from corpid.settings import Settings
     from corpid.web.http.connection_shares import ConnectionShare
 
@@ -59,6 +62,9 @@ def serve(complain: Callable[[str], object], *, workers: int | None = None) -> i
     """
     try:
         chosen = settings.load(**({} if workers is None else {"workers": workers}))
+        own = _own_certificate(chosen) if chosen.makes_certificate else None
+        if own is not None:
+            chosen = chosen.model_copy(update={"tls_certificate": own.chain, "tls_key": own.key})
         listening = _Listening(
             public=server.bind(chosen.host, chosen.port, ipv6_only=chosen.ipv6_only), metrics=_bind_metrics(chosen)
         )
@@ -66,6 +72,8 @@ def serve(complain: Callable[[str], object], *, workers: int | None = None) -> i
         complain(str(error))
         return REFUSED
     access_log.configure(clock=time.time, level=chosen.log_level)
+    if own is not None:
+        access_log.log().info("own_authority", detail=f"{own.authority} is what callers have to trust")
     _warn_of_settings(chosen)
     if chosen.workers == 1:
         return _work(chosen, listening, lambda: None, complain)
@@ -84,6 +92,14 @@ def serve(complain: Callable[[str], object], *, workers: int | None = None) -> i
             chosen.workers,
             on_ended=ended,
         )
+
+
+def _own_certificate(chosen: Settings) -> OwnCertificate:
+    """The certificate that developer mode makes for https. Raises CertificateUnusable."""
+    from corpid.own_certificates import OWN_MACHINE, kept_in  # noqa: PLC0415 - for developers alone
+
+    hosts = [urlsplit(issuer.base_url).hostname or "" for issuer in issuers(chosen).values()]
+    return kept_in(chosen.data_dir.absolute() / "tls", *hosts, *OWN_MACHINE, now=datetime.now(UTC))
 
 
 def _keep_nothing(_process: int) -> None:

@@ -6,10 +6,7 @@ address, so that it counts as another machine's.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import queue
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +23,7 @@ from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.verification import Callback
 from corpid.web.developer.mode import key_cookie
 from tests import quick_start
+from tests.interop.demonstration import demonstrated
 from tests.interop.test_demo import COMMAND, SECONDS
 
 if TYPE_CHECKING:
@@ -62,31 +60,8 @@ class Network:
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     if network_host.own_address() is None:
         pytest.skip("this machine has no address on a network")
-    started: queue.Queue[Demo | BaseException] = queue.Queue()
-    stop = threading.Event()
-
-    async def main() -> None:
-        found, folder = network_host.find("auto"), tmp_path_factory.mktemp("demo")
-        async with running(folder, first_port=0, network=found) as demo:
-            started.put(demo)
-            while not stop.is_set():  # noqa: ASYNC110 - set by another thread
-                await asyncio.sleep(0.01)
-
-    def run() -> None:
-        try:
-            asyncio.run(main())
-        except BaseException as error:  # noqa: BLE001 - told to the test
-            started.put(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        found = started.get(timeout=PATIENCE)
-        assert not isinstance(found, BaseException), found
-        yield Network(found)
-    finally:
-        stop.set()
-        thread.join(PATIENCE)
+    with demonstrated(tmp_path_factory.mktemp("demo"), network=network_host.find("auto")) as demo:
+        yield Network(demo)
 
 
 def wrong_keys(key: str) -> list[dict[str, Any]]:

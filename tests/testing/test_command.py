@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import ssl
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -21,7 +23,6 @@ from tests.machine import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 CALLBACK, HARBOUR = "http://127.0.0.1:8000/callback", "209900042K"
 
@@ -61,9 +62,11 @@ def started(*arguments: str | Path, **environment: str) -> Iterator[tuple[dict[s
             process.terminate()
 
 
-async def signed_in(said: dict[str, Any], keys: RelyingPartyKeys) -> dict[str, Any]:
+async def signed_in(
+    said: dict[str, Any], keys: RelyingPartyKeys, *, verify: ssl.SSLContext | bool = True
+) -> dict[str, Any]:
     """What userinfo says at the end of a sign-in without a browser."""
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=60, verify=verify) as http:
         rp = RelyingParty(
             client_id="rp", issuer=said["issuer"], http=http, interface=CURRENT, redirect_uri=CALLBACK, keys=keys
         )
@@ -89,6 +92,19 @@ def test_a_person_of_the_file_signs_in_by_the_address_that_it_prints(tmp_path: P
         printed, log = process.communicate(timeout=60)
     assert (process.returncode, printed) == (0, "")
     assert "simulated" in [json.loads(line).get("detail") for line in log.splitlines()]
+
+
+@pytest.mark.full
+def test_with_tls_it_prints_the_authority_and_its_file(tmp_path: Path) -> None:
+    """D52: the text is for a container, from which the file is not read."""
+    keys, file = RelyingPartyKeys.generate(), tmp_path / "directory.json"
+    file.write_text(json.dumps(directory(keys)))
+    with started(file, "--tls") as (said, _):
+        assert said["issuer"].startswith("https://localhost:")
+        assert said["sign_ins"].startswith(f"{said['issuer']}/")
+        assert Path(said["ca_file"]).read_text() == said["ca"]
+        trusted = ssl.create_default_context(cadata=said["ca"])
+        assert "Applicant" in str(asyncio.run(signed_in(said, keys, verify=trusted)))
 
 
 @pytest.mark.full

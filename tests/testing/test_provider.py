@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import ssl
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -96,6 +97,28 @@ async def test_a_test_without_an_event_loop_signs_in_too(corpid_provider: Provid
     callback = corpid_provider.sign_in(await begun(), "greta", "C00000017A")
     assert callback.startswith(f"{CALLBACK}?code=")
     assert "error=access_denied" in corpid_provider.cancel(await begun())
+
+
+@pytest.mark.full
+async def test_with_tls_the_issuer_is_https_and_its_authority_is_in_a_file() -> None:
+    """D52: a relying party that trusts this file, and nothing else, signs a person in; the file ends with the provider."""
+    with running(DIRECTORY, tls=True) as provider:
+        assert provider.issuer.startswith("https://localhost:")
+        assert provider.ca_file is not None
+        client = provider.add_client("rp", redirect_uris=[CALLBACK])
+        trusted = ssl.create_default_context(cafile=provider.ca_file)
+        async with httpx.AsyncClient(verify=trusted, trust_env=False, timeout=60) as http:
+            strict = await relying_party(client, http, "current", None)
+            await strict.redeem(await provider.async_sign_in(await strict.begin(), "mei", HARBOUR))
+            assert "Applicant" in str(await strict.userinfo())
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            httpx.get(provider.issuer, trust_env=False)
+    assert not provider.ca_file.exists()
+
+
+def test_without_tls_there_is_no_authority(corpid_provider: Provider) -> None:
+    assert corpid_provider.issuer.startswith("http://")
+    assert corpid_provider.ca_file is None
 
 
 @pytest.mark.full

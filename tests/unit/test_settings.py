@@ -163,6 +163,30 @@ def test_behind_a_declared_proxy_http_and_https_are_fine() -> None:
 
 
 @pytest.mark.parametrize(
+    ("overrides", "makes"),
+    [
+        ({"developer_mode": True, "base_url": "https://localhost:8080"}, True),
+        ({"developer_mode": True, "base_url": "https://127.0.0.1:8080/sso"}, True),
+        ({"developer_mode": True, "base_url": "https://localhost", "trusted_proxies": "127.0.0.1"}, False),
+        ({"developer_mode": True, "base_url": "https://localhost", "tls_certificate": "a", "tls_key": "b"}, False),
+        ({"developer_mode": True, "base_url": "http://localhost:8080"}, False),
+    ],
+)
+def test_developer_mode_makes_a_certificate_where_nothing_else_has_one(
+    overrides: dict[str, object], makes: object
+) -> None:
+    """D52"""
+    assert load(**overrides).makes_certificate is makes
+
+
+@pytest.mark.parametrize("developer_mode", [False, True])
+def test_a_certificate_is_made_for_nobody_else(developer_mode: object) -> None:
+    """D52: neither outside developer mode nor beyond this machine."""
+    url = "https://idp.example" if developer_mode else "https://localhost:8080"
+    assert "set tls_certificate and tls_key" in refusal(base_url=url, developer_mode=developer_mode)
+
+
+@pytest.mark.parametrize(
     ("url", "verdicts"), [("http://idp.example", ["problem"]), ("https://idp.example", []), ("http://localhost", [])]
 )
 def test_http_between_callers_and_a_proxy_is_a_problem(url: str, verdicts: list[str]) -> None:

@@ -6,17 +6,20 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import httpx
 
 from tests.machine import free_port
 from tests.web.served import PROCESS_SECONDS, Caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 PROGRAM = "import typer; from corpid.cli.serve import serve; typer.run(serve)"
 COLLECTOR = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count(), *gc.get_threshold()))"
@@ -66,6 +69,32 @@ def test_it_answers_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert process.wait(PROCESS_SECONDS) == 0
         assert [json.loads(line)["event"] for line in said.splitlines()] == ["request", "draining", "stopped"]
         assert "secret" not in said
+
+
+def test_developer_mode_serves_https_with_an_authority_of_its_own(tmp_path: Path) -> None:
+    """D52: kept in data_dir for the next start; D36: without Strict-Transport-Security."""
+    port = free_port()
+    url = f"https://localhost:{port}"
+    settings = {"CORPID_PORT": str(port), "CORPID_BASE_URL": url, "CORPID_DEVELOPER_MODE": "true"}
+    authorities = []
+    for _ in range(2):
+        with started(tmp_path, **settings) as process:
+            assert process.stdout is not None
+            told = [json.loads(process.stdout.readline())]
+            while told[-1]["event"] != "listening":
+                told.append(json.loads(process.stdout.readline()))
+            file = str(tmp_path / "data" / "tls" / "ca.crt")
+            assert [each["detail"] for each in told if each["event"] == "own_authority"] == [
+                f"{file} is what callers have to trust"
+            ]
+            with httpx.Client(verify=ssl.create_default_context(cafile=file), trust_env=False, timeout=60) as http:
+                answer = http.get(f"{url}/.well-known/openid-configuration")
+            assert answer.json()["issuer"] == url
+            assert "strict-transport-security" not in answer.headers
+            authorities.append(Path(file).read_bytes())
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PROCESS_SECONDS) == 0
+    assert authorities[0] == authorities[1]
 
 
 def test_the_garbage_collector_leaves_alone_what_stands_when_it_serves(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 import tempfile
 import time
@@ -16,7 +17,9 @@ import typer
 from corpid.cli import output
 from corpid.cli.running import stop_event
 from corpid.engines import StartError
+from corpid.own_certificates import OWN_MACHINE
 from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.sandbox import check as checking
 from corpid.sandbox import demo as demonstration
 from corpid.sandbox import demo_administration, network_host
@@ -28,12 +31,13 @@ from corpid.sandbox.new_rp import DEFAULT_ISSUER
 from corpid.settings import SettingsError
 from corpid.settings.presets import PRESETS
 from corpid.web.http.server import ListenError
+from corpid.web.http.tls import CertificateUnusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
-    from corpid.sandbox.certificates import DemoCertificate
+    from corpid.own_certificates import OwnCertificate
     from corpid.sandbox.check import Outcome
     from corpid.sandbox.demo import Demo
     from corpid.sandbox.interfaces import Interface
@@ -60,6 +64,10 @@ def demo(
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over: delete what an earlier demo left.")] = False,
     data_dir: Annotated[Path | None, typer.Option(help="Where the demo keeps its data.")] = None,
     port: Annotated[int, typer.Option(help="The first port to try.", min=1, max=65000)] = FIRST_PORT,
+    tls: Annotated[
+        bool,
+        typer.Option("--tls", help="Serve https, with an authority of the demo's own (docs/relying-parties.md)."),
+    ] = False,
     host: Annotated[
         str,
         typer.Option(
@@ -82,11 +90,11 @@ def demo(
         raise typer.BadParameter(f"choose from {', '.join(PRESETS)}", param_hint="--preset")
     first_port = 0 if check else port
     start = partial(
-        running_issuers, interfaces=spoken, first_port=first_port, theme=theme, preset=preset, network=network
+        running_issuers, interfaces=spoken, first_port=first_port, theme=theme, preset=preset, network=network, tls=tls
     )
     try:
         code = _check(start, data_dir, as_json=as_json) if check else _run(data_dir, start, fresh=fresh)
-    except (DemoError, StartError, SettingsError, DirectoryError, ListenError) as error:
+    except (DemoError, StartError, SettingsError, DirectoryError, ListenError, CertificateUnusable) as error:
         output.complain(str(error), label="The demo cannot start:")
         if as_json:
             output.as_json({"ok": False, "problem": str(error), "scenarios": []})
@@ -151,13 +159,37 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
     duties = demo_administration.duties(demo.directory)
     output.table("Who administers, in the portal", ("User name", "Organisation", "Level"), duties)
     output.say("Codes change every 30 seconds and work once; the page above lists those of the moment.")
-    if demo.hosting.network is not None and demo.hosting.certificate is not None:
-        _from_elsewhere(demo, demo.hosting.network, demo.hosting.certificate)
+    if demo.hosting.certificate is not None:
+        if demo.hosting.network is None:
+            _trust(demo.issuer, demo.hosting.certificate)
+        else:
+            _from_elsewhere(demo, demo.hosting.network, demo.hosting.certificate)
     output.say("Stop with Ctrl-C.")
     sys.stdout.flush()
 
 
-def _from_elsewhere(demo: Demo, network: NetworkHost, certificate: DemoCertificate) -> None:
+def _trust(issuer: str, certificate: OwnCertificate) -> None:
+    """Print what makes programs and browsers of this machine trust the demo."""
+    file = shlex.quote(str(certificate.authority))
+    store = shlex.quote(str(certificate.authority.with_name("ca.p12")))
+    output.say("")
+    output.line(("For https, let programs and browsers of this machine trust the demo", "bold"))
+    output.say(f"Authority  {certificate.authority}")
+    kept = f"{certificate.authority_ends:%Y-%m-%d}"
+    output.say(f"           It is the demo's own, certifies {', '.join(OWN_MACHINE)} alone, and is kept until {kept}.")
+    output.say("Browsers   Import the file as an authority for websites, or continue after the warning.")
+    output.say(f"Node       export NODE_EXTRA_CA_CERTS={file}")
+    output.say(f"Python     export SSL_CERT_FILE={file} REQUESTS_CA_BUNDLE={file}")
+    output.say(f"Go         export SSL_CERT_FILE={file}")
+    output.say(f"curl       curl --cacert {file} {issuer}{DISCOVERY_PATH}")
+    imported = f"-alias corpid-demo -file {file} -keystore {store} -storepass changeit"
+    output.say(f"Java       keytool -importcert -noprompt {imported}")
+    output.say(f"           java -Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword=changeit ...")
+    output.say("           With the lines for Python, Go and Java, a program trusts no other authority.")
+    output.say("")
+
+
+def _from_elsewhere(demo: Demo, network: NetworkHost, certificate: OwnCertificate) -> None:
     """Print link, key and certificate for browsers of other machines."""
     output.say("")
     output.line(("From a phone, or another machine on this network", "bold"))

@@ -45,6 +45,10 @@ def provider_for_tests(
     preset: Annotated[
         str, typer.Option(help=f"Group of settings: {', '.join(PRESETS)} (docs/settings.md). Default: none.")
     ] = "",
+    tls: Annotated[
+        bool,
+        typer.Option("--tls", help="Serve https, with an authority of its own; what it prints contains that, too."),
+    ] = False,
 ) -> None:
     """Run a provider for the tests of a relying party.
 
@@ -68,6 +72,7 @@ def provider_for_tests(
             listen=listen,
             port=port,
             log=sys.stderr.buffer,
+            tls=tls,
             developer=Developer(key=secrets.token_urlsafe(32), spares_loopback=server.is_own_machine(listen)),
         )
         try:
@@ -96,9 +101,11 @@ def _description(sandbox: server.Sandbox) -> dict[str, object]:
     """All that tests have to know, with the key of this start."""
     issuer = sandbox.provider.policy.base_url
     key = sandbox.developer.key if sandbox.developer else ""
+    trusted = sandbox.certificate.authority if sandbox.certificate else None
     return {
         "issuer": issuer,
         "sign_ins": f"{issuer}{SIGN_INS_PATH}?{KEY}={key}",
+        **({"ca_file": str(trusted), "ca": trusted.read_text()} if trusted else {}),
         "people": [
             {
                 "user_name": each.user_name,

@@ -13,6 +13,7 @@ from corpid.outbound.destinations import INTERNET
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from corpid.outbound.destinations import Rules
     from corpid.outbound.http_client import HttpClient
@@ -24,10 +25,22 @@ class Egress:
     httpx and the trusted authorities take long to load.
     """
 
-    def __init__(self, *, own_url: str, further_urls: Sequence[str] = (), rules: Rules = INTERNET) -> None:
+    def __init__(
+        self,
+        *,
+        own_url: str,
+        further_urls: Sequence[str] = (),
+        rules: Rules = INTERNET,
+        own_chain: Path | None = None,
+    ) -> None:
+        """`own_chain` is our own certificate chain.
+
+        If the rules are lifted its authority is trusted, too: developers' websites may be certified by it.
+        """
         self._own_url = own_url
         self._further_urls = further_urls
         self._rules = rules
+        self._authorities = None if rules is INTERNET else own_chain
         self._making = asyncio.Lock()
         self._client: HttpClient | None = None
         if rules is not INTERNET:
@@ -51,6 +64,11 @@ class Egress:
         return await client.fetch(url)
 
     def _made(self) -> HttpClient:
-        from corpid.outbound.http_client import HttpClient  # noqa: PLC0415 - see above
+        from corpid.outbound.http_client import HttpClient, trusting  # noqa: PLC0415 - see above
 
-        return HttpClient(own_url=self._own_url, further_urls=self._further_urls, rules=self._rules)
+        return HttpClient(
+            own_url=self._own_url,
+            further_urls=self._further_urls,
+            rules=self._rules,
+            ssl_context=trusting(self._authorities) if self._authorities else None,
+        )

@@ -34,6 +34,7 @@ from corpid.rules.printable import printable
 if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from pathlib import Path
 
     from anyio.abc import SocketStream
 
@@ -269,6 +270,19 @@ def _trusted_authorities() -> ssl.SSLContext:
     They are those of the open internet. Reading them takes long.
     """
     return httpx.create_ssl_context()
+
+
+def trusting(authorities: Path) -> ssl.SSLContext:
+    """A TLS context that trusts the authorities in a PEM file, too.
+
+    Raises HttpClientError.
+    """
+    context = httpx.create_ssl_context()
+    try:
+        context.load_verify_locations(authorities)
+    except OSError as error:  # ssl.SSLError is one
+        raise HttpClientError(f"the authorities in {authorities} cannot be read: {error}") from None
+    return context
 
 
 class HttpClient:

@@ -32,8 +32,9 @@ from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.sandbox import demo_administration, example_directory
 from corpid.sandbox.caught_mail import CaughtMail
 from corpid.sandbox.demo_rp import AUTHORITY_PATH, CLIENT_ID, DemoRP, ProviderAccess, Registration
+from corpid.sandbox.developer_api import trusting
 from corpid.sandbox.example_directory import ExampleDirectory
-from corpid.sandbox.hosting import FIRST_PORT, PROVIDER_HOST, RELYING_PARTY_HOST, Hosting
+from corpid.sandbox.hosting import FIRST_PORT, PROVIDER_HOST, RELYING_PARTY_HOST, TLS, Hosting
 from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.sandbox.own_secrets import with_own_secrets
@@ -156,13 +157,14 @@ async def running(
     theme: Path | None = None,
     preset: str = "",
     network: NetworkHost | None = None,
+    tls: bool = False,
 ) -> AsyncIterator[Demo]:
     """Run a provider and a demo RP of one generation.
 
     It does the same as `running_issuers`, for one issuer.
     """
     async with running_issuers(
-        data_directory, (interface,), first_port=first_port, theme=theme, preset=preset, network=network
+        data_directory, (interface,), first_port=first_port, theme=theme, preset=preset, network=network, tls=tls
     ) as [demo]:
         yield demo
 
@@ -176,15 +178,16 @@ async def running_issuers(
     theme: Path | None = None,
     preset: str = "",
     network: NetworkHost | None = None,
+    tls: bool = False,
 ) -> AsyncIterator[tuple[Demo, ...]]:
     """Run a provider with an issuer per generation, and demo RPs.
 
     Each issuer has a demo RP. All answer on entry and stop when the context is left. The demo RPs are one client.
     `first_port` is the first port that is tried, 0 means any free one; `theme` is a directory; `preset` names a group
-    of settings; `network` is the host by which other machines reach it. Raises DemoError, and the provider's errors if
-    it cannot start. Source: D62, D66
+    of settings; `network` is the host by which other machines reach it, which implies `tls`. Raises DemoError,
+    CertificateUnusable, and the provider's errors if it cannot start. Source: D62, D66
     """
-    hosting = Hosting.of(network, data_directory, now=datetime.fromtimestamp(time.time(), UTC))
+    hosting = Hosting.of(network, data_directory, tls=tls, now=datetime.fromtimestamp(time.time(), UTC))
     port, provider_sockets = next_free(PROVIDER_HOST, first_port, addresses=hosting.addresses)
     content = example_directory.content()
     directory = ExampleDirectory.read(content)
@@ -215,17 +218,18 @@ async def running_issuers(
         access_log.configure(clock=time.time, stream=log)
         chosen = _settings(registrations, hosting, port, data_directory, theme, preset)
         mail = CaughtMail(email_renderer(chosen).render)
-        developer = _developer(directory)
+        authority = hosting.certificate.authority if hosting.certificate else None
+        developer = _developer(directory, authority)
         composed = await stack.enter_async_context(app.create(chosen, mail=mail, developer=developer))
         await _apply(composed.provider, client_rules(chosen), registrations, directory, content)
-        tls = hosting.server_context()
+        secured = hosting.server_context()
         await stack.enter_async_context(
             _served(
                 composed.asgi,
                 provider_sockets,
                 composed.bodiless,
                 composed.streamed,
-                tls=tls,
+                tls=secured,
                 on_draining=developer.exchanges.close,
             )
         )
@@ -233,14 +237,14 @@ async def running_issuers(
         beside = ProviderAccess(
             mail=mail,
             invite=partial(_invite, composed.provider) if works_at(chosen.base_url) else None,
-            authority=hosting.certificate.authority.read_bytes() if hosting.certificate else None,
+            authority=authority.read_bytes() if authority else None,
         )
         for registration, own_sockets in websites:
             mode = Mode(developer, base_url=registration.url)
             website = DemoRP(registration, http, time.time, beside, mode)
-            await stack.enter_async_context(_served(website.app, own_sockets, tls=tls))
+            await stack.enter_async_context(_served(website.app, own_sockets, tls=secured))
         if hosting.network is None:
-            developer.readiness = Runs(Checker())
+            developer.readiness = Runs(Checker(tls=trusting(authority)))
             stack.push_async_callback(developer.readiness.close)  # before the servers, at which it withdraws its orders
         timezone = composed.provider.policy.timezone
         yield tuple(
@@ -257,9 +261,9 @@ async def running_issuers(
         )
 
 
-def _developer(directory: ExampleDirectory) -> Developer:
+def _developer(directory: ExampleDirectory, authority: Path | None) -> Developer:
     """Developer mode with the test people of the directory (D66)."""
-    developer = Developer(key=secrets.token_urlsafe(32), own_clients=frozenset({CLIENT_ID}))
+    developer = Developer(key=secrets.token_urlsafe(32), authority=authority, own_clients=frozenset({CLIENT_ID}))
     developer.add(
         Listed(user_name=each.user_name, name=each.name, entities=each.entities) for each in directory.test_people()
     )
@@ -488,7 +492,7 @@ def locked(path: Path, *, fresh: bool) -> Iterator[Path]:
 
 def _empty(path: Path) -> None:
     for entry in path.iterdir():
-        if entry.name == MARK:
+        if entry.name in {MARK, TLS}:  # an authority that browsers and trust stores hold goes on
             continue
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

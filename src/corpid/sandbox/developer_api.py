@@ -203,7 +203,7 @@ async def developer_api(
 def _no_demo(url: str, error: Exception) -> NotDone:
     return NotDone(
         f"no demo answers at {url} ({str(error) or type(error).__name__}): start `corpid demo` in another terminal, or "
-        "give the address that it prints"
+        "give the address that it prints, and with https its authority with --ca"
     )
 
 

@@ -63,6 +63,8 @@ def find(wanted: str) -> NetworkHost:
         named = named.ipv4_mapped or named
     if named is None:
         return _by_name(host)
+    if named.is_loopback:
+        raise HostUnusable(_own_machine_alone(named))
     if not _is_reachable(named):
         raise HostUnusable(f"other machines do not reach {named}: {_instead()}")
     if not _is_own(str(named)):
@@ -89,7 +91,7 @@ def own_address() -> str | None:
 
 def _by_name(host: str) -> NetworkHost:
     if host == "localhost" or host.endswith(".localhost"):
-        raise HostUnusable(f"only this machine reaches {host}: {_instead()}")
+        raise HostUnusable(_own_machine_alone(host))
     if not _NAME.fullmatch(host):
         raise HostUnusable(f"this is neither a host name nor an address (no scheme, no port): {_instead()}")
     try:
@@ -134,6 +136,12 @@ def _is_own(address: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def _own_machine_alone(host: object) -> str:
+    return (
+        f"only this machine reaches {host}. For https there, give --tls and no --host; for other machines, {_instead()}"
+    )
 
 
 def _instead() -> str:

@@ -54,7 +54,7 @@ def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
         f"base_url {settings.base_url} is http outside localhost: use https, or name your proxy in trusted_proxies",
     )
     yield (
-        secure and not own_tls and not behind_proxy,
+        secure and not own_tls and not behind_proxy and not (settings.makes_certificate and local),
         (
             f"base_url {settings.base_url} is https, but nothing here serves TLS: set tls_certificate and tls_key, "
             f"or name the proxy that does in trusted_proxies"
@@ -307,7 +307,7 @@ class Settings(IssuerSettings):
         description="PEM file with the certificate chain, for own TLS. Renewed files are reloaded within a minute.",
     )
     tls_key: Path | None = Field(
-        default=None, description="PEM file with the key of tls_certificate, without password."
+        default=None, description="PEM file with its key, without password. Empty in developer mode: both are made."
     )
     key_encryption_key: Annotated[SecretStr | None, Secret()] = Field(
         default=None,
@@ -456,6 +456,12 @@ class Settings(IssuerSettings):
         """
         host = urlsplit(self.base_url).hostname or ""
         return self.developer_mode and not self.demo_on_network and checks.is_local(host)
+
+    @property
+    def makes_certificate(self) -> bool:
+        """True if `corpid serve` makes the certificate that it serves (D52)."""
+        secured = self.tls_certificate or self.trusted_proxies
+        return self.developer_mode and self.base_url.startswith("https:") and not secured
 
     @property
     def addresses(self) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ class Options(TypedDict, total=False):
     generations: Sequence[str]
     preset: str
     settings: Mapping[str, Any] | None
+    tls: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +77,11 @@ class Provider:
         self._process = process
         self._errors = errors
         self._lock = threading.Lock()
-        self.issuer: Final = str(self._ask("start", **arguments))
+        started = self._ask("start", **arguments)
+        self.issuer: Final = str(started["issuer"])
         """the base URL; discovery is at /.well-known/openid-configuration under it"""
+        self.ca_file: Final = Path(started["ca_file"]) if started["ca_file"] else None
+        """with `tls`, the authority to trust (PEM); it is gone when the provider ends"""
 
     @property
     def people(self) -> dict[str, Person]:
@@ -188,17 +192,20 @@ def running(
     generations: Sequence[str] = ("current",),
     preset: str = "",
     settings: Mapping[str, Any] | None = None,
+    tls: bool = False,
 ) -> Iterator[Provider]:
     """Run a provider until the context ends.
 
     It listens on a free port of this machine. `directory` is plain data or the path of a file, both in the form of docs/directory.md, by default that of the demo.
-    `generations`, `preset` and further `settings` are those of docs/settings.md. Raises SandboxError.
+    `generations`, `preset` and further `settings` are those of docs/settings.md. With `tls` the issuer is https, and
+    `ca_file` of the provider is what to trust. Raises SandboxError.
     """
     arguments = {
         **_document(directory),
         "generations": list(generations),
         "preset": preset,
         "settings": dict(settings or {}),
+        "tls": tls,
     }
     # settings of this shell or folder are not the test's
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CORPID_")}

@@ -15,7 +15,7 @@ import time
 from base64 import b32encode
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 
@@ -40,18 +40,20 @@ from corpid.sandbox import example_directory, people
 from corpid.sandbox.browser import Browser, DeadEndError
 from corpid.sandbox.demo import DemoError, NetworkSettings, next_free
 from corpid.sandbox.example_directory import ExampleDirectory
-from corpid.sandbox.hosting import PROVIDER_HOST
+from corpid.sandbox.hosting import PROVIDER_HOST, Hosting
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.settings import SettingsError
 from corpid.settings.issuers import client_rules
 from corpid.web.http.server import ListenError, Server, bind
+from corpid.web.http.tls import CertificateUnusable
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from corpid.flows.provider import Provider
+    from corpid.own_certificates import OwnCertificate
     from corpid.rules.oauth.client_registration import Rules
     from corpid.sandbox.people import Person
     from corpid.sandbox.verification import Callback
@@ -62,7 +64,7 @@ LEGACY_DAYS: Final = 365
 """for which clients are registered with a generation that ends"""
 PROBLEMS: Final = (
     SettingsError, StartError, DemoError, DirectoryError, Refused, Forbidden, Conflict, NobodyRemains, StoreUnavailable,
-    DeadEndError, ListenError, LookupError, ValueError, RuntimeError, TypeError, yaml.YAMLError, httpx.HTTPError,
+    DeadEndError, ListenError, CertificateUnusable, LookupError, ValueError, RuntimeError, TypeError, yaml.YAMLError, httpx.HTTPError,
 )  # fmt: skip
 """exceptions that are answers to a command"""
 
@@ -83,6 +85,8 @@ class Sandbox:
     """how far the provider's clock is moved forward, summed up by `clock`"""
     known: dict[str, Person] = field(default_factory=dict)
     services: list[str] = field(default_factory=list)
+    certificate: OwnCertificate | None = None
+    """None: plain HTTP"""
     developer: Developer | None = None
     """makes everybody of the directory a test person (D66)"""
 
@@ -192,7 +196,7 @@ class Sandbox:
         issuer = self.provider.policy.base_url
         if not url.startswith(f"{issuer}/"):
             raise Refusal(f"{url[:200]} is no page of this provider, which is {issuer}: pass the URL to authorize at")
-        async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http:
+        async with Hosting(certificate=self.certificate).http(TIMEOUT_SECONDS) as http:
             yield Browser(http)
 
     async def _until_fresh_code(self, person: Person) -> None:
@@ -242,11 +246,12 @@ async def started(
     port: int = 0,
     log: BinaryIO | None = None,
     developer: Developer | None = None,
+    tls: bool = False,
 ) -> AsyncIterator[Sandbox]:
     """A provider that answers until the context ends.
 
     It listens at `listen` (beyond this machine the rules for key-set URLs hold, D66), on any free port if `port` is 0, and is localhost to everybody. Its log goes to a file in
-    `folder` if not to `log`. With `developer` everybody of the directory can sign in at once. Raises what PROBLEMS names.
+    `folder` if not to `log`. With `tls` it has a certificate of its own. With `developer` everybody of the directory can sign in at once. Raises what PROBLEMS names.
     """
     unknown = [each for each in generations if each not in INTERFACES]
     if unknown or not generations:
@@ -259,6 +264,8 @@ async def started(
     sockets = bind(listen, port) if port else []
     if not port:
         port, sockets = next_free(listen, 0)
+    hosting = Hosting.of(None, folder, tls=tls, now=datetime.now(UTC))
+    files = hosting.certificate
     chosen = settings_.load(
         settings_.Settings if is_own_machine(listen) else NetworkSettings,
         **{
@@ -266,12 +273,15 @@ async def started(
             "generations": tuple(generations),
             "developer_mode": True,
             **settings,
-            "base_url": f"http://{PROVIDER_HOST}:{port}",
+            "base_url": hosting.url(PROVIDER_HOST, port),
+            **({"tls_certificate": files.chain, "tls_key": files.key} if files else {}),
             "host": listen,
             "port": port,
             "data_dir": folder / "provider",
         },
     )
+    if developer is not None and files is not None:
+        developer.authority = files.authority
     file = folder / "provider.log"
     with file.open("wb", buffering=0) if log is None else nullcontext(log) as stream:
         access_log.configure(clock=clock, stream=stream)
@@ -283,13 +293,18 @@ async def started(
                 generations=tuple(generations),
                 log=file,
                 ahead=ahead,
+                certificate=files,
                 developer=developer,
             )
             if content is None:
                 name, content = example_directory.NAME, example_directory.content().decode()
             await sandbox.apply(name or example_directory.NAME, content)
             server = Server(
-                composed.asgi, bodiless=composed.bodiless, streamed=composed.streamed, drain_seconds=DRAIN_SECONDS
+                composed.asgi,
+                bodiless=composed.bodiless,
+                streamed=composed.streamed,
+                tls=hosting.server_context(),
+                drain_seconds=DRAIN_SECONDS,
             )
             await server.start(sockets)
             try:
@@ -319,7 +334,8 @@ async def _obey(folder: Path, answers: TextIO) -> None:
         in_developer_mode = options["settings"].get("developer_mode", True)
         developer = Developer(key=secrets.token_urlsafe(32)) if in_developer_mode else None
         async with started(folder, developer=developer, **options) as sandbox:
-            tell(result=sandbox.provider.policy.base_url)
+            ca_file = str(sandbox.certificate.authority) if sandbox.certificate else None
+            tell(result={"issuer": sandbox.provider.policy.base_url, "ca_file": ca_file})
             commands: dict[str, Callable[..., Awaitable[object]]] = {
                 "people": sandbox.people, "apply": sandbox.apply, "add_client": sandbox.add_client,
                 "sign_in": sandbox.sign_in, "cancel": sandbox.cancel, "code": sandbox.code,

@@ -129,7 +129,8 @@ def look_at_itself(settings: Settings) -> Reported:
     """
     about = "this node"
     host = _EVERY_ADDRESS.get(settings.host[0], settings.host[0])
-    scheme = "http" if settings.tls_certificate is None else "https"
+    own_tls = settings.tls_certificate is not None or settings.makes_certificate
+    scheme = "https" if own_tls else "http"
     try:
         origin = Origin(f"{scheme}://{bracketed(host)}:{settings.port}", reachability.unchecked())
     except ValueError:

@@ -14,6 +14,7 @@ from corpid.rules.directory.actors import CommandLine, DirectoryFile
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
+    from pathlib import Path
 
     from corpid.flows.developer.exchanges import Obeyer
     from corpid.flows.developer.readiness_runs import Runs
@@ -49,6 +50,8 @@ class Developer:
     """random; what reaches the pages of developer mode from another machine must show it"""
     spares_loopback: bool = True
     """whether a connection from this machine needs no key; an engine of containers can make every connection look like one"""
+    authority: Path | None = None
+    """the file with the certificate authority that callers have to trust, if it is our own"""
     people: dict[str, Listed] = field(default_factory=dict)
     """by user name in its mapped form"""
     own_clients: frozenset[str] = frozenset()

@@ -16,6 +16,7 @@ from corpid.sandbox.readiness.report import ReadinessError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from ssl import SSLContext
 
     from corpid.flows.developer.readiness_runs import Asked
     from corpid.sandbox.readiness.case import Case
@@ -30,6 +31,8 @@ class Checker:
     """
 
     cases: Sequence[Case] = tuple(CASES.values())
+    tls: SSLContext | None = None
+    """trusts the demo's own authority, too; None: the usual ones alone"""
 
     async def __call__(self, asked: Asked, progress: Callable[[str], None]) -> Outcome:
         """Check a relying party. Raises NotMade."""
@@ -40,6 +43,7 @@ class Checker:
             entity=asked.entity,
             marker=marker_of(asked.signed_in),
             cases=self.cases,
+            tls=self.tls,
         )
         try:
             report = await check(options, progress=progress)

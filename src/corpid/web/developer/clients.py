@@ -227,11 +227,16 @@ async def _client(at: _At, found: Client, *, own: bool) -> View:
         services=found.services,
         generations=tuple(each.name for each in generations),
         advice=() if own else tuple(_sentence(each) for each in advised),
-        snippets=() if own else snippets(found, at.web.provider.policy.base_url, _here_first(at, generations)),
+        snippets=() if own else _snippets(at, found, generations),
         saved=REGISTERED if _SAVED in at.request.query_params else None,
         edit="" if own else _path(at.web, "edit", found.client_id),
         remove="" if own else _path(at.web, "remove", found.client_id),
     )
+
+
+def _snippets(at: _At, found: Client, generations: Iterable[Generation]) -> tuple[Snippet, ...]:
+    issuer, authority = at.web.provider.policy.base_url, at.mode.developer.authority
+    return snippets(found, issuer, _here_first(at, generations), authority=authority)
 
 
 def _here_first(at: _At, generations: Iterable[Generation]) -> Generation | None:

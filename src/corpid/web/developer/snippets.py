@@ -20,6 +20,7 @@ from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
@@ -35,23 +36,26 @@ class Example(ViewPart, frozen=True, kw_only=True):
     run: str
     port: int
     """where it listens if nothing else is said"""
+    trusts: str = ""
+    """the variable with the authorities that it trusts; empty: it reads none"""
 
 
 EXAMPLES: Final = (
     Example(
         title="Node", folder="node", file="rp.mjs", prepare="npm install", run="npm start", port=8410,
+        trusts="NODE_EXTRA_CA_CERTS",
     ),
     Example(
         title="Python", folder="python", file="rp.py",
         prepare="python3 -m venv .venv\n.venv/bin/pip install requests-oauth2client starlette uvicorn", run=".venv/bin/python rp.py",
-        port=8411,
+        port=8411, trusts="REQUESTS_CA_BUNDLE",
     ),
     Example(
         title="Python without an OAuth library", folder="python", file="plain_rp.py",
         prepare="python3 -m venv .venv\n.venv/bin/pip install joserfc httpx starlette uvicorn", run=".venv/bin/python plain_rp.py",
-        port=8412,
+        port=8412, trusts="SSL_CERT_FILE",
     ),
-    Example(title="Go", folder="go", file="main.go", prepare="", run="go run .", port=8413),
+    Example(title="Go", folder="go", file="main.go", prepare="", run="go run .", port=8413, trusts="SSL_CERT_FILE"),
     Example(
         title="Java", folder="java", file="RelyingParty.java", prepare="mvn -q dependency:copy-dependencies",
         run="java -cp 'lib/*' RelyingParty.java", port=8414,
@@ -81,23 +85,29 @@ class Snippet(ViewPart, frozen=True, kw_only=True):
     """what it needs that this client does not have"""
 
 
-def snippets(client: Client, issuer: str, generation: Generation | None) -> tuple[Snippet, ...]:
-    """The examples with this client's values, then settings and files."""
+def snippets(
+    client: Client, issuer: str, generation: Generation | None, *, authority: Path | None = None
+) -> tuple[Snippet, ...]:
+    """The examples with this client's values, then settings and files.
+
+    `authority` is the file with the issuer's own certificate authority.
+    """
     if generation is None:
         return ()
+    curl = f"curl -s --cacert {shlex.quote(str(authority))}" if authority else "curl -s"
     return (
-        *(_example(each, client, issuer, generation) for each in EXAMPLES),
+        *(_example(each, client, issuer, generation, authority) for each in EXAMPLES),
         _metadata(client, issuer, generation),
-        _curl(client, issuer, generation),
+        _curl(client, issuer, generation, curl),
         Snippet(
             title="Directory file (YAML)",
             text=one_entry("clients", client.client_id, _members(client)).decode().rstrip(),
         ),
-        _order(client, issuer),
+        _order(client, issuer, curl),
     )
 
 
-def _example(example: Example, client: Client, issuer: str, generation: Generation) -> Snippet:
+def _example(example: Example, client: Client, issuer: str, generation: Generation, authority: Path | None) -> Snippet:
     ports = [found[1] for uri in client.redirect_uris if (found := _CALLBACK.fullmatch(uri))]
     port = ports[0] if ports else str(example.port)
     variables = {
@@ -107,17 +117,23 @@ def _example(example: Example, client: Client, issuer: str, generation: Generati
         "KEYS": "keys.json",
         "GENERATION": (generation.successor if generation.pushed else None) or generation.name,
     }
+    if authority and example.trusts:
+        variables[example.trusts] = str(authority)
     assignments = [f"{name}={shlex.quote(value)} \\" for name, value in variables.items()]
     lines = [f"cd examples/{example.folder}", example.prepare, *assignments, f"  {example.run}"]
     return Snippet(
         title=example.title,
         text="\n".join(filter(None, lines)),
-        note=" ".join(_needs(client, generation, port=None if ports else port)),
+        note=" ".join(
+            _needs(client, generation, port=None if ports else port, untrusted=authority and not example.trusts)
+        ),
     )
 
 
-def _needs(client: Client, generation: Generation, *, port: str | None) -> Iterator[str]:
+def _needs(client: Client, generation: Generation, *, port: str | None, untrusted: object) -> Iterator[str]:
     """The needs of an example that this client does not meet."""
+    if untrusted:
+        yield "Create the trust store by the command that the demo prints, and give java its two options."
     if port is not None:
         yield f"Register the redirect URI http://127.0.0.1:{port}/callback, too: the example has this one."
     missing = [each for each in SCOPES[generation.pushed] if each not in client.scopes]
@@ -162,7 +178,7 @@ def _algorithms(client: Client) -> tuple[str, str]:
     return signing, wrap or (keys.encryption.wrap if keys.encryption else WRAPS[-1])
 
 
-def _curl(client: Client, issuer: str, generation: Generation) -> Snippet:
+def _curl(client: Client, issuer: str, generation: Generation, curl: str) -> Snippet:
     """The first requests of a sign-in, with variables for fresh values."""
     parameters = {
         "client_id": client.client_id,
@@ -174,15 +190,15 @@ def _curl(client: Client, issuer: str, generation: Generation) -> Snippet:
         "code_challenge": "$CODE_CHALLENGE",
         "code_challenge_method": "S256",
     }
-    get = f"curl -s {issuer}{discovery.DISCOVERY_PATH}"
+    get = f"{curl} {issuer}{discovery.DISCOVERY_PATH}"
     if not generation.pushed:
-        lines = [f"curl -s -o /dev/null -w '%{{redirect_url}}\\n' -G {issuer}{discovery.AUTHORIZATION_PATH} \\"]
+        lines = [f"{curl} -o /dev/null -w '%{{redirect_url}}\\n' -G {issuer}{discovery.AUTHORIZATION_PATH} \\"]
     else:
         if "authentication_context_type" in generation.required_parameters and client.context_type_rule == "required":
             parameters["authentication_context_type"] = client.context_types[0]
         parameters["client_assertion_type"] = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
         parameters["client_assertion"] = "$ASSERTION"
-        lines = [f'curl -s {issuer}{discovery.PAR_PATH} -H "DPoP: $PROOF" \\']
+        lines = [f'{curl} {issuer}{discovery.PAR_PATH} -H "DPoP: $PROOF" \\']
     fields = [f"  --data-urlencode {_quoted(name, value)}" for name, value in parameters.items()]
     return Snippet(title="curl", text="\n".join([get, *lines, " \\\n".join(fields)]))
 
@@ -206,9 +222,9 @@ def _members(client: Client) -> dict[str, object]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in members.items()}
 
 
-def _order(client: Client, issuer: str) -> Snippet:
+def _order(client: Client, issuer: str, curl: str) -> Snippet:
     """The request that registers this client again, in CI for example."""
     members = {"client_id": client.client_id, **_members(client)}
     body = msgspec.json.format(msgspec.json.encode(members), indent=2).decode().replace("'", "'\\''")
-    text = f"curl -s {issuer}{CLIENTS_PATH} -H 'Content-Type: application/json' -d '{body}'"
+    text = f"{curl} {issuer}{CLIENTS_PATH} -H 'Content-Type: application/json' -d '{body}'"
     return Snippet(title="Register it again, in CI", text=text)
