@@ -149,6 +149,8 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
     output.say(f"Developer  {demo.developer_link} (your clients, test people who sign in at once, inspector, sandbox)")
     if demo.hosting.network is None:
         at = "" if demo.issuer == DEFAULT_ISSUER else f" --demo {demo.issuer}"
+        if demo.hosting.certificate is not None:
+            at += f" --ca {shlex.quote(str(demo.hosting.certificate.authority))}"
         output.say(f"New RP     corpid rp-new --language node my-rp{at} (or python, go, java: yours, registered here)")
     output.say(f"Data       {demo.data_directory} (log: {LOG})")
     output.say("")

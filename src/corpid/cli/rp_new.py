@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from corpid.cli import output
-from corpid.sandbox.developer_api import NotDone, developer_api
+from corpid.sandbox.developer_api import NotDone, developer_api, trusting
 from corpid.sandbox.new_rp import DEFAULT_ISSUER, FILES, KEYS, README, FilesExist, NewRp, create
 
 _SECONDS: Final = 10.0
@@ -25,6 +25,9 @@ def rp_new(
     demo: Annotated[
         str, typer.Option("--demo", metavar="URL", help="Address of an issuer, as `corpid demo` prints it.")
     ] = DEFAULT_ISSUER,
+    ca: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The demo's authority, as `corpid demo --tls` prints it.")
+    ] = None,
     client_id: Annotated[str, typer.Option(help="Identifier of the client. Default: the name of the folder.")] = "",
     port: Annotated[
         int, typer.Option(help="Where it listens. Default: a free one.", min=0, max=65535, show_default=False)
@@ -35,7 +38,7 @@ def rp_new(
     Writes one of the examples with keys of its own, and a README. Existing files are never overwritten.
     """
     try:
-        made = asyncio.run(_created(demo, folder, language.value, client_id, port))
+        made = asyncio.run(_created(demo, folder, language.value, client_id, port, ca))
     except FilesExist as error:
         output.fail(f"{folder} has {error} already, and nothing is overwritten: choose a new or an empty folder")
     except NotDone as error:
@@ -47,9 +50,11 @@ def rp_new(
     output.say(f"Keys        {folder / KEYS} has the private keys: keep it secret, like a password")
     output.say("Start it:")
     output.line(f"  cd {shlex.quote(str(folder))} && {made.start}")
+    if ca and not made.example.trusts:
+        output.say("Before that, let it trust the demo as `corpid demo --tls` prints.")
     output.say(f"Then open {made.home}/login. {README} says more.")
 
 
-async def _created(demo: str, folder: Path, language: str, client_id: str, port: int) -> NewRp:
-    async with developer_api(demo, seconds=_SECONDS) as api:
-        return await create(api, folder, language=language, client_id=client_id, port=port)
+async def _created(demo: str, folder: Path, language: str, client_id: str, port: int, ca: Path | None) -> NewRp:
+    async with developer_api(demo, seconds=_SECONDS, tls=trusting(ca)) as api:
+        return await create(api, folder, language=language, client_id=client_id, port=port, authority=ca)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import socket
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,6 +72,8 @@ class NewRp:
     client_id: str
     port: int
     files: tuple[str, ...]
+    authority: Path | None = None
+    """the file of the authority that it must trust; None: the usual ones"""
 
     @property
     def language(self) -> str:
@@ -103,17 +106,29 @@ class NewRp:
     @property
     def start(self) -> str:
         """The command that starts it, in its folder."""
-        return " && ".join(filter(None, [*self.example.prepare.splitlines(), self.example.run]))
+        trusted = ""
+        if self.authority and self.example.trusts:
+            trusted = f"{self.example.trusts}={shlex.quote(str(self.authority.resolve()))} "
+        return " && ".join(filter(None, [*self.example.prepare.splitlines(), trusted + self.example.run]))
 
 
-async def create(api: DeveloperApi, folder: Path, *, language: str, client_id: str = "", port: int = 0) -> NewRp:
+async def create(
+    api: DeveloperApi,
+    folder: Path,
+    *,
+    language: str,
+    client_id: str = "",
+    port: int = 0,
+    authority: Path | None = None,
+) -> NewRp:
     """Write a relying party to a folder and register it.
 
     Without a client_id it is the folder's name, and without a port the example's; the next one if another client has
-    it. If it cannot be registered, no file is left. Raises FilesExist, NotDone, OSError. Source: D66
+    it. `authority` is a file that it must trust, for a demo with --tls. If it cannot be registered, no file is left. Raises FilesExist, NotDone, OSError. Source: D66
     """
     served = await api.clients()
     made = _planned(api.issuer, served, folder, language=language, client_id=client_id, port=port)
+    made = replace(made, authority=authority)
     with _written(made) as keys:
         own = {
             "client_id": made.client_id,
