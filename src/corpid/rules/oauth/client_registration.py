@@ -196,9 +196,9 @@ PRIVATE_INSIDE: Final = "a private key is inside another member: paste public ke
 
 
 def _private_inside(text: str) -> Iterator[Fault]:
-    """The fault of a key set that is private deeper than the own members of its keys, which are dropped.
+    """The fault of a key set with a hidden private key.
 
-    Source: RFC 7517 §9.3, D27
+    The private members of its keys themselves are dropped. Source: RFC 7517 §9.3, D27
     """
     if _has_private_key(json_object(public_key_set(text))):
         yield Fault("jwks", PRIVATE_INSIDE)
