@@ -87,6 +87,19 @@ async def test_a_wrong_code_counts_once_also_after_another_one(engine: str) -> N
 
 
 @ON_EACH
+async def test_a_wrong_code_that_is_tried_again_after_another_one_counts_once_more(engine: str) -> None:
+    """D45, D73: somebody who goes Back to one page and wavers between two."""
+    async with on(engine) as made:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party(), ("password",))
+        page = form_of(browser, "code")
+        for count, code in enumerate(("000001", "000002", "000001", "000002"), 1):
+            for answer in await at_once(browser, "code", {**page, "code": code}):
+                assert answer.status_code == 303
+            assert await outcomes(made, "sign_in.second_factor") == ["refused"] * count
+
+
+@ON_EACH
 async def test_a_form_of_the_portal_is_used_once_also_after_another_one(engine: str) -> None:
     async with on(engine) as made:
         await appoint(made)

@@ -262,7 +262,7 @@ class SubmittedForm:
 
 
 _REJECTED: Final = b"rejected "
-"""before the digest of a form that was rejected"""
+"""before the digest of a form that was rejected, and what tells this rejection from others of it"""
 
 
 class FormHandled(Exception):
@@ -282,7 +282,7 @@ async def note_form(context: RequestContext, unit: TransientUnit, cookie: str, f
     if form.noted:
         return
     stored = await repeated.get(unit) or b""
-    if stored.removeprefix(_REJECTED) == form.digest:
+    if stored.removeprefix(_REJECTED).startswith(form.digest):
         raise FormHandled
     if not stored.startswith(_REJECTED):
         return
@@ -322,7 +322,8 @@ async def handled_in_vain(context: RequestContext, cookie: str, form: SubmittedF
     entry = namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, cookie)
     async with context.provider.transient.unit(context.now) as unit:
         if rejected:
-            await entry.put(unit, _REJECTED + form.digest, seconds=namespaces.REJECTED_FORM.seconds)
+            rejection = _REJECTED + form.digest + context.provider.new_id().encode()
+            await entry.put(unit, rejection, seconds=namespaces.REJECTED_FORM.seconds)
         else:
             await entry.take(unit)
 

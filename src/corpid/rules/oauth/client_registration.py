@@ -198,6 +198,18 @@ def _has_private_key(decoded: dict[str, object]) -> bool:
     return False
 
 
+PRIVATE_INSIDE: Final = "a private key is inside another member: paste public keys alone"
+
+
+def _private_inside(text: str) -> Iterator[Fault]:
+    """The fault of a key set with a hidden private key.
+
+    The private members of its keys themselves are dropped. Source: RFC 7517 §9.3, D27
+    """
+    if _has_private_key(json_object(public_key_set(text))):
+        yield Fault("jwks", PRIVATE_INSIDE)
+
+
 def public_key(key: dict[str, object]) -> dict[str, object]:
     """A key without its private members. Source: RFC 7517 §9.3"""
     private = private_members(key)
@@ -230,7 +242,7 @@ def register_api_client(client: RegisteredApiClient, rules: Rules) -> tuple[str,
     if client.jwks is not None:
         try:
             keys = parse_client_key_set(client.jwks)
-            faults += _no_signing_key(keys)
+            faults += (*_no_signing_key(keys), *_private_inside(client.jwks))
         except KeySetError as error:
             faults.append(Fault("jwks", str(error)))
     if faults:
@@ -432,6 +444,7 @@ def _key_faults(client: Client, rules: Rules) -> Iterator[Fault]:
     if client.jwks is not None:
         try:
             yield from _unusable(client, rules, parse_client_key_set(client.jwks))
+            yield from _private_inside(client.jwks)
         except KeySetError as error:
             yield Fault("jwks", str(error))
 

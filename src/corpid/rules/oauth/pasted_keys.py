@@ -12,7 +12,7 @@ import msgspec
 from corpid.jose.encoding import JoseError, json_object
 from corpid.jose.keys import RSA, WRAPS, thumbprint
 from corpid.jose.pem import public_jwks
-from corpid.rules.oauth.client_registration import public_key, public_part
+from corpid.rules.oauth.client_registration import PRIVATE_INSIDE, public_key, public_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,9 +68,7 @@ def read_pasted(text: str) -> PastedKeys:
     changed = private or bool(remarks)
     jwks = msgspec.json.format(msgspec.json.encode({"keys": public})).decode() if changed else text
     if public_part(jwks) is not None:  # deeper than a key's own members
-        return PastedKeys(
-            jwks="", private=True, fault="a private key is inside another member: paste public keys alone"
-        )
+        return PastedKeys(jwks="", private=True, fault=PRIVATE_INSIDE)
     return PastedKeys(jwks=jwks, private=private, remarks=tuple(remarks))
 
 

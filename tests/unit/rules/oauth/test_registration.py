@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.oauth.client_registration import RegistrationError, public_key_set, register
+from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.client_registration import RegistrationError, public_key_set, register, register_api_client
 from corpid.rules.oauth.generations import CURRENT
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from tests.unit.rules.oauth.clients import CLIENT, ENCRYPTION, SIGNING, jwk, rules_of
@@ -166,6 +167,22 @@ def test_a_key_set_needs_a_usable_signing_and_a_usable_encryption_key(keys: list
 @given(st.text())
 def test_any_text_in_place_of_a_key_set_is_refused_with_a_reason(text: str) -> None:
     assert faults(jwks=public_key_set(text)) == {"jwks"}
+
+
+def test_a_private_key_inside_another_member_is_refused() -> None:
+    """RFC 7517 §9.3, D27: no door stores it, and so none shows it."""
+    private = {**SIGNING, "d": "secret"}
+    public = [SIGNING, ENCRYPTION]
+    for key_set in (
+        {"keys": [*public, json.dumps(private)]},
+        {"keys": [{**SIGNING, "x5c": [private]}, ENCRYPTION]},
+        {"keys": public, "backup": private},
+    ):
+        assert faults(jwks=json.dumps(key_set)) == {"jwks"}
+        client = RegisteredApiClient(client_id="api", name="API", scopes=(), jwks=json.dumps(key_set))
+        with pytest.raises(RegistrationError, match="inside another member"):
+            register_api_client(client, rules_of())
+    assert faults(jwks=json.dumps({"keys": [private, ENCRYPTION], "d": "beside"})) == set()
 
 
 def test_private_members_are_never_stored() -> None:
