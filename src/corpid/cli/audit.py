@@ -149,7 +149,7 @@ def export(
         run(_export(output.json_lines))
         return
     try:
-        with private_files.new_file(file) as opened:  # a part is no export
+        with private_files.new_file(file) as opened:  # whole or not at all
             run(_export(lambda values: opened.writelines(msgspec.json.encode(value) + b"\n" for value in values)))
     except FileExistsError:
         output.fail(f"{file} exists already, and an export never replaces a file: name another one")

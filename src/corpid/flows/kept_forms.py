@@ -1,7 +1,7 @@
 """Forms that were not accepted, kept for their pages (D73).
 
-A rejected form and one with something left to confirm are answered with a redirect, so that Reload and Back send
-nothing again. What was typed is kept encrypted for ten minutes, without secrets, and looking at it spends nothing.
+The response to a form that is rejected, or is still to be confirmed, is a redirect, so that Reload and Back send nothing
+again. What was typed is kept encrypted for ten minutes, without secrets, and can be read any number of times.
 """
 
 from __future__ import annotations
@@ -122,19 +122,17 @@ def _bytes(context: RequestContext, place: tuple[str, ...], digest: bytes) -> En
 
 
 async def was_rejected(context: RequestContext, place: tuple[str, ...], digest: bytes) -> bool:
-    """Return whether the same bytes were rejected before.
+    """Return whether the same bytes were rejected in the last ten minutes.
 
-    In the last ten minutes: they are no further attempt. `digest` is the SHA-256 of the form. Raises StoreUnavailable.
-    Source: D73
+    Then they are no further attempt. `digest` is the SHA-256 of the form. Raises StoreUnavailable. Source: D73
     """
     return await _bytes(context, place, digest).read(context.provider.transient, now=context.now) is not None
 
 
 async def is_first_rejection(context: RequestContext, place: tuple[str, ...], digest: bytes) -> bool:
-    """Note that a form was rejected.
+    """Note a rejected form, and return whether it is the first one.
 
-    False if the same bytes were noted before: the caller then gives back what it counted. Raises StoreUnavailable.
-    Source: D73
+    If the same bytes were noted before, the caller gives back what it counted. Raises StoreUnavailable. Source: D73
     """
     async with context.provider.transient.unit(context.now) as unit:
         entry = _bytes(context, place, digest)

@@ -1,7 +1,7 @@
 """Repeated forms, as by a double click, are used once (D15, D73).
 
-An accepted form leads where it led, until its session accepts another one: then that result may no longer be true. A
-form that was not accepted has changed nothing: its bytes are tried again.
+A repeated form leads to the result of the first one until its session accepts another form, since that result may then
+no longer be true. A form that was not accepted has changed nothing, so it is tried again.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import own_sessions
-from corpid.flows.account.own_sessions import FormClaim
+from corpid.flows.account import repeated_forms
+from corpid.flows.account.repeated_forms import FormClaim
 from corpid.texts import phrase
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.responses import page_response, see_other
@@ -42,7 +42,7 @@ async def once(
     for look in range(_LOOKS):
         if look:
             await asyncio.sleep(_LOOK_SECONDS)
-        claim = await own_sessions.claim_form(at.context, at.visit, at.page, at.form)
+        claim = await repeated_forms.claim(at.context, at.visit, at.page, at.form)
         if isinstance(claim, FormClaim):
             return await _claimed(at, claim, use)
         if claim:
@@ -56,13 +56,13 @@ async def _claimed(
     try:
         answer, accepted = await use()
     except Exception:  # a cancelled one may have changed something
-        await own_sessions.release_form(at.context, claim)
+        await repeated_forms.release(at.context, claim)
         raise
     led_to = answer.headers.get("Location")
     if accepted and led_to:
-        await own_sessions.save_form(at.context, at.visit, claim, led_to)
+        await repeated_forms.save(at.context, at.visit, claim, led_to)
     else:
-        await own_sessions.release_form(at.context, claim)
+        await repeated_forms.release(at.context, claim)
     return answer
 
 

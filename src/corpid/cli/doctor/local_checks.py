@@ -205,11 +205,11 @@ def _database(settings: Settings) -> Iterator[Finding]:
 
 
 def _pooler(milliseconds: int) -> Finding:
-    """The time limit of statements, which no pooler passes on."""
+    """The role's time limit for statements: a pooler passes on no other."""
     if milliseconds:
-        return ok("pooler", f"One answers at database_url, and the role's statement_timeout is {milliseconds} ms.")
-    seen = "One answers at database_url and passes on no statement_timeout: a statement of a node that died may run without end."
-    change = "Change: ALTER ROLE corpid SET statement_timeout = '5s', with your role, then let the pooler connect again (RECONNECT)."
+        return ok("pooler", f"A pooler answers at database_url, and the role's statement_timeout is {milliseconds} ms.")
+    seen = "A pooler answers at database_url, and the role has no statement_timeout: a statement of a node that died may run forever."
+    change = "Run ALTER ROLE corpid SET statement_timeout = '5s' with the name of your role, then RECONNECT in the pooler's console."
     return warning("pooler", seen, change)
 
 

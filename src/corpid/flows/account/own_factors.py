@@ -194,7 +194,7 @@ _PURPOSE: Final = "account"
 async def offer(context: RequestContext, visit: AccountVisit, what: Offered) -> str:
     """The identifier of this browser's offered secrets, stable for a day.
 
-    It ends in the moment at which they were first shown. Source: D45
+    After its dot is the moment at which they were first shown. Source: D45
     """
     credentials = await context.provider.registry.factors.credentials(visit.user.user_id)
     entry, made = _offer(context, visit, credentials, what), f"{context.provider.new_id()}.{context.now:.3f}"

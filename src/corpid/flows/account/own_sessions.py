@@ -146,69 +146,6 @@ async def late_form(context: RequestContext, visit: OwnVisit, page: str, *, take
     return dict(kept.fields) if kept else {}
 
 
-class _NewestForm(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """The form of a session that was accepted last."""
-
-    save_id: str
-    """of this acceptance alone"""
-    sent: str
-    """names the page and the bytes"""
-    led_to: str
-
-
-_NEWEST_FORM: Final = namespaces.NEWEST_FORM.holding(_NewestForm)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FormClaim:
-    """A form that nobody else may use until it is released."""
-
-    sent: str
-    entries: tuple[Entry[str], ...]
-    """of its bytes; and of their use after other forms were accepted"""
-
-
-async def claim_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> FormClaim | str:
-    """Claim a form before it is used.
-
-    If the session accepted the same bytes last, returns the address to which they led; empty while they are in use. If
-    it has accepted another form since, what they led to may no longer be true: they are used again. A claim ends after
-    a minute, so that a process that died blocks nobody for longer. Raises StoreUnavailable. Source: D15, D73, DESIGN
-    "One-time means one statement"
-    """
-    sent = f"{page} {digest_of(form)}"
-    entry = _sent(context, visit, page, digest_of(form))
-    async with context.provider.transient.unit(context.now) as unit:
-        if await entry.add(unit, ""):
-            return FormClaim(sent=sent, entries=(entry,))
-        if not await entry.get(unit):
-            return ""
-        newest = await _newest(context, visit).get(unit)
-        if newest is not None and newest.sent == sent:
-            return newest.led_to
-        # Each acceptance is another one to come after, so that of identical forms at one moment one is used.
-        again = _sent(context, visit, page, digest_of(form), newest.save_id if newest else "")
-        return FormClaim(sent=sent, entries=(entry, again)) if await again.add(unit, "") else ""
-
-
-async def release_form(context: RequestContext, claim: FormClaim) -> None:
-    """Release a claimed form that changed nothing. Raises StoreUnavailable. Source: D15, D73"""
-    async with context.provider.transient.unit(context.now) as unit:
-        await claim.entries[-1].take(unit)
-
-
-async def save_form(context: RequestContext, visit: OwnVisit, claim: FormClaim, led_to: str) -> None:
-    """Note for ten minutes to which address an accepted form led.
-
-    Until the session accepts another one. Raises StoreUnavailable. Source: D15, D73
-    """
-    newest = _NewestForm(save_id=context.provider.new_id(), sent=claim.sent, led_to=led_to)
-    async with context.provider.transient.unit(context.now) as unit:
-        for entry in claim.entries:
-            await entry.put(unit, led_to, seconds=_NEWEST_FORM.seconds)
-        await _newest(context, visit).put(unit, newest)
-
-
 def digest_of(form: Mapping[str, str]) -> str:
     """SHA-256 of a form as it was sent, in hexadecimal.
 
@@ -229,14 +166,6 @@ async def forget_form(context: RequestContext, visit: OwnVisit, page: str, name:
     """Forget a kept form after its next submission. Raises StoreUnavailable. Source: D73"""
     async with context.provider.transient.unit(context.now) as unit:
         await kept_forms.drop(context, unit, form_place(visit, page, name))
-
-
-def _sent(context: RequestContext, visit: OwnVisit, *parts: str) -> Entry[str]:
-    return namespaces.SAVED_FORM.entry(context.provider.policy.base_url, visit.session.session_id, *parts)
-
-
-def _newest(context: RequestContext, visit: OwnVisit) -> Entry[_NewestForm]:
-    return _NEWEST_FORM.entry(context.provider.policy.base_url, visit.session.session_id)
 
 
 def _late(context: RequestContext, visit: OwnVisit, page: str) -> Entry[bytes]:

@@ -221,8 +221,9 @@ async def invite(
     """Invite a person to an entity.
 
     `entity_id` is the actor's if it is empty; `now` is in epoch seconds; `new_id` gives UUIDs. The e-mail is sent
-    later, if `send` and there is an address, which is required if `reachable`. Raises MalformedDetails, Taken, TooManyInvitations, Refused if there is no
-    such entity, access.Forbidden (also if it needs approval), Conflict, StoreUnavailable. Source: D60
+    later, if `send` and there is an address, which is required if `reachable`. Raises MalformedDetails, Taken,
+    TooManyInvitations, Refused if there is no such entity, access.Forbidden (also if it needs approval), Conflict,
+    StoreUnavailable. Source: D60
     """
     change = invitation(details, _entity(actor, entity_id), now=now, new_id=new_id, enabled=enabled, send=send)
     allowed, membership = await considered_invitation(registry, change, actor=actor)

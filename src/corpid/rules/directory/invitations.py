@@ -59,12 +59,12 @@ def is_redirection(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -
 
 
 def is_unreachable(record: msgspec.Struct | None) -> bool:
-    """Return whether it is an invitation that nobody can accept. Source: D60, D68"""
+    """Return whether it is an invitation without an address. Source: D60, D68"""
     return isinstance(record, Membership) and record.invited and not record.email
 
 
 def refuse_unreachable(record: msgspec.Struct | None) -> None:
-    """Refuse an invitation that nobody can accept. Raises MalformedDetails. Source: D60"""
+    """Refuse an invitation without an address. Raises MalformedDetails. Source: D60"""
     if is_unreachable(record):
         raise MalformedDetails((("email", UNREACHABLE),))
 

@@ -25,8 +25,8 @@ NEEDED: Final = (USER_NAME, *(name for name, key in SECTIONS["users"].keys.items
 def parse_people(content: bytes, file: str, *, entity_id: str) -> Document:
     """Read a table of people who act for an entity.
 
-    The columns `user_name` and `name` are needed; an empty cell says nothing. `file` names it in errors. Raises DirectoryError with every problem found. Source: RFC
-    4180, docs/directory.md
+    The columns `user_name` and `name` are needed; an empty cell says nothing. `file` names it in errors. Raises
+    DirectoryError with every problem found. Source: RFC 4180, docs/directory.md
     """
     problems: list[Problem] = []
     entries: list[tuple[Scalar, Node]] = []

@@ -29,7 +29,7 @@ def read_table(
 
     The first line names the columns, in capital or small letters: each is one of `known`, or begins with `prefix`.
     Empty rows, and columns with neither name nor cell, are skipped. Problems are added to `problems`, also of the first
-    line, after which there are no rows. Raises DirectoryError for what is no text. Source: RFC 4180, D74
+    line, after which there are no rows. Raises DirectoryError if the content is not UTF-8. Source: RFC 4180, D74
     """
     try:
         text = content.decode("utf-8-sig")
@@ -53,16 +53,18 @@ def read_table(
 
 
 def _rows(text: str, problems: list[Problem]) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not empty, each with its first line."""
+    """The rows that are not empty, each with its line number."""
     first = _LINE_END.split(text.lstrip("\r\n "), maxsplit=1)[0]
-    named = _SEPARATOR.fullmatch(first.strip(" "))
-    delimiter = named[1] if named else "\t" if "\t" in first else ";" if ";" in first and "," not in first else ","
+    separator = _SEPARATOR.fullmatch(first.strip(" "))
+    delimiter = (
+        separator[1] if separator else "\t" if "\t" in first else ";" if ";" in first and "," not in first else ","
+    )
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
     try:
         for number, cells in enumerate(reader):
             stated = [without_marks(cell).strip() for cell in cells]
-            if any(stated) and not (named and number == 0):
+            if any(stated) and not (separator and number == 0):
                 yield line, stated
             line = reader.line_num + 1
     except csv.Error as error:

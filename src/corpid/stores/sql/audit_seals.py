@@ -27,7 +27,7 @@ _ENDS: Final = ("entry", "details", "seal", "digests", "last_given")
 def _ends(*, counts_rolled_back: bool) -> sa.Select[Any]:
     """The values of an AuditEnds, in one statement.
 
-    SQLite's count goes back with a transaction that is rolled back, PostgreSQL's does not.
+    SQLite takes back its count when a transaction is rolled back; PostgreSQL does not.
     """
     numbers = (audit.c.number, audit_details.c.number, audit_seals.c.number, audit_digests.c.seal)
     given: sa.ColumnElement[int] = sa.literal_column(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _CLOCK: Final = sa.text("SELECT extract(epoch FROM clock_timestamp())")
 _LIMIT: Final = sa.text("SELECT reset_val FROM pg_settings WHERE name = 'statement_timeout'")
-"""the role's or the database's, whatever this transaction has"""
+"""of the role or the database, not of this transaction"""
 
 
 class KeyTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,9 +68,9 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     apart: float
     """seconds by which its clock differs from this machine's"""
     is_pooled: bool
-    """whether a pooler is in between"""
+    """whether a pooler answers"""
     statement_milliseconds: int
-    """how long the role's statements may take; 0: without end"""
+    """the role's time limit for statements; 0: none"""
 
 
 def examine(url: str, *, clock: Clock) -> Examined:

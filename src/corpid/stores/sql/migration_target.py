@@ -52,7 +52,7 @@ class EncodingRefused(SchemaError):
 
 
 class PoolerRefused(SchemaError):
-    """A pooler stands before a database whose sessions are needed."""
+    """A pooler answers, and a session of the database is needed."""
 
 
 T = TypeVar("T")

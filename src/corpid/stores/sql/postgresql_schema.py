@@ -43,7 +43,7 @@ _CONNECT_SECONDS: Final = 10
 _DURABLE: Final = {"fsync": "for this server", "synchronous_commit": "for this database or role"}
 """the settings that must be on, and how to set them"""
 _ENCODING: Final = "UTF8"
-"""the one that holds every name; SQL_ASCII takes any bytes, but counts and folds them as ASCII"""
+"""it holds every name; SQL_ASCII takes any bytes, but counts and folds them as ASCII"""
 _LOCK_SECONDS: Final = 1
 """how long a statement keeps others waiting behind it; servers give their requests five"""
 _LONG_LOCK_SECONDS: Final = 60
@@ -53,7 +53,7 @@ _PAUSE_SECONDS: Final = 0.5
 _IN_THE_WAY: Final = frozenset({"55P03", "40P01"})
 """a lock was not to be had, or two waited for each other"""
 _UNLIMITED: Final = sa.text("SET LOCAL statement_timeout = 0")
-"""the role may have a limit for servers; reading or changing a large table takes longer"""
+"""the role may have a limit for servers, and work on a large table takes longer"""
 _OPEN_TRANSACTIONS: Final = sa.text(
     "SELECT string_agg(DISTINCT application_name || ' since ' || to_char(xact_start, 'HH24:MI:SS'), ', ') "
     "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
@@ -134,7 +134,7 @@ class PostgresTarget:
             self._runner.run(connection.close())
 
     def is_pooled(self) -> bool:
-        """Return whether a pooler is in between."""
+        """Return whether a pooler answers."""
 
         async def ask() -> bool:
             connection = await self._connected()
@@ -148,7 +148,7 @@ class PostgresTarget:
     def refuse_pooler(self) -> None:
         if self.is_pooled():
             raise PoolerRefused(
-                f"a pooler answers at {self.shown}, and a migration needs sessions of the database of its own; nothing was "
+                f"a pooler answers at {self.shown}, and a migration needs its own sessions of the database; nothing was "
                 f"changed: {DIRECTLY}"
             )
 

@@ -420,7 +420,7 @@ _NOT_TAKEN: Final[tuple[type[Exception], ...]] = (StaleStep, Rejected, Throttled
 async def _post(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
     interaction_id, body = visit.interaction.interaction_id, await form_bytes(request)
     step, form = STEPS.get(action), parameters.parse(body, _FIELDS)
-    if "code" in form:
+    if "code" in form:  # a field with only spaces and hyphens is empty, and no attempt
         form["code"] = typed_code(form["code"])
     if action == AT_ONCE and web.developer is not None and web.developer.opens(request):
         step = Step(submit=web.developer.sign_in_at_once, field="person")

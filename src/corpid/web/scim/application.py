@@ -54,11 +54,13 @@ async def _answered(request: Request, web: WebContext) -> Response:
     request.scope["route"] = _Path(_pattern(below))
     context, actor = await admit(request, web)
     if not below:
-        raise NotFoundException(detail="Nothing is served at the base URL itself: use /Users, /Groups or /Schemas")
+        raise NotFoundException(detail="There is no resource at the base URL itself: use /Users, /Groups or /Schemas")
     if "//" in below:
-        raise NotFoundException(detail="Nothing is served at //: is there a slash at the end of the base URL?")
+        raise NotFoundException(
+            detail="There is no resource at a path with //: remove the slash at the end of the base URL"
+        )
     if b"%2f" in request.scope.get("raw_path", b"").lower():
-        raise NotFoundException(detail="Nothing is served at a path with %2F")
+        raise NotFoundException(detail="There is no resource at a path with %2F")
     asked = ScimRequest(
         method="GET" if request.method == "HEAD" else request.method,
         base_url=web.provider.policy.base_url + PATH,
@@ -91,17 +93,17 @@ def _pattern(below: str) -> str:
     return f"{PATH}{pattern if '{endpoint}' not in pattern else '/...'}"
 
 
-def _with_plus(found: re.Match[str]) -> str:
+def _escape_plus(found: re.Match[str]) -> str:
     return found[0].replace("+", "%2B") if "%20" in found[0] else found[0]
 
 
 def _query(request: Request) -> dict[str, str]:
     """The query parameters.
 
-    A plus is a space, as forms have it, but in a filter whose spaces are %20 it is a plus (RFC 3986 §3.4). Raises
+    A plus is a space, as in forms; in a filter whose spaces are %20 it is a plus (RFC 3986 §3.4). Raises
     InvalidValueException if a parameter is sent twice, since it is unknown which of the two was meant.
     """
-    text = _FILTER.sub(_with_plus, request.scope["query_string"].decode("latin-1"))
+    text = _FILTER.sub(_escape_plus, request.scope["query_string"].decode("latin-1"))
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_QUERY_FIELDS, errors="strict")
     except ValueError:

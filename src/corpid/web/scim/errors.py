@@ -57,7 +57,7 @@ _EXPECTED: Final = {
     "list_type": "a list",
     "string_type": "a text",
 }
-"""by the kind of a library's error"""
+"""pydantic's type of an error → what is expected"""
 
 
 class TooMany(SCIMException):
@@ -80,9 +80,9 @@ def of(error: Exception) -> SCIMException | None:
 
 
 def _invalid(error: ValidationError) -> SCIMException:
-    """The first fault of a resource, in our own words.
+    """The first fault of a resource, in CorpID's words.
 
-    Those of the library name its types and its address.
+    The library's texts contain its own types and web address.
     """
     fault = error.errors()[0]
     found = Error.from_validation_error(fault)
