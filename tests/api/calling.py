@@ -46,7 +46,10 @@ class Api:
             sent.setdefault("content-type", "application/json")
         proof = self.caller.proof(method, url.partition("?")[0], self.token)
         sent = {"authorization": f"DPoP {self.token}", "dpop": proof, **sent}
-        return self.world.run(self.world.http.request(method, url, content=body, headers=sent))
+        fields = [
+            (name, one) for name, value in sent.items() for one in (value if isinstance(value, list) else [value])
+        ]
+        return self.world.run(self.world.http.request(method, url, content=body, headers=fields))
 
     def get(self, path: str, **headers: Any) -> httpx.Response:
         return self.call("GET", path, **headers)

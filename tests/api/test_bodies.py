@@ -75,6 +75,8 @@ def test_a_body_of_another_type_or_size_is_refused(api: Api) -> None:
     assert plain.status_code == 415
     merge = {"if_match": added["etag"], "content_type": "application/merge-patch+json; charset=utf-8"}
     assert api.call("PATCH", "/entities/E1001", body=b"{}", **merge).status_code == 200
+    twice = api.call("POST", "/entities", body=b"{}", content_type=["application/json"] * 2)
+    assert (twice.status_code, twice.json()["detail"]) == (415, "Content-Type came more than once: send it once")
     packed = api.call("POST", "/entities", body=gzip.compress(b"{}"), content_encoding="gzip")
     assert (packed.status_code, packed.headers["accept-encoding"]) == (415, "identity")
     assert packed.json()["detail"] == "Content-Encoding gzip is not supported: send the body as it is"

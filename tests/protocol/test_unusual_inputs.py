@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.protocol.provider import World, Worlds
 
-pytestmark = pytest.mark.generations("current", "legacy")
+pytestmark = pytest.mark.generations("current", "legacy", "intermediate", "fapi2")
 FORM: Final = "application/x-www-form-urlencoded"
 ONLY: Final = "this provider knows private_key_jwt only, and has no client secrets"
 AMP: Final = "&amp; stands where & belongs"
@@ -58,6 +58,16 @@ def in_der(token: str) -> str:
 
 def at(path: str, method: str = "POST", **options: Any) -> Callable[[World], httpx.Response]:
     return lambda w: w.run(w.http.request(method, w.issuer + path, **options))
+
+
+def resource(method: str = "GET", *, query: str = "", **options: Any) -> Callable[[World], httpx.Response]:
+    """A request at userinfo, or LEGACY's authorization-info."""
+
+    def send(w: World) -> httpx.Response:
+        path = "/userinfo" if w.interface.pushed else "/authorization-info"
+        return at(path + query, method, **options)(w)
+
+    return send
 
 
 def pushed(**form: Any) -> Callable[[World], httpx.Response]:
@@ -169,8 +179,12 @@ ROWS: Final = {
     "a form from HTML": Row(
         at(TOKEN, content=b"code=x&amp;grant_type=authorization_code", headers={"Content-Type": FORM}), 400, AMP
     ),
-    "an access token in the address": Row(
-        lambda w: w.get(f"{w.issuer}/userinfo?access_token=x"), 401, "send it in the Authorization header", ("current",)
+    "an access token in the address": Row(resource(query="?access_token=x"), 401, "send it in the Authorization header"),
+    "an access token in the address of a POST": Row(
+        resource("POST", query="?access_token=x"), 401, "send it in the Authorization header"
+    ),
+    "an access token in the address of entity-info": Row(
+        at("/entity-info?access_token=x", "GET"), 401, "send it in the Authorization header", ("intermediate",)
     ),
     "a space before the redirect URI": Row(
         pushed(redirect_uri=f" {CALLBACK}"), 400, "it differs by white space before or after it", PUSHED
@@ -199,8 +213,13 @@ ROWS: Final = {
         from_api(client_secret="x", client_assertion=None, client_assertion_type=None), 401, ONLY, ("current",)
     ),
     "an empty Authorization header at userinfo": Row(
-        lambda w: w.run(w.http.get(f"{w.issuer}/userinfo", headers={"Authorization": ""})),
-        401, "the Authorization header is empty", ("current",),
+        resource(headers={"Authorization": ""}), 401, "the Authorization header is empty"
+    ),
+    "an empty Authorization header at entity-info": Row(
+        at("/entity-info", "GET", headers={"Authorization": " "}), 401, "the Authorization header is empty", ("intermediate",)
+    ),
+    "a compressed body at userinfo, which reads none": Row(
+        resource("POST", content=b"x", headers={"Content-Encoding": "gzip"}), 401, "no Authorization header"
     ),
     # tokens
     "an assertion signed in DER": Row(
@@ -225,6 +244,9 @@ ROWS: Final = {
     ),
     "two proofs in one header": Row(
         with_proof(lambda w: f"{proof(w)}, {proof(w)}"), 401, "the DPoP header holds more than one proof: send one", ("current",)
+    ),
+    "two proofs in one header at userinfo": Row(
+        lambda w: w.userinfo(token=w.tokens().access_token, DPoP="x.y.z, x.y.z"), 401, "the DPoP header holds more than one proof: send one", ("current",)
     ),
     "two headers with proofs": Row(
         with_proof(lambda w: [proof(w), proof(w)]), 401, "the request has more than one DPoP header", ("current",)

@@ -141,7 +141,9 @@ class Call:
         Raises Problem if it is none of these, or compressed.
         """
         sent = headers(self.request, b"content-type")
-        named = sent[0].decode("latin-1").partition(";")[0].strip().lower() if len(sent) == 1 else ""
+        if len(sent) > 1:
+            raise Problem(415, "Content-Type came more than once: send it once", headers={"Accept": ", ".join(types)})
+        named = sent[0].decode("latin-1").partition(";")[0].strip().lower() if sent else ""
         if named not in types:
             raise Problem(415, f"Content-Type must be {' or '.join(types)}", headers={"Accept": ", ".join(types)})
         if fault := encoding_fault(self.request):
