@@ -188,7 +188,7 @@ def test_existing_files_are_named_and_kept(demo: RunningDemo, tmp_path: Path) ->
     [
         (("--client-id", "demo-rp"), "has a client demo-rp already"),
         (("--client-id", "not an identifier"), "is not an identifier"),
-        (("--demo", f"http://localhost:{free_port()}"), "start `corpid demo` in another terminal"),
+        (("--demo", "http://localhost:9"), "start `corpid demo` in another terminal"),
     ],
 )
 def test_what_cannot_be_registered_leaves_no_file(
