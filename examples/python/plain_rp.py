@@ -122,8 +122,8 @@ def callback(request: Request) -> Response:
     tokens = ask("POST", metadata()["token_endpoint"], attempt["key"], form).json()
     if tokens["token_type"] != ("Bearer" if LEGACY else "DPoP"):
         raise ValueError("the access token is of another type")
-    allowed = [ENCRYPTION.alg, "A256CBC-HS512", "A256GCM"]
-    signed = jwe.decrypt_compact(tokens["id_token"], ENCRYPTION, algorithms=allowed).plaintext.decode()
+    lenient = jwe.JWERegistry(algorithms=[ENCRYPTION.alg, "A256CBC-HS512", "A256GCM"], strict_check_header=False)
+    signed = jwe.decrypt_compact(tokens["id_token"], ENCRYPTION, registry=lenient).plaintext.decode()  # RFC 7519 §5.3
     claims = verified(signed, nonce=attempt["nonce"], at_hash=base64url(tokens["access_token"], 16))
     answer = ask("GET", metadata()[RESOURCE], attempt["key"], token=tokens["access_token"])
     userinfo = verified(answer.text, sub=claims["sub"])

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from corpid.sandbox.interfaces import Interface
+
     SettledClient = Callable[[str], Example]
 
 ONE_OF_EACH = {"request", "userinfo", "authorization-info"}
@@ -102,6 +104,23 @@ def test_every_algorithm_and_shape_is_understood(
     with example(language, running.issuer, keys, client_id) as client:
         running.register(client.client_id, client.redirect_uri, client.jwks, **members)
         assert client.sign_in(person).tells(person.name, "209900042K", *ROLES)
+
+
+@each_language_or_one
+@pytest.mark.parametrize("generation", [CURRENT, LEGACY], ids=lambda each: each.name)
+def test_with_the_preset_of_the_public_service_every_example_signs_in(
+    serving: Callable[..., Provider], tmp_path: Path, language: str, generation: Interface
+) -> None:
+    """D71: header members that it may not know; userinfo is registered as the examples read it, as `corpid rp-new` does."""
+    running = serving(preset="public-service")
+    members: dict[str, Any] = {"userinfo_encryption_enc": "none", "stringified_blocks": False}
+    if generation is LEGACY:
+        members |= {"generations": ["legacy"], "legacy_until": "2099-12-31"}
+    keys, client_id = write_keys(tmp_path / "keys.json"), f"{language}-{generation.name}-preset"
+    with example(language, running.issuer, keys, client_id, GENERATION=generation.name) as client:
+        running.register(client.client_id, client.redirect_uri, client.jwks, **members)
+        person = running.newcomer()
+        assert client.sign_in(person).tells(person.name, *ROLES)
 
 
 @each_language_or_one
