@@ -42,11 +42,11 @@ from corpid.stores.data_loss import SinceRestore
 from corpid.stores.engines import transient_engine
 from corpid.stores.joined_units import JoinedUnits
 from corpid.stores.sql import database_identity, migration_plan, schema
-from corpid.stores.sql.backup import BackupRefused, in_use
 from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
 from corpid.stores.sql.orderly_stops import SqlOrderlyStops
 from corpid.stores.sql.sqlite import SqliteDatabase
+from corpid.stores.sql.sqlite_schema import in_use
 from corpid.stores.sql.transient import SqlTransientEngine
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _start_errors(settings: Settings) -> Iterator[None]:
     """Turn what keeps stores from opening into StartError."""
     try:
         yield
-    except (SchemaError, encryption_at_rest.EncryptionError, StoreUnavailable, BackupRefused) as error:
+    except (SchemaError, encryption_at_rest.EncryptionError, StoreUnavailable) as error:
         raise StartError(str(error)) from error
     except OSError as error:
         raise StartError(f"the data directory {settings.data_dir} cannot be used: {error.strerror}") from error

@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from corpid.stores.sql import migration_plan, postgresql_schema, schema
-from corpid.stores.sql.backup import in_use
 from corpid.stores.sql.migration_plan import PHASES, Step, outstanding, serves_since, steps
 from corpid.stores.sql.migration_target import ContractFirst, DatabaseBusy, MigrationStopped, SchemaNewer, SchemaOlder
+from corpid.stores.sql.sqlite_schema import in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import signal
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import pytest
 
 from tests.web.processes import serving
 from tests.web.served import PATIENCE, Caller
+from tests.web.test_workers import until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.web.processes import Running
     from tests.web.served import Answer
 
@@ -35,11 +35,19 @@ class TwoCallers:
 
     def ask(self, path: str, headers: str = "") -> tuple[Answer, Answer]:
         """The answers to a request for `/` that is being answered when the next one begins, and to that one."""
+        until(
+            lambda: self._state() == "S"
+        )  # a loop that is still busy looks first at the connection that it served last
         self._process.send_signal(signal.SIGSTOP)
+        until(lambda: self._state() == "T")
         self._first.say(self._request("/"))
         self._second.say(self._request(path, headers))
         self._process.send_signal(signal.SIGCONT)
         return self._first.answer(), self._second.answer()
+
+    def _state(self) -> str:
+        """As the system sees the process: S if it waits for events, T if it is stopped."""
+        return Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
 
     def ask_alone(self, path: str) -> Answer:
         """The answer to a request on the second connection."""

@@ -20,7 +20,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from corpid.jose.encoding import base64url
 from corpid.ports import SecretUnreadable
-from corpid.stores import private_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,6 +154,8 @@ def embedded_key(directory: Path) -> bytes:
 
 def _make_key_file(path: Path) -> None:
     """Write a key file atomically: a crash never leaves half a key."""
+    from corpid.stores import private_files  # noqa: PLC0415 - once in the life of a deployment
+
     with suppress(FileExistsError), private_files.new_file(path) as file:
         file.write(base64.b64encode(secrets.token_bytes(KEY_BYTES)) + b"\n")
 

@@ -25,10 +25,10 @@ from corpid.ports import StoreUnavailable
 from corpid.stores import private_files
 from corpid.stores.data_loss import COPY, end_everything
 from corpid.stores.encryption_at_rest import EncryptionError
-from corpid.stores.sql.migration_target import SchemaError, SchemaNewer
+from corpid.stores.sql.migration_target import DatabaseBusy, SchemaError, SchemaNewer
 from corpid.stores.sql.open import open_sqlite
 from corpid.stores.sql.sqlite import is_busy
-from corpid.stores.sql.sqlite_schema import LOCK_NAME
+from corpid.stores.sql.sqlite_schema import LOCK_NAME, locked_for_use
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -58,18 +58,6 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
     kept: Path | None
     """the path of the replaced database; None if there was none"""
-
-
-@contextmanager
-def in_use(path: Path) -> Iterator[None]:
-    """Hold off restores of an open database.
-
-    Raises BackupRefused during one, and OSError.
-    """
-    with _locked(
-        path, fcntl.LOCK_SH, f"the database {path} is being restored: try again when `corpid restore` is done"
-    ):
-        yield
 
 
 def back_up(path: Path, file: Path) -> int:
@@ -102,7 +90,7 @@ async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, ev
     docs/decisions/0008
     """
     busy = f"a server or a command has the database {path} open: stop every one of them, then restore"
-    with _refusals(f"{path} cannot be replaced"), _locked(path, fcntl.LOCK_EX, busy), _draft(path) as draft:
+    with _refusals(f"{path} cannot be replaced"), locked_for_use(path, fcntl.LOCK_EX, busy), _draft(path) as draft:
         _fold(path, busy)
         _copy_back(file, draft)
         opening = partial(open_sqlite, draft, cipher, clock, migrate=True)
@@ -117,24 +105,12 @@ async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, ev
 
 
 @contextmanager
-def _locked(path: Path, kind: int, busy: str) -> Iterator[None]:
-    """The lock ends with its process; the file stays."""
-    descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BackupRefused(busy) from None
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
 def _refusals(failure: str) -> Iterator[None]:
-    """Turn a full disk or an unwritable folder into a sentence."""
+    """Turn a full disk, an unwritable folder and a busy database into sentences."""
     try:
         yield
+    except DatabaseBusy as error:
+        raise BackupRefused(str(error)) from None
     except (OSError, sqlite3.Error) as error:
         raise BackupRefused(f"{failure}: {getattr(error, 'strerror', None) or error}") from error
 

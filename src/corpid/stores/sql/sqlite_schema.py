@@ -101,6 +101,35 @@ class SqliteTarget:
         return DatabaseUnreachable(f"the database {self._path} cannot be opened: {reason}")
 
 
+@contextmanager
+def in_use(path: Path) -> Iterator[None]:
+    """Hold off restores of an open database.
+
+    Raises DatabaseBusy during one, and OSError.
+    """
+    with locked_for_use(
+        path, fcntl.LOCK_SH, f"the database {path} is being restored: try again when `corpid restore` is done"
+    ):
+        yield
+
+
+@contextmanager
+def locked_for_use(path: Path, kind: int, busy: str) -> Iterator[None]:
+    """Hold the lock of processes that use a database, or replace it.
+
+    It ends with its process, and its file stays. Raises DatabaseBusy with this text, and OSError.
+    """
+    descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DatabaseBusy(busy) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _engine(path: Path, begin: str) -> sa.Engine:
     """An engine without the driver's own transactions.
 

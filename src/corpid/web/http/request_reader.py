@@ -19,11 +19,10 @@ import httptools
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.connections import OVERLOADED
 from corpid.web.http.exchange import Exchange
-from corpid.web.http.parser import framing_head, new_parser
 from corpid.web.http.requests import version_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
     from typing import Any
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -47,6 +46,7 @@ class _Stop(Exception):
     """Ends the parser's work; the connection is deaf from here."""
 
 
+_FRAMING: Final = frozenset({b"content-length", b"transfer-encoding"})
 WATCHED: Final = frozenset({b"content-length", b"expect", b"transfer-encoding"})
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
@@ -76,7 +76,7 @@ class RequestReader(asyncio.Protocol):
     ) -> None:
         self.app = app
         self.loop = asyncio.get_running_loop()
-        self.parser = new_parser(self)
+        self.parser = _new_parser(self)
         self.server_state = server_state
         self.limits = limits
         self.transport: asyncio.Transport = None  # type: ignore[assignment] # until the connection is made
@@ -166,7 +166,7 @@ class RequestReader(asyncio.Protocol):
             except httptools.HttpParserUpgrade as upgrade:
                 chunk = chunk[upgrade.args[0] :]
                 head, self._framing = self._framing, b""
-                self.parser = new_parser(self)
+                self.parser = _new_parser(self)
                 self.parser.feed_data(head)
             else:
                 return
@@ -387,7 +387,7 @@ class RequestReader(asyncio.Protocol):
         if self.parser.get_method() == b"CONNECT":
             self.refuse(400, Reason.HTTP_NOT_SUPPORTED, "This is no proxy: send a request other than CONNECT")
             raise _Stop
-        self._framing = framing_head(self.parser, self.headers)
+        self._framing = _framing_head(self.parser, self.headers)
 
     def _continue(self) -> None:
         """Send 100 Continue, unless an earlier response is pending.
@@ -496,3 +496,26 @@ class RequestReader(asyncio.Protocol):
     def _refuse_body(self) -> None:
         most = self.limits.bulk_body_bytes if self._streaming or self._is_streamed() else self.limits.body_bytes
         self.refuse(413, Reason.HTTP_BODY_TOO_LARGE, f"A request body may have {most} bytes here")
+
+
+def _new_parser(protocol: object) -> httptools.HttpRequestParser:
+    """A parser that calls this object.
+
+    It does not judge a version, and what comes after a request that its caller called the last is no error.
+    Source: RFC 9110 §2.5, RFC 9112 §9.6
+    """
+    parser = httptools.HttpRequestParser(protocol)
+    parser.set_dangerous_leniencies(lenient_data_after_close=True, lenient_version=True)
+    return parser
+
+
+def _framing_head(parser: httptools.HttpRequestParser, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The head of the parsed request without an offered upgrade.
+
+    It has nothing but what tells where the body and the connection end. Source: RFC 9110 §7.8, RFC 9112 §6, §9.3
+    """
+    fields = [field for field in headers if field[0] in _FRAMING]
+    if not parser.should_keep_alive():
+        fields.append((b"connection", b"close"))
+    lines = b"".join([b"%b: %b\r\n" % field for field in fields])
+    return b"%b / HTTP/%b\r\n%b\r\n" % (parser.get_method(), parser.get_http_version().encode(), lines)

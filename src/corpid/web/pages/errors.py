@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from corpid.jose.compact import MAX_BYTES
 from corpid.ports import PasswordsBusy, StoreUnavailable
-from corpid.rules.oauth import misplaced
 from corpid.rules.oauth.client_assertion import claimed_client_id
 from corpid.rules.oauth.errors import (
     CredentialsRequired,
@@ -26,6 +25,7 @@ from corpid.rules.oauth.errors import (
     UseDPoPNonce,
     public_members,
 )
+from corpid.rules.oauth.explanations import misplaced_parameters
 from corpid.rules.oauth.parameters import lone
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import counted, phrase
@@ -108,7 +108,7 @@ def record(request: Request, error: OAuthError) -> str:
     The entry names the client, or the one that the request claims. Source: D28, D48
     """
     state = request.scope["state"]
-    shown = misplaced.hint(
+    shown = misplaced_parameters(
         error.reason,
         posted=request.method == "POST",
         query=request.scope["query_string"],
