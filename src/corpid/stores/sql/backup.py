@@ -106,7 +106,7 @@ async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, ev
 
 @contextmanager
 def _refusals(failure: str) -> Iterator[None]:
-    """Turn a full disk, an unwritable folder and a busy database into sentences."""
+    """Turn full disks, unwritable folders and busy databases into sentences."""
     try:
         yield
     except DatabaseBusy as error:
