@@ -179,11 +179,16 @@ _EMPTY: Final = """
 SET session_replication_role = replica;
 DO $$
 DECLARE
+    own oid := (SELECT oid FROM pg_database WHERE datname = current_database());
     relation record;
     filled boolean;
 BEGIN
-    PERFORM pg_terminate_backend(pid, 10000) FROM pg_stat_activity
-        WHERE datname = current_database() AND pid <> pg_backend_pid();
+    FOR waited IN 1..10 LOOP
+        EXIT WHEN pg_stat_get_db_numbackends(own) = 1;
+        PERFORM pg_sleep(0.01);
+        PERFORM pg_stat_clear_snapshot();
+    END LOOP;
+    ASSERT pg_stat_get_db_numbackends(own) = 1, 'somebody is connected, and may come back';
     ASSERT ({schema}) = '{schema_was}', 'another schema';
     FOR relation IN SELECT oid::regclass AS name, relkind, oid FROM pg_class
         WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S')
