@@ -423,7 +423,6 @@ class CodeGuessCounts(Protocol):
 class Registry(Protocol):
     """The durable store."""
 
-    @property
     def lost_at(self) -> float:
         """The end of the last loss of changes, in epoch seconds.
 

@@ -83,7 +83,7 @@ async def accept_app(context: RequestContext, credentials: Credentials, code: st
     step = totp.matching_step(credentials.totp_secret, code, context.now)
     registry = context.provider.registry
     if not await registry.factors.raise_totp_step(credentials.user_id, step, entry):
-        if seconds := totp.wait_after_loss(step, registry.lost_at, context.now):
+        if seconds := totp.wait_after_loss(step, registry.lost_at(), context.now):
             raise PerhapsUsed(seconds)
         raise WrongCode("this code was used before")
 

@@ -245,7 +245,7 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
     moved = machine.known(
         visit.interaction, user_id=user.user_id, user_name=name, credentials=credentials, language=user.language
     )
-    if totp.refuses_codes(context.provider.registry.lost_at, context.now):
+    if totp.refuses_codes(context.provider.registry.lost_at(), context.now):
         # The code that follows may be refused without the person's fault, and then this would stay counted.
         await throttle.give_back(context, attempt)
         moved = replace(moved, uncounted=True)

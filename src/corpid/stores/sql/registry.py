@@ -71,12 +71,8 @@ class SqlRegistry:
     def __init__(self, database: Database, cipher: SecretCipher, clock: Clock, *, lost_at: Callable[[], float]) -> None:
         self._database: Final = database
         self._cipher: Final = cipher
-        self._lost_at: Final = lost_at
+        self.lost_at: Final = lost_at
         self.audit: Final = SqlAudit(database, clock)
-
-    @property
-    def lost_at(self) -> float:
-        return self._lost_at()
 
     @cached_property
     def _records(self) -> Kinds:

@@ -94,7 +94,7 @@ class Spans:
         """A registry whose calls are spans, named by its engine."""
         attributes = {"db.system.name": system}
         parts = {name: _Traced(self, getattr(registry, name), name, attributes) for name in REGISTRY_PARTS}
-        return cast("Registry", SimpleNamespace(**parts))
+        return cast("Registry", SimpleNamespace(lost_at=registry.lost_at, **parts))
 
     def transient(self, store: TransientStore, system: str) -> TransientStore:
         """A transient store whose units and verbs are spans."""
