@@ -205,7 +205,8 @@ def _scale(chosen: argparse.Namespace, cpus: Cpus) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status."""
     chosen = _parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    # As Ctrl-C, which cancels the work: an exception from here could come to lie in a callback that drops it.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     cpus = Cpus.of_this_machine()
     if cpus.load is not None:
         os.sched_setaffinity(0, {cpus.load})
