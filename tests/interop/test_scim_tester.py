@@ -68,7 +68,9 @@ def _people_are_within_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     def create(self: SyncSCIMClient, resource: Any, *arguments: Any, **named: Any) -> Any:
         if type(resource).__name__ == "User" and not resource.emails:
             values = {"emails": [{"value": f"{resource.user_name}@x.example", "primary": True}]}
-            resource = type(resource).model_validate({**resource.model_dump(by_alias=True, exclude_none=True), **values})
+            resource = type(resource).model_validate(
+                {**resource.model_dump(by_alias=True, exclude_none=True), **values}
+            )
         return made(self, resource, *arguments, **named)
 
     monkeypatch.setattr(SyncSCIMClient, "create", create)
