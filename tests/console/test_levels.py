@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final, get_args
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import urlencode
 
 import pytest
 
@@ -13,6 +13,7 @@ from corpid.rules.directory.actors import Operating
 from corpid.rules.directory.records import OperatorLevel
 from corpid.web.operations import endpoints
 from tests.console.scene import ACME, WITHOUT_PASSKEY, console, demoted, go, in_console
+from tests.links import all_followed
 from tests.manage.walking import token
 from tests.sign_in.world import FORM, new_world
 
@@ -89,16 +90,4 @@ async def test_every_link_of_a_page_can_be_followed_by_the_level_that_sees_it(le
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, level)
         await made.person("bob", name="Bob Lee")
-        base, seen, left = console(made), set(), [console(made)]
-        while left:
-            url = left.pop()
-            await browser.open(url, site="none")
-            assert browser.response is not None
-            assert browser.response.status_code == 200, url
-            for target, _ in browser.page.links:
-                found = urljoin(browser.url, target).partition("#")[0]
-                path = urlsplit(found).path
-                if found.startswith(f"{base}/") and path not in seen and not path.endswith("/sign-out"):
-                    seen.add(path)
-                    left.append(found)
-        assert len(seen) > 8
+        assert len(await all_followed(browser, console(made))) > 8

@@ -8,6 +8,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import uvloop
+
 from corpid.sandbox.demo import running
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from corpid.sandbox.demo import Demo
 
-PATIENCE = 60.0
+PATIENCE = 90.0
 
 
 @contextmanager
@@ -33,7 +35,7 @@ def demonstrated(folder: Path, **options: Any) -> Iterator[Demo]:
 
     def run() -> None:
         try:
-            asyncio.run(main())
+            uvloop.run(main())
         except BaseException as error:  # noqa: BLE001 - told to the test
             started.put(error)
 

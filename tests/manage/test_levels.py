@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, get_args
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import pytest
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
 )
 from corpid.web.directory import endpoints
+from tests.links import all_followed
 from tests.manage.access_scene import HARBOUR, checker
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, send
 from tests.manage.test_requests import ROLE, requested
@@ -195,16 +196,4 @@ async def test_every_link_of_a_page_can_be_followed_by_the_level_that_sees_it(
 ) -> None:
     """D53: nobody is led to a page that is then refused."""
     browser, _ = await scene(made, level)
-    base, seen, left = portal(made), set(), [portal(made)]
-    while left:
-        url = left.pop()
-        await browser.open(url, site="none")
-        assert browser.response is not None
-        assert browser.response.status_code == 200, url
-        for target, _ in browser.page.links:
-            found = urljoin(browser.url, target).partition("#")[0]
-            path = urlsplit(found).path
-            if found.startswith(f"{base}/") and path not in seen and not path.endswith("/sign-out"):
-                seen.add(path)
-                left.append(found)
-    assert len(seen) > 8
+    assert len(await all_followed(browser, portal(made))) > 8

@@ -5,20 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import queue
 import sys
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import uvloop
-
-from corpid.sandbox.demo import running_issuers
 from corpid.sandbox.readiness.cases import BASELINE, CASES
 from corpid.sandbox.readiness.driver import Options, check
 from tests import quick_start
+from tests.interop.demonstration import demonstrated
 from tests.readiness import broken_rp
 
 if TYPE_CHECKING:
@@ -74,31 +70,8 @@ class RunningDemo:
 @contextmanager
 def demo(directory: Path, interface: Interface) -> Iterator[RunningDemo]:
     """A demo of one generation, on free ports."""
-    started: queue.Queue[Demo | BaseException] = queue.Queue()
-    stop = threading.Event()
-
-    async def main() -> None:
-        async with running_issuers(directory, (interface,), first_port=0) as [made]:
-            started.put(made)
-            while not stop.is_set():  # noqa: ASYNC110 - set by another thread
-                await asyncio.sleep(0.01)
-
-    def run() -> None:
-        try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(main())
-        except BaseException as error:  # noqa: BLE001 - the test says it
-            started.put(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        made = started.get(timeout=PATIENCE)
-        assert not isinstance(made, BaseException), made
+    with demonstrated(directory, interface=interface) as made:
         yield RunningDemo(demo=made, directory=directory)
-    finally:
-        stop.set()
-        thread.join(PATIENCE)
 
 
 def verdicts(report: Report) -> dict[str, str]:

@@ -34,7 +34,7 @@ class LimitCounts:
     async def count(self, unit: TransientUnit, entry: Entry[Any], by: int = 1) -> int:
         """Raise the counter of a limit, and note it. Raises StoreUnavailable. Source: D47"""
         value = await entry.count(unit, by)
-        self._raised[entry] = self._raised.get(entry, 0) + by  # as note_raised does: each request comes here
+        self.note_raised(entry, by)
         return value
 
     def note_raised(self, entry: Entry[Any], by: int = 1) -> None:
