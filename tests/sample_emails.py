@@ -12,7 +12,7 @@ from corpid.flows import notifications
 from corpid.flows.account import links
 from corpid.flows.authentication import code_guesses
 from corpid.flows.directory import notice_texts
-from corpid.flows.directory.notice_texts import Changed, DecidedRequest, EndingRole, Reader, RoleNames
+from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RequestDecision, RoleNames
 from corpid.flows.notifications import Notice
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.records import Entity, User
@@ -134,13 +134,13 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
     role = RoleNames(service="Harbour permits", role="Approver", sub_entity="North pier", end_date="2027-12-31")
     for_client = RoleNames(service="Harbour permits", client="Saltwater Foods", end_date="2027-11-30")
     changes = (
-        Changed(change="given", role=role),
-        Changed(change="changed", level="administrator"),
-        Changed(change="ended", role=for_client),
-        Changed(change="restored"),
+        AccessChange(change="given", role=role),
+        AccessChange(change="changed", level="administrator"),
+        AccessChange(change="ended", role=for_client),
+        AccessChange(change="restored"),
     )
-    asked = DecidedRequest(requester="Marcus Lee", reason="A new colleague starts in March", at=now)
-    many = [DecidedRequest(state=each, reason="Seen", at=now) for each in ("approved", "declined", "expired")]
+    asked = RequestDecision(requester="Marcus Lee", reason="A new colleague starts in March", at=now)
+    many = [RequestDecision(state=each, reason="Seen", at=now) for each in ("approved", "declined", "expired")]
     due = date(2027, 1, 15)
     return {
         "access_changed": notice_texts.access(reader, changes, at=now),

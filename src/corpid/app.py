@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from corpid.settings import Settings
     from corpid.web.context import DeveloperMode
     from corpid.web.pages.theme import Theme
-    from corpid.web.telemetry.metrics import Metrics, Watched
+    from corpid.web.telemetry.metrics import GaugeSources, Metrics
     from corpid.web.telemetry.spans import Spans
 
     Fetch = Callable[[str], Awaitable[bytes]]
@@ -195,9 +195,9 @@ def _provider(
 
 def _registry_cache(registry: Registry, developer: Developer | None) -> RegistryCache:
     if developer is not None:
-        from corpid.flows.developer.obeying_cache import ObeyingCache  # noqa: PLC0415 - for a demo only (D66)
+        from corpid.flows.developer.obeying_cache import FaultInjectingCache  # noqa: PLC0415 - for a demo only (D66)
 
-        return ObeyingCache(registry, developer=developer)
+        return FaultInjectingCache(registry, developer=developer)
     return RegistryCache(registry)
 
 
@@ -239,9 +239,9 @@ def _signing_keys(policy: Policy, registry: Registry, developer: Developer | Non
     certificates = any(each.certificates for each in policy.served)
     issuer = "" if policy.is_first else policy.base_url
     if developer is not None:
-        from corpid.flows.developer.watched_keys import WatchedKeys  # noqa: PLC0415 - for a demo only (D66)
+        from corpid.flows.developer.watched_keys import RecordingSigningKeys  # noqa: PLC0415 - for a demo only (D66)
 
-        return WatchedKeys(registry, developer=developer, certificates=certificates, issuer=issuer)
+        return RecordingSigningKeys(registry, developer=developer, certificates=certificates, issuer=issuer)
     return SigningKeys(registry, certificates=certificates, issuer=issuer)
 
 
@@ -368,12 +368,12 @@ def _watched(
     stores: Engines,
     readiness: Readiness,
     stream: AuditStream | None,
-) -> Watched:
+) -> GaugeSources:
     """The sources of gauges for the metrics."""
     # Where several processes answer as one, a folder must be named before this is loaded.
-    from corpid.web.telemetry.metrics import Watched  # noqa: PLC0415
+    from corpid.web.telemetry.metrics import GaugeSources  # noqa: PLC0415
 
-    return Watched(
+    return GaugeSources(
         clock=provider.clock,
         signing_keys=provider.signing_keys,
         hashing=lambda: hashing.pending,
@@ -455,10 +455,12 @@ def _asgi(
 
 
 def _observed(router: ASGIApp, developer: Developer, provider: Provider) -> ASGIApp:
-    from corpid.web.developer.obeying import Obeying  # noqa: PLC0415 - for a demo only (D66)
+    from corpid.web.developer.obeying import SandboxFaultInjector  # noqa: PLC0415 - for a demo only (D66)
     from corpid.web.developer.observer import Observer  # noqa: PLC0415
 
-    developer.obeyer = developer.obeyer or Obeying(developer.orders, developer.sandbox_keys, sleep=developer.sleep)
+    developer.obeyer = developer.obeyer or SandboxFaultInjector(
+        developer.orders, developer.sandbox_keys, sleep=developer.sleep
+    )
     return Observer(router, developer, provider.policy, provider.clock)
 
 

@@ -58,9 +58,9 @@ if TYPE_CHECKING:
     )
     from corpid.rules.authentication.password_hash import HashCost
     from corpid.settings import Settings
-    from corpid.stores.sql.audit_retention import Pruned  # noqa: TC004 - one command needs it
+    from corpid.stores.sql.audit_retention import PruneResult  # noqa: TC004 - one command needs it
     from corpid.stores.sql.open import SqlStores
-    from corpid.stores.sql.schema import Plan
+    from corpid.stores.sql.schema import MigrationPlan
     from corpid.web.pages.emails import EmailRenderer
     from corpid.web.pages.theme import Theme
 
@@ -84,7 +84,7 @@ class Engines(msgspec.Struct, frozen=True, kw_only=True):
     """connections to the database that are busy; 0 if it has none"""
     rewrap: Callable[[AuditEvent], Awaitable[int]]
     """seals every secret at rest with the current key-encryption key; returns the number (D43)"""
-    prune: Callable[..., Awaitable[Pruned]]
+    prune: Callable[..., Awaitable[PruneResult]]
     """`SqlStores.prune` of this database"""
     erase: Callable[..., Awaitable[int]]
     """`SqlStores.erase` of this database"""
@@ -158,7 +158,7 @@ async def migrate(settings: Settings, *, contract: bool, report: Callable[[str],
         raise StartError(f"{settings.data_dir} cannot be written: {error.strerror}") from error
 
 
-async def planned(settings: Settings) -> Plan:
+async def planned(settings: Settings) -> MigrationPlan:
     """The steps that `migrate` would take; changes nothing.
 
     Raises StartError. docs/decisions/0009

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import ChangedMeanwhile, Conflict, Delete, FetchedKeySet, Seen, Upsert
+from corpid.ports import ChangedMeanwhile, Conflict, Delete, FetchedKeySet, Precondition, Upsert
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
@@ -62,7 +62,7 @@ async def test_a_change_of_a_record_that_was_changed_meanwhile_is_refused(place:
         await written(stores, replace(PORTAL, enabled=False))
         with pytest.raises(ChangedMeanwhile):
             await stores.registry.directory.write(
-                [Seen(RegisteredApiClient, PORTAL.key, PORTAL), Upsert(replace(PORTAL, name="New"), EVENT)]
+                [Precondition(RegisteredApiClient, PORTAL.key, PORTAL), Upsert(replace(PORTAL, name="New"), EVENT)]
             )
         assert await stores.registry.api_clients.get("portal") == replace(PORTAL, enabled=False)
 

@@ -20,7 +20,7 @@ from corpid.ports import (
     MemberQuery,
     MemberSearch,
     MissingReference,
-    Seen,
+    Precondition,
     Upsert,
 )
 from corpid.rules.directory.invitations import accepted_by, account, placeholder
@@ -54,7 +54,7 @@ TOKEN = RegisteredProvisioningToken(
 
 
 async def invite(stores: SqlStores, membership: Membership = INVITED) -> None:
-    guard = Seen(Membership, membership.key, None)
+    guard = Precondition(Membership, membership.key, None)
     await stores.registry.directory.write([guard, Upsert(membership, BY_TOKEN)])
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from corpid.flows import namespaces
 from corpid.flows.directory import objects
-from corpid.flows.directory.objects import Administration, Differs, Exists, Found
+from corpid.flows.directory.objects import Administration, ApiObject, ObjectChanged, ObjectConflict
 from corpid.flows.operations.idempotency import KEPT_SECONDS, KeyReused, once
 from corpid.ports import StoredResponse
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
@@ -79,10 +79,10 @@ def raced(place: Place, prepared: Callable[[SqlStores], Awaitable[Any]], calls: 
     return asyncio.run(both())
 
 
-async def added(by: Administration) -> Found:
+async def added(by: Administration) -> ApiObject:
     """An entity that needs nobody's approval."""
     found = await objects.added(by, ENTITIES, {**ENTITY})
-    assert isinstance(found, Found)
+    assert isinstance(found, ApiObject)
     return found
 
 
@@ -106,7 +106,7 @@ def test_of_two_writers_with_one_tag_one_wins(place: Place, verb: str) -> None:
     """D59: decided in the transaction of the change, on both engines."""
     results = raced(place, entity, partial(call, verb))
     lost = [each for each in results if isinstance(each, Exception)]
-    assert [type(each) for each in lost] in ([Differs], [objects.Unknown]), results
+    assert [type(each) for each in lost] in ([ObjectChanged], [objects.ObjectNotFound]), results
 
 
 async def of_two_that_add_the_same_object_one_wins(stores: SqlStores, _: None) -> Any:
@@ -119,7 +119,7 @@ def test_of_two_that_add_the_same_object_one_wins(place: Place) -> None:
     results = raced(place, nothing, of_two_that_add_the_same_object_one_wins)
     [lost] = [each for each in results if isinstance(each, Exception)]
     [won] = [each for each in results if not isinstance(each, Exception)]
-    assert isinstance(lost, Exists)
+    assert isinstance(lost, ObjectConflict)
     rows = place.sql("SELECT name FROM entities WHERE entity_id = 'E1001'")
     assert [name for (name,) in rows] == [won.members["name"]]
 
@@ -166,7 +166,7 @@ async def test_a_request_that_fails_on_any_line_leaves_neither_change_nor_key(pl
             await once(stores.registry, "api-1", "key", "another", add, now=NOW + 1)
         with pytest.raises(RuntimeError):  # another client's key is another key
             await once(stores.registry, "api-2", "key", "mac", dies_before, now=NOW)
-        with pytest.raises(Exists):  # a day later the key is forgotten
+        with pytest.raises(ObjectConflict):  # a day later the key is forgotten
             await once(stores.registry, "api-1", "key", "mac", add, now=NOW + KEPT_SECONDS)
 
 

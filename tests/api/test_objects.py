@@ -18,7 +18,7 @@ from tests.api.calling import ENTITY, HARBOUR, ORCHARD, Api, bound, calling, poi
 from tests.protocol.directory import ALICE, BOB
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
     from tests.protocol.provider import World
 
 CHANGES: dict[str, Any] = {
@@ -82,7 +82,7 @@ def test_what_a_program_wrote_a_nightly_file_leaves_and_taking_it_over_changes_n
     """D59, D65: an entity tag is about the object, not about who wrote it."""
     shown = api.added("/entities", ENTITY)
 
-    def applied(name: str, *, take_over: bool = False) -> Applied:
+    def applied(name: str, *, take_over: bool = False) -> ApplyResult:
         provider, content = api.world.provider, f"entities: {{E1001: {{name: {name}}}}}".encode()
         actor = DirectoryFile.of("hr.yaml", content, by=CommandLine(by="lee@node1"))
         return api.world.run(

@@ -16,11 +16,11 @@ import pytest
 from typer.testing import CliRunner
 
 from corpid import cli
-from corpid.flows.developer.orders import MOST, Asked, Orders
+from corpid.flows.developer.orders import MOST, Orders, RequestOrigin
 from corpid.flows.oauth.rate_limits import RateLimits
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.registry_cache import RegistryCache
-from corpid.rules.developer.order_documents import Unfit, read, typed
+from corpid.rules.developer.order_documents import InvalidOrder, read, typed
 from corpid.rules.developer.orders import BY_NAME, ERRORS, KINDS
 from corpid.web.http.server import bind
 from corpid.web.telemetry import access_log
@@ -74,7 +74,7 @@ INVALID = {"order": "error", "endpoint": "token", "error": "invalid_grant"}
 )
 def test_an_order_that_cannot_be_carried_out_names_member_and_remedy(document: dict[str, Any], problem: str) -> None:
     """D66: the error says what the member is, or what goes with what."""
-    with pytest.raises(Unfit) as refused:
+    with pytest.raises(InvalidOrder) as refused:
         read(document)
     assert str(refused.value).startswith(problem)
 
@@ -176,7 +176,7 @@ def test_the_narrowest_order_is_obeyed_first_and_at_its_issuer_alone() -> None:
     documents = [{}, {"client_id": "rp1"}, {"client_id": "rp1"}, {"client_id": "rp1", "sign_in": "urn:1"}]
     wanted = [read({"order": "maintenance", "times": 1, **each}) for each in documents]
     placed_orders = orders.place(wanted, issuer_id="first", now=0.0)
-    asked = Asked(issuer_id="first", client_id="rp1", sign_in=("urn:1",))
+    asked = RequestOrigin(issuer_id="first", client_id="rp1", sign_in=("urn:1",))
     assert orders.take("maintenance", replace(asked, issuer_id="legacy")) is None
     assert not orders.withdraw(placed_orders[0].order_id, issuer_id="legacy")
     taken = [orders.take("maintenance", asked) for _ in range(5)]

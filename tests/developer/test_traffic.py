@@ -11,7 +11,7 @@ import pytest
 
 from corpid.flows.developer import exchanges as kept_exchanges
 from corpid.flows.developer import inspection
-from corpid.rules.developer.checks import State
+from corpid.rules.developer.checks import CheckState
 from corpid.sandbox.verification import Callback
 from corpid.web.developer.exchanges import number
 from tests.developer.scene import KEY, developer, order
@@ -240,7 +240,7 @@ async def test_the_json_has_the_findings_and_takes_no_other_ids() -> None:
         [kept] = await listed(made, "?client_id=rp1")
         http = await made.http()
         found = (await http.get(f"{BASE}/developer/exchanges/{kept['id']}")).json()
-        [failed] = [each for each in found["checks"] if each["state"] == State.FAILED]
+        [failed] = [each for each in found["checks"] if each["state"] == CheckState.FAILED]
         assert (failed["part"], failed["reason"]) == ("Authorization request", "scope_without_openid")
         assert await listed(made, f"?after={kept['id']}") == []
         assert [await answers(http, query) for query in ("?after=x", "?after=-1", "?after=" + "9" * 99)] == [400] * 3
@@ -258,7 +258,7 @@ def test_an_order_that_answers_leaves_the_checks_unknown() -> None:
     ordered.orders.append("error")
     mode.exchanges.add(ordered)
     found = inspection.inspect(ordered, mode.exchanges)
-    assert {each.state for part in found.parts for each in part.checks} == {State.UNKNOWN}
+    assert {each.state for part in found.parts for each in part.checks} == {CheckState.UNKNOWN}
     assert inspection.last_good(exchange("rp1"), mode.exchanges) is None
     assert kept_exchanges.current() is None
 

@@ -27,7 +27,7 @@ from corpid.stores.sql.codecs import columns
 from corpid.stores.sql.mappers import RecordType
 from corpid.stores.sql.postgresql import PostgresDatabase
 from corpid.stores.sql.sqlite import SqliteDatabase
-from corpid.stores.sql.statements import Prepared, parameters, upsert
+from corpid.stores.sql.statements import CompiledStatement, parameters, upsert
 from corpid.stores.valkey import epochs
 from corpid.stores.valkey.link import Link, packed
 from corpid.web.pages.rendering import Renderer
@@ -63,7 +63,7 @@ _ONCE: Final = {
     *(each.__code__ for each in (RecordType._records, RecordType._this, RecordType._page)),
     *(each.__code__ for each in (columns, upsert, parameters)),
 }
-_PREPARED: Final = (f"{Prepared.__name__}.", Renderer._prepared.__qualname__)
+_PREPARED: Final = (f"{CompiledStatement.__name__}.", Renderer._prepared.__qualname__)
 """with all that they call, and with what is above, what makes a statement or a page with gaps: once in the life of a
 process"""
 _IDENTIFIER: Final = re.compile(r"/[A-Za-z0-9_-]{43}\b")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.visits import InteractionContext
     from corpid.sandbox.browser import Browser
     from corpid.sandbox.relying_party import RelyingParty
     from tests.sign_in.world import World
@@ -142,7 +142,7 @@ async def test_a_stranger_who_cancels_at_any_moment_of_the_persons_sign_in_stops
             await rp.redeem(person.left or "")
 
 
-async def visit(made: World, browser: Browser) -> Visit:
+async def visit(made: World, browser: Browser) -> InteractionContext:
     """What a request of this browser starts from."""
     interaction_id, sent = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
     return await visits.visit(await context(made.provider), interaction_id, sent)

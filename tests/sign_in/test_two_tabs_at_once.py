@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.visits import InteractionContext
     from corpid.sandbox.browser import Browser
     from tests.sign_in.world import Memory, World
 
@@ -31,7 +31,7 @@ def hour_long_world_on(memory: Memory | None, **options: Any) -> AbstractAsyncCo
     return world_on(memory, session_seconds=HOUR, **options)
 
 
-async def at_code(made: World, browser: Browser, who: str) -> Visit:
+async def at_code(made: World, browser: Browser, who: str) -> InteractionContext:
     """What a request at a new tab's page of the code starts from."""
     await browser.open(await (await made.relying_party()).begin())
     await made.password(browser, made.people[who])
@@ -40,7 +40,7 @@ async def at_code(made: World, browser: Browser, who: str) -> Visit:
     return await visits.visit(await context(made.provider), browser.url.rsplit("/", 1)[1], sent)
 
 
-async def submit(made: World, visit: Visit, who: str) -> Visit:
+async def submit(made: World, visit: InteractionContext, who: str) -> InteractionContext:
     code = made.people[who].fresh_code(made.clock())
     return await second_factors.submit_code(await context(made.provider), visit, code=code)
 

@@ -22,7 +22,7 @@ from corpid.settings.issuers import client_rules
 from corpid.stores import private_files
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
 
 DIRECTORY_BYTES: Final = 256 << 20
 """of a file, which is about a million people; what it says takes many times as much memory"""
@@ -133,7 +133,7 @@ async def _apply(
     prune_administrators: bool,
     take_over: bool,
     development: bool,
-) -> Applied:
+) -> ApplyResult:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         return await apply_flow.apply(

@@ -16,7 +16,7 @@ from corpid.sandbox.developer_api import DEFAULT_URL, NotDone, developer_api, tr
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.rules.developer.orders import Kind
+    from corpid.rules.developer.orders import OrderKind
     from corpid.sandbox.developer_api import DeveloperApi
 
 _Answer = TypeVar("_Answer")
@@ -125,13 +125,13 @@ def _asked(developer: str, ca: Path | None, ask: Callable[[DeveloperApi], Awaita
         output.fail(str(error))
 
 
-def _kind(name: str) -> Kind:
+def _kind(name: str) -> OrderKind:
     if name not in BY_NAME:
         output.fail(f"there is no order {name}: choose from {', '.join(NAMES)}")
     return BY_NAME[name]
 
 
-def _usage(kind: Kind) -> tuple[str, ...] | str:
+def _usage(kind: OrderKind) -> tuple[str, ...] | str:
     return tuple(each.name if each.required else f"[{each.name}]" for each in kind.members)
 
 

@@ -16,7 +16,7 @@ from corpid.flows.directory import import_members, import_people
 from corpid.rules.directory.nodes import SHOWN, located
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.import_people import Imported
+    from corpid.flows.directory.import_people import ImportResult
 
 _REPORT_EVERY: Final = 1000
 """people"""
@@ -71,7 +71,7 @@ def _report(what: str, done: int, total: int) -> None:
         output.line(f"{what.capitalize()}: {done:,} of {total:,} people", error=True)
 
 
-async def _import(content: bytes, name: str, entity: str, *, invite: bool | None, dry_run: bool) -> Imported:
+async def _import(content: bytes, name: str, entity: str, *, invite: bool | None, dry_run: bool) -> ImportResult:
     async with open_registry(settings.load()) as opened:
         if invite is not None:
             return await import_members.import_members(

@@ -28,7 +28,7 @@ SECRETS: Final = frozenset({"form_token", "password", "code", "passkey"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KeptForm:
+class DraftForm:
     """A form and what its page says about it."""
 
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     digest: bytes
 
 
-def seal(context: RequestContext, place: tuple[str, ...], kept: KeptForm) -> str:
+def seal(context: RequestContext, place: tuple[str, ...], kept: DraftForm) -> str:
     """Encrypt a form for one place, for ten minutes. Returns URL-safe text.
 
     `place` names whose form it is, and of which page; only there it can be opened. Source: D73
@@ -64,7 +64,7 @@ def seal(context: RequestContext, place: tuple[str, ...], kept: KeptForm) -> str
     return sealing.seal(context, msgspec.msgpack.encode(stored), _KIND, *place, bound_to=place)
 
 
-def unseal(context: RequestContext, place: tuple[str, ...], sealed: str) -> KeptForm | None:
+def unseal(context: RequestContext, place: tuple[str, ...], sealed: str) -> DraftForm | None:
     """Decrypt the result of `seal`.
 
     None for anything else, or after ten minutes. Source: D73
@@ -77,14 +77,14 @@ def unseal(context: RequestContext, place: tuple[str, ...], sealed: str) -> Kept
         return None
     if context.now >= stored.until:
         return None
-    return KeptForm(fields=stored.fields, errors=errors, checked=stored.checked, digest=stored.digest)
+    return DraftForm(fields=stored.fields, errors=errors, checked=stored.checked, digest=stored.digest)
 
 
 def _entry(context: RequestContext, place: tuple[str, ...]) -> Entry[str]:
     return namespaces.REJECTED_FORM.entry(context.provider.policy.base_url, *place)
 
 
-async def keep(context: RequestContext, place: tuple[str, ...], kept: KeptForm) -> None:
+async def keep(context: RequestContext, place: tuple[str, ...], kept: DraftForm) -> None:
     """Keep a form, in place of the one before.
 
     Raises StoreUnavailable. Source: D73
@@ -93,7 +93,7 @@ async def keep(context: RequestContext, place: tuple[str, ...], kept: KeptForm) 
         await _entry(context, place).put(unit, seal(context, place, kept))
 
 
-async def read(context: RequestContext, place: tuple[str, ...]) -> KeptForm | None:
+async def read(context: RequestContext, place: tuple[str, ...]) -> DraftForm | None:
     """The form at a place, which stays kept.
 
     Raises StoreUnavailable. Source: D73
@@ -107,7 +107,7 @@ async def add_error(context: RequestContext, place: tuple[str, ...], error: tupl
 
     Raises StoreUnavailable. Source: D73
     """
-    before = await read(context, place) or KeptForm()
+    before = await read(context, place) or DraftForm()
     others = tuple(each for each in before.errors if each != error)
     await keep(context, place, replace(before, errors=(error, *others)))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import Registry
     from corpid.rules.directory.entity_choice import Form
-    from corpid.rules.directory.records import Acting, Assignment, Service, ThirdPartyRow
+    from corpid.rules.directory.records import ActingPerson, Assignment, Service, ThirdPartyRow
     from corpid.rules.oauth.api_client import RegisteredApiClient
     from corpid.rules.oauth.records import Client
 
@@ -75,8 +75,8 @@ class RegistryCache:
         self._clients: _Cache[Client | None] = _Cache()
         self._api_clients: _Cache[RegisteredApiClient | None] = _Cache()
         self._entities: _Cache[Entity | None] = _Cache()
-        self._acting: _Cache[Acting | None] = _Cache()
-        self._usable: _Cache[list[Acting]] = _Cache()
+        self._acting: _Cache[ActingPerson | None] = _Cache()
+        self._usable: _Cache[list[ActingPerson]] = _Cache()
         self._services: _Cache[list[Service]] = _Cache()
         self._assignments: _Cache[list[Assignment]] = _Cache()
         self._third_parties: _Cache[list[ThirdPartyRow]] = _Cache()
@@ -131,7 +131,7 @@ class RegistryCache:
 
         return await self._entities.get(entity_id, now, read)
 
-    async def acting(self, user_id: str, entity_id: str, now: float) -> Acting | None:
+    async def acting(self, user_id: str, entity_id: str, now: float) -> ActingPerson | None:
         """A person acting for an entity, if everything is enabled.
 
         None if a link of the chain is missing or disabled.
@@ -149,7 +149,7 @@ class RegistryCache:
         acting = await self.membership(user_id, entity_id, now)
         return "the person is no member of the entity" if acting is None else acting.obstacle
 
-    async def membership(self, user_id: str, entity_id: str, now: float) -> Acting | None:
+    async def membership(self, user_id: str, entity_id: str, now: float) -> ActingPerson | None:
         """A person and one of their entities, enabled or not.
 
         None if the person is no member.
@@ -158,13 +158,13 @@ class RegistryCache:
             (user_id, entity_id), now, lambda: self._registry.directory.acting(user_id, entity_id)
         )
 
-    async def usable(self, user_id: str, accepted: frozenset[Form], now: float) -> list[Acting]:
+    async def usable(self, user_id: str, accepted: frozenset[Form], now: float) -> list[ActingPerson]:
         """Return at most two usable entities of a person.
 
         They are of these types and statuses.
         """
 
-        async def read() -> list[Acting]:
+        async def read() -> list[ActingPerson]:
             cleared = self._acting.cleared
             found = await self._registry.directory.usable(user_id, accepted)
             for each in found:

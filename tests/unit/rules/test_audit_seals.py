@@ -17,12 +17,12 @@ from corpid.rules.audit_seals import (
     ALGORITHM,
     TYP,
     Chain,
-    Claims,
     Prunes,
     RangeCheck,
     RemovalEntry,
     Row,
     Seal,
+    SealClaims,
     covering,
     entry_digest,
     payload_digest,
@@ -123,7 +123,7 @@ def test_a_chain_is_followed() -> None:
     chain = signer.chain()
     for last in (7, 8, 20):
         claims, found = chain.follow(signer.seal({**ROW, "number": last}, last=last))
-        assert isinstance(claims, Claims)
+        assert isinstance(claims, SealClaims)
         assert (claims.last, found) == (last, [])
 
 

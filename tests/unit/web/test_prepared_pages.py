@@ -15,7 +15,6 @@ from corpid.web.pages.prepared import separated
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import LANGUAGES, Language
 from corpid.web.pages.views import (
-    Asked,
     AskPasskey,
     Choice,
     ChooseEntity,
@@ -23,6 +22,7 @@ from corpid.web.pages.views import (
     Leave,
     OfferPasskey,
     SecondFactor,
+    SecondFactorForm,
     SignIn,
     View,
 )
@@ -58,7 +58,9 @@ def views(sign_in: str, user_name: str, seconds: int) -> dict[str, View]:
         choice, id=user_name, number=user_name, usable=False, reason=phrase("Not here."), preselected=False
     )
     several = (choice, off, structs.replace(off, id="C3", usable=True, status=phrase("Registered")))
-    app = Asked(hint=phrase("Open it."), ways_action=f"{here}/way", ways=(("recovery", phrase("Recovery code")),))
+    app = SecondFactorForm(
+        hint=phrase("Open it."), ways_action=f"{here}/way", ways=(("recovery", phrase("Recovery code")),)
+    )
     code = SecondFactor(frame=frame, action=f"{here}/code", heading=phrase("Enter the code"), asked=app)
     choose = ChooseEntity(frame=frame, action=f"{here}/entity", search_action=here, choices=(choice,), total=1)
     return {

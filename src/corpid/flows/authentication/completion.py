@@ -11,7 +11,7 @@ from corpid.flows import namespaces
 from corpid.flows.authentication import interactions, own_pages
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import Completed, Interaction, Outcome
+from corpid.rules.authentication.sign_in import CompletedInteraction, Interaction, InteractionOutcome
 from corpid.rules.directory.actors import ANONYMOUS, Person
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
@@ -87,7 +87,9 @@ async def still_allowed(context: RequestContext, client: Client, interaction: In
         raise AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may no longer act for this entity", detail=cause)
 
 
-async def completed_or_claimed(context: RequestContext, interaction: Interaction) -> tuple[Completed | None, bool]:
+async def completed_or_claimed(
+    context: RequestContext, interaction: Interaction
+) -> tuple[CompletedInteraction | None, bool]:
     """Return as `completed`, and whether another browser has claimed the request.
 
     The latter is False if the interaction has claimed it itself. Source: D15
@@ -99,7 +101,7 @@ async def completed_or_claimed(context: RequestContext, interaction: Interaction
     return _completed(value), owner not in (None, interaction.browser_id)
 
 
-async def completed(context: RequestContext, interaction: Interaction) -> Completed | None:
+async def completed(context: RequestContext, interaction: Interaction) -> CompletedInteraction | None:
     """Return the completion of an interaction's request.
 
     The result is None if the request has not been answered yet. Source: D15
@@ -109,12 +111,12 @@ async def completed(context: RequestContext, interaction: Interaction) -> Comple
     )
 
 
-def _completed(value: str | None) -> Completed | None:
+def _completed(value: str | None) -> CompletedInteraction | None:
     if value is None:
         return None
     interaction_id, _, at = value.partition(" ")
     # During an upgrade, a process of the previous version may have written no time.
-    return Completed(interaction_id=interaction_id, at=int(at or 0))
+    return CompletedInteraction(interaction_id=interaction_id, at=int(at or 0))
 
 
 def code_of(context: RequestContext, interaction: Interaction) -> str:
@@ -259,14 +261,14 @@ async def concluded(context: RequestContext, client: Client, before: Interaction
         await still_allowed(context, client, after)
     except AccessDenied as error:
         return _refused(context, before, after, error)
-    return machine.ended(before, after, Outcome.CODE, now=context.now)
+    return machine.ended(before, after, InteractionOutcome.CODE, now=context.now)
 
 
 def _refused(context: RequestContext, before: Interaction, after: Interaction, error: OAuthError) -> Interaction:
     return machine.ended(
         before,
         after,
-        Outcome.REFUSED,
+        InteractionOutcome.REFUSED,
         now=context.now,
         description=error.explained_description if context.provider.policy.developer_mode else error.description,
         reason=error.reason.code,
@@ -278,10 +280,10 @@ async def write_outcome(context: RequestContext, unit: TransientUnit, finished: 
 
     The request must have been won; the interaction itself is written afterwards. Source: D15, D18, DESIGN, Security
     """
-    if finished.outcome is Outcome.CODE:
+    if finished.outcome is InteractionOutcome.CODE:
         await write_grant(context, unit, finished)
         return
-    refused = finished.error_description if finished.outcome is Outcome.REFUSED else ""
+    refused = finished.error_description if finished.outcome is InteractionOutcome.REFUSED else ""
     action = AuditAction.SIGN_IN_REFUSE if refused else AuditAction.SIGN_IN_COMPLETE
     entry = event(context, finished, action, refused=refused)
     await context.provider.registry.audit.write(entry, now=context.now)
@@ -322,14 +324,14 @@ async def leave(context: RequestContext, interaction: Interaction) -> Authorizat
     request = interaction.request
     await registered(context, request)
     if own_pages.purpose(request) != "sign_in":
-        cancelled = interaction.outcome is Outcome.REFUSED
+        cancelled = interaction.outcome is InteractionOutcome.REFUSED
         return own_pages.way_on(context, request, cancelled=cancelled, back=interaction.back)
     address = authorization_response.of_request(request, iss=context.provider.policy.iss_of_callback)
     repeated = context.now < interaction.finished_at + REDIRECT_REPEATED_SECONDS
-    if interaction.outcome is Outcome.CODE and repeated:
+    if interaction.outcome is InteractionOutcome.CODE and repeated:
         return authorization_response.success(address, code=code_of(context, interaction))
     error = _ended(request)
-    if interaction.outcome is Outcome.REFUSED and repeated:
+    if interaction.outcome is InteractionOutcome.REFUSED and repeated:
         error = AccessDenied(reason_of(interaction.error_reason), interaction.error_description)
     return authorization_response.failure(
         address, error, reference=context.request_id, catalogue=context.provider.policy.error_catalogue

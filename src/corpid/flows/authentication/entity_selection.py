@@ -15,7 +15,7 @@ from corpid.rules.directory.entity_choice import Choice, accepted, search_words,
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.records import Acting, Service
+    from corpid.rules.directory.records import ActingPerson, Service
     from corpid.rules.oauth.records import AuthorizationRequest, Client
 
 SHOWN: Final = 50
@@ -54,7 +54,7 @@ async def any_usable(context: RequestContext, user_id: str, client: Client) -> b
     return bool(await _first_usable(context, user_id, client))
 
 
-async def usable_here(context: RequestContext, user_id: str, entity_id: str, client: Client) -> Acting | None:
+async def usable_here(context: RequestContext, user_id: str, entity_id: str, client: Client) -> ActingPerson | None:
     """Return a person and their entity if usable at this client.
 
     The result is None otherwise. Whether the person is enabled is checked at the end of the sign-in. Source: D17, D50
@@ -93,7 +93,7 @@ def _words(query: str) -> tuple[str, ...]:
     return search_words(query[:QUERY_CHARACTERS])[:_QUERY_WORDS]
 
 
-async def _first_usable(context: RequestContext, user_id: str, client: Client) -> list[Acting]:
+async def _first_usable(context: RequestContext, user_id: str, client: Client) -> list[ActingPerson]:
     return await context.provider.registry_cache.usable(
         user_id, accepted(await _services(context, client)), context.now
     )

@@ -43,7 +43,7 @@ SUBSCRIBERS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signed:
+class SignedToken:
     """A JWS that the provider signed, before it was encrypted."""
 
     typ: str
@@ -136,7 +136,7 @@ class Exchange:
     """code of the reason in the catalogue"""
     detail: str = ""
     explanation: Explanation | None = None
-    signed: list[Signed] = field(default_factory=list)
+    signed: list[SignedToken] = field(default_factory=list)
     orders: list[str] = field(default_factory=list)
     """names of the sandbox orders that were obeyed"""
     seconds: float = 0.0
@@ -165,7 +165,7 @@ class Exchange:
         return next((value for each, value in self.headers if each == name), "")
 
 
-class Obeyer(Protocol):
+class FaultInjector(Protocol):
     """The sandbox, whose orders may change answers."""
 
     async def before(self, exchange: Exchange) -> Answer | None:

@@ -20,7 +20,7 @@ from corpid.flows.developer.exchanges import decoded
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.jose.keys import thumbprint
 from corpid.rules.developer import checks
-from corpid.rules.developer.checks import State
+from corpid.rules.developer.checks import CheckState
 from corpid.rules.oauth.explanations import shown
 from corpid.rules.oauth.refusals import Reason
 
@@ -53,11 +53,11 @@ _SINGLE_USE: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class CheckResult:
     """A check, its state after the exchange, and what was compared."""
 
     name: str
-    state: State
+    state: CheckState
     reason: str = ""
     """of the refusal, if it failed"""
     received: str = ""
@@ -66,11 +66,11 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedPart:
+class CheckGroupResult:
     """Checks that belong together, judged."""
 
     title: str
-    checks: tuple[Judged, ...]
+    checks: tuple[CheckResult, ...]
 
     def count(self, *states: str) -> int:
         """The number of checks in one of these states."""
@@ -127,8 +127,8 @@ class Difference:
 class Inspection:
     """The findings on one exchange."""
 
-    parts: tuple[JudgedPart, ...]
-    failed: Judged | None
+    parts: tuple[CheckGroupResult, ...]
+    failed: CheckResult | None
     reason: Reason | None
     tokens: tuple[Token, ...]
     clocks: tuple[Clock, ...]
@@ -147,7 +147,7 @@ def inspect(exchange: Exchange, exchanges: Exchanges) -> Inspection:
     """The findings on an exchange. Source: D66"""
     known = sources(exchange)
     parts = _judged(exchange, known)
-    failed = next((each for part in parts for each in part.checks if each.state is State.FAILED), None)
+    failed = next((each for part in parts for each in part.checks if each.state is CheckState.FAILED), None)
     command, notes = _command(exchange)
     good = last_good(exchange, exchanges)
     return Inspection(
@@ -229,7 +229,7 @@ def _member(name: str, value: object) -> str:
     return shown(value)
 
 
-def _judged(exchange: Exchange, known: Mapping[str, str]) -> tuple[JudgedPart, ...]:
+def _judged(exchange: Exchange, known: Mapping[str, str]) -> tuple[CheckGroupResult, ...]:
     ordered = bool(exchange.orders) and not exchange.reason and exchange.status >= REFUSED_FROM
     pending = exchange.endpoint == "authorize" and not exchange.callback and worked(exchange)
     found = checks.states(
@@ -241,7 +241,7 @@ def _judged(exchange: Exchange, known: Mapping[str, str]) -> tuple[JudgedPart, .
         pending=pending,
     )
     return tuple(
-        JudgedPart(title=part.title, checks=tuple(_one(exchange, known, check, state) for check, state in judged))
+        CheckGroupResult(title=part.title, checks=tuple(_one(exchange, known, check, state) for check, state in judged))
         for part, judged in found
     )
 
@@ -253,9 +253,9 @@ class _Named(dict[str, str]):
         return ""
 
 
-def _one(exchange: Exchange, known: Mapping[str, str], check: Check, state: State) -> Judged:
-    if state in (State.NOT_NEEDED, State.UNKNOWN, State.NOT_REACHED):
-        return Judged(name=check.name, state=state)
+def _one(exchange: Exchange, known: Mapping[str, str], check: Check, state: CheckState) -> CheckResult:
+    if state in (CheckState.NOT_NEEDED, CheckState.UNKNOWN, CheckState.NOT_REACHED):
+        return CheckResult(name=check.name, state=state)
     names = [each.strip() for each in check.source.split(",") if each.strip()]
     values = [(name.rpartition(".")[2], known[name]) for name in names if name in known]
     received = values[0][1] if len(names) == 1 and values else ", ".join(f"{name} {value}" for name, value in values)
@@ -269,10 +269,10 @@ def _one(exchange: Exchange, known: Mapping[str, str], check: Check, state: Stat
     )
     values_by_name |= {name.replace(".", "_"): value for name, value in known.items()}
     expected = check.expected.replace("{assertion.sub}", "{assertion_sub}").format_map(values_by_name)
-    if state is not State.FAILED:
-        return Judged(name=check.name, state=state, received=received, expected=expected)
+    if state is not CheckState.FAILED:
+        return CheckResult(name=check.name, state=state, received=received, expected=expected)
     explained = dict(exchange.explanation.values) if exchange.explanation else {}
-    return Judged(
+    return CheckResult(
         name=check.name,
         state=state,
         reason=exchange.reason,

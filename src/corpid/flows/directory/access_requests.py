@@ -14,7 +14,7 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.person_names import people_of
 from corpid.flows.directory.role_assignment import MOST_SERVICES, as_it_is, given
 from corpid.flows.directory.write import Refused
-from corpid.ports import AuditQuery, Seen, Upsert
+from corpid.ports import AuditQuery, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.records import Acting
+    from corpid.rules.directory.records import ActingPerson
 
 _SHOWN: Final = 20
 """the latest requests of a person"""
@@ -123,16 +123,16 @@ async def ask(context: RequestContext, row: Assignment, *, reason: str) -> Chang
         Person(user_id), AuditAction.APPROVAL_REQUEST, subject=request.request_id, entity_id=row.entity_id
     )
     guards = [
-        Seen(User, acting.user.key, acting.user),
-        Seen(Membership, acting.membership.key, acting.membership),
-        Seen(Assignment, row.key, was),
-        Seen(ChangeRequest, request.key, None),
+        Precondition(User, acting.user.key, acting.user),
+        Precondition(Membership, acting.membership.key, acting.membership),
+        Precondition(Assignment, row.key, was),
+        Precondition(ChangeRequest, request.key, None),
     ]
     await registry.directory.write([*guards, Upsert(request, event)])
     return request
 
 
-async def _acting(context: RequestContext, user_id: str, entity_id: str) -> Acting:
+async def _acting(context: RequestContext, user_id: str, entity_id: str) -> ActingPerson:
     """The person at the entity.
 
     Raises access.Forbidden if they do not act for it.

@@ -19,7 +19,7 @@ from corpid.rules.authentication.password_rules import PasswordRefused, chosen_p
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.current import Current, References, newcomers, references, user_ids
-from corpid.rules.directory.differences import Difference, KeptRecord, difference, kept_record
+from corpid.rules.directory.differences import Difference, RetainedRecordNote, difference, kept_record
 from corpid.rules.directory.document import entry_text, parse, user_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import ALL_BUT_LEVELS, RECORDS, Plan, plan, record_key
@@ -35,7 +35,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, NOTHING, SECTIONS
-from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Claims, channel, people
+from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, channel, people
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
     RegistrationError,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.document import Document, Entry
     from corpid.rules.directory.records import Record
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.directory.sources import Sourced, Sources
+    from corpid.rules.directory.sources import SourcedRecord, Sources
 
     Records: TypeAlias = dict[Kind, dict[Key, msgspec.Struct]]
     AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]
@@ -69,7 +69,7 @@ _BYTES_OF_AN_ENTRY: Final = 100
 _EVERY: Final[Mapping[Kind, type[msgspec.Struct]]] = {**RECORDS, "client": Client}
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+class PlanWithNames(msgspec.Struct, frozen=True, kw_only=True):
     """A plan, and user identifier → user name for its readers."""
 
     plan: Plan
@@ -84,8 +84,8 @@ async def prepare(
     new_user_id: Callable[[], str],
     rules: Rules = PLAIN_RULES,
     prune: frozenset[Kind] = frozenset(),
-    claims: Claims | None = None,
-) -> Prepared:
+    claims: Ownership | None = None,
+) -> PlanWithNames:
     """Plan a document against the directory; nothing is written.
 
     `new_user_id` gives a UUID for each user that is new, `prune` are kinds as in `plan`, and so are `claims`, whose
@@ -127,7 +127,7 @@ async def prepare(
     writers = {by for each in made.kept for by in each.by} | {by for each in made.changes for by in each.taken.values()}
     keys = [(user_id,) for user_id in sorted(people(writers) - names.keys())]
     names |= {user.user_id: user.user_name for user in (await registry.directory.read(User, keys)).values()}
-    return Prepared(plan=msgspec.structs.replace(made, warnings=tuple(warnings)), user_names=names)
+    return PlanWithNames(plan=msgspec.structs.replace(made, warnings=tuple(warnings)), user_names=names)
 
 
 async def _users(registry: Registry, needed: References) -> tuple[dict[str, User], dict[str, User]]:
@@ -229,7 +229,7 @@ def _nothing() -> dict[Kind, dict[Key, Any]]:
     return {kind: {} for kind in KINDS}
 
 
-def _add(records: Records, sources: AllSources, kind: Kind, key: Key, found: Sourced[Any]) -> None:
+def _add(records: Records, sources: AllSources, kind: Kind, key: Key, found: SourcedRecord[Any]) -> None:
     records[kind][key] = found.record
     if found.sources != UNKNOWN:
         sources[kind][key] = found.sources
@@ -354,13 +354,13 @@ async def _hashed(entry: Entry, known: msgspec.Struct | None, passwords: Passwor
     return msgspec.structs.replace(entry, fields=fields)
 
 
-class Applied(msgspec.Struct, frozen=True, kw_only=True):
+class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
     """Changes by a file, made or planned, in order of writing."""
 
     differences: tuple[Difference, ...]
     warnings: tuple[Problem, ...]
     written: bool
-    kept: tuple[KeptRecord, ...] = ()
+    kept: tuple[RetainedRecordNote, ...] = ()
     """what the file would change or remove, and leaves to others"""
 
 
@@ -374,13 +374,13 @@ async def apply(
     new_user_id: Callable[[], str],
     document: Document | None = None,
     rules: Rules = PLAIN_RULES,
-    within: Callable[[Applied], Awaitable[None]] | None = None,
+    within: Callable[[ApplyResult], Awaitable[None]] | None = None,
     plain_passwords: bool = False,
     prune: bool = False,
     prune_administrators: bool = False,
     take_over: bool = False,
     dry_run: bool = False,
-) -> Applied:
+) -> ApplyResult:
     """Apply a directory file.
 
     `file` names it in errors, `new_user_id` gives a UUID. `document` is the content if it was read already. `within` is
@@ -400,7 +400,7 @@ async def apply(
     kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if prune_administrators else frozenset())
     prepared = await prepare(
         registry, passwords, read, new_user_id=new_user_id, rules=rules, prune=kinds,
-        claims=Claims(channel=channel(actor.name), sources={}, take_over=take_over),
+        claims=Ownership(channel=channel(actor.name), sources={}, take_over=take_over),
     )  # fmt: skip
     changes = prepared.plan.changes
     applied = await in_thread_if_many(lambda: _applied(prepared, written=bool(changes) and not dry_run), len(changes))
@@ -422,8 +422,8 @@ async def apply(
     return applied
 
 
-def _applied(prepared: Prepared, *, written: bool) -> Applied:
-    return Applied(
+def _applied(prepared: PlanWithNames, *, written: bool) -> ApplyResult:
+    return ApplyResult(
         differences=tuple(difference(change, prepared.user_names) for change in prepared.plan.changes),
         warnings=prepared.plan.warnings,
         written=written,

@@ -11,7 +11,7 @@ import msgspec
 
 from corpid.flows.directory.entities import prepared_entry
 from corpid.flows.directory.finding import LAST
-from corpid.flows.directory.lists import Page, as_place, cut, place
+from corpid.flows.directory.lists import ListPage, as_place, cut, place
 from corpid.flows.directory.third_parties import narrowed_or_offered, roles_ending
 from corpid.flows.directory.write import Refused
 from corpid.rules.audit_actions import AuditAction
@@ -54,7 +54,7 @@ class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
     service: Service
 
 
-class GivenRole(msgspec.Struct, frozen=True, kw_only=True):
+class ThirdPartyRole(msgspec.Struct, frozen=True, kw_only=True):
     """A third party's role as either entity sees it (D61)."""
 
     row: ThirdPartyAssignment
@@ -67,7 +67,7 @@ class GivenRole(msgspec.Struct, frozen=True, kw_only=True):
 class RoleOfGrant(msgspec.Struct, frozen=True, kw_only=True):
     """A role of a third party's person, with what it rests on."""
 
-    given: GivenRole
+    given: ThirdPartyRole
     client_entity: Entity
     service: Service
     under: Authorisation | None
@@ -119,7 +119,7 @@ async def authorisations(
     state: GrantState | None = None,
     after: str = "",
     limit: int,
-) -> Page[Authorisation]:
+) -> ListPage[Authorisation]:
     """List what the actor's entity has granted (`given`), or was granted.
 
     `other` narrows to the other side, `state` to grants in it. Raises Refused, access.Forbidden, StoreUnavailable.
@@ -132,7 +132,7 @@ async def authorisations(
     where = {name: value for name, value in narrowed.items() if value}
     found = await registry.directory.page(ThirdPartyGrant, where, after=place(after, 6), limit=limit + 1)
     page = cut(found, limit, [as_place(each.key) for each in found])
-    return Page(found=tuple(await _with_names(registry, page.found)), after=page.after)
+    return ListPage(found=tuple(await _with_names(registry, page.found)), after=page.after)
 
 
 async def authorisation(registry: Registry, actor: Actor, key: tuple[str, ...]) -> Authorisation:
@@ -213,7 +213,9 @@ async def ending(registry: Registry, actor: Actor, grant: ThirdPartyGrant) -> in
     return len(await roles_ending(registry, grant))
 
 
-async def roles(registry: Registry, actor: Actor, grant: ThirdPartyGrant, *, after: str, limit: int) -> Page[GivenRole]:
+async def roles(
+    registry: Registry, actor: Actor, grant: ThirdPartyGrant, *, after: str, limit: int
+) -> ListPage[ThirdPartyRole]:
     """List the roles of the third party's people under a grant.
 
     There may be fewer than `limit` although more follow. Raises Refused, access.Forbidden, StoreUnavailable. Source: D56, D61
@@ -232,7 +234,7 @@ async def roles(registry: Registry, actor: Actor, grant: ThirdPartyGrant, *, aft
     else:
         stopped = as_place(start)
     page = cut(found, limit, [as_place(row.key) for row in found])
-    return Page(found=tuple(await _with_people(registry, actor, page.found)), after=page.after or stopped)
+    return ListPage(found=tuple(await _with_people(registry, actor, page.found)), after=page.after or stopped)
 
 
 async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOfGrant:
@@ -265,7 +267,7 @@ def _authorise_reading(actor: Actor, third_party: str, client_entity: str) -> No
     authorise(actor, "read", Object(kind="third-party row", entity_id=third_party, other_entity_id=client_entity))
 
 
-async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPartyAssignment]) -> list[GivenRole]:
+async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPartyAssignment]) -> list[ThirdPartyRole]:
     """Roles with their people; to the client entity only their names (D61)."""
     held = await registry.directory.read(Membership, {row.key[:2] for row in rows if row.entity_id == _own(actor)})
     users = await registry.directory.read(User, {(row.user_id,) for row in rows})
@@ -282,7 +284,7 @@ async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPar
         elif user is not None:
             name = person_names.name_outside(user)
         at = last[row.user_id, row.entity_id, row.service_id]
-        found.append(GivenRole(row=row, name=name, signed_in_at=at))
+        found.append(ThirdPartyRole(row=row, name=name, signed_in_at=at))
     return found
 
 

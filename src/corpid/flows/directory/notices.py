@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from corpid.flows.provider import Provider
     from corpid.ports import AuditEntry
     from corpid.rules.directory.notices import QueuedNotice
-    from corpid.rules.directory.records import Administrator, Appointed
+    from corpid.rules.directory.records import Administrator, AppointmentStatus
 
 
 Row: TypeAlias = Assignment | ThirdPartyAssignment
@@ -156,7 +156,7 @@ class Notices:
         key = (request_id,)
         return (await self._registry.directory.read(ChangeRequest, [key])).get(key)
 
-    async def _administrators(self, entity_id: str) -> list[Appointed[Administrator]]:
+    async def _administrators(self, entity_id: str) -> list[AppointmentStatus[Administrator]]:
         return await self._registry.directory.administrators(entity_id)
 
     async def _ends(self, now: float) -> bool:

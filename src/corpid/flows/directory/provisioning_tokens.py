@@ -8,7 +8,7 @@ from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.ports import Delete, Seen, Upsert
+from corpid.ports import Delete, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ProvisioningToken
@@ -80,8 +80,8 @@ async def add_token(
     )  # fmt: skip
     if not dry_run:
         written = Upsert(record, _event(actor, AuditAction.PROVISIONING_TOKEN_ADD, record))
-        guards = [Seen(type(entity), entity.key, entity), *await still_acting(registry, actor)]
-        await registry.directory.write([*guards, Seen(RegisteredProvisioningToken, record.key, None), written])
+        guards = [Precondition(type(entity), entity.key, entity), *await still_acting(registry, actor)]
+        await registry.directory.write([*guards, Precondition(RegisteredProvisioningToken, record.key, None), written])
     return record
 
 

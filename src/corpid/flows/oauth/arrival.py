@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.authorization_response import ReturnAddress
 
 
-class Entered(msgspec.Struct, frozen=True, kw_only=True):
+class InteractionRedirect(msgspec.Struct, frozen=True, kw_only=True):
     """Redirection to the interaction's page.
 
     `cookie` is a new value for it, if it needs one.
@@ -54,7 +54,7 @@ class Entered(msgspec.Struct, frozen=True, kw_only=True):
     """None: the provider's own pages"""
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True):
+class ImmediateResponse(msgspec.Struct, frozen=True, kw_only=True):
     """An immediate authorization response to the client.
 
     `failure` is what the log reports, if it is an error.
@@ -67,7 +67,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """the sign-in that was completed, if one was"""
 
 
-class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+class AuthorizationAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """A browser with an authorization request whose redirect URI is proven."""
 
     client: Client
@@ -95,8 +95,8 @@ async def answered(
     context: RequestContext,
     requesting_client: RequestingClient,
     address: ReturnAddress,
-    entering: Awaitable[Entered | Answered],
-) -> Entered | Answered:
+    entering: Awaitable[InteractionRedirect | ImmediateResponse],
+) -> InteractionRedirect | ImmediateResponse:
     """Await `entering`, and turn its errors into responses for the client.
 
     Raises InvalidRequest, which becomes a page, if another browser has claimed the request. Source: Spec 4.2, D15, D16
@@ -120,7 +120,7 @@ async def answered(
     response = authorization_response.failure(
         address, error, reference=context.request_id, catalogue=context.provider.policy.error_catalogue
     )
-    return Answered(response=response, requesting_client=requesting_client, failure=cause)
+    return ImmediateResponse(response=response, requesting_client=requesting_client, failure=cause)
 
 
 async def before(
@@ -137,7 +137,7 @@ async def before(
     return None if interaction_id is None else await interactions.load(context, interaction_id)
 
 
-async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
+async def sso_result(context: RequestContext, arrival: AuthorizationAttempt) -> SsoResult:
     """The result of single sign-on for a request (D30)."""
     session = await browsers.session_of(context, arrival.browser)
     browser, cookie = (arrival.browser, None) if arrival.browser else await browsers.issue_cookie(context)
@@ -172,7 +172,9 @@ async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
     )
 
 
-async def _required_prompt(context: RequestContext, arrival: Arrival, interaction: Interaction) -> OAuthError | None:
+async def _required_prompt(
+    context: RequestContext, arrival: AuthorizationAttempt, interaction: Interaction
+) -> OAuthError | None:
     """The page that a signed-in person must see, as a prompt=none error."""
     client, request, user_id, entity_id = arrival.client, arrival.request, interaction.user_id, interaction.entity_id
     if not entity_id:
@@ -201,7 +203,7 @@ def refuse_silence(request: AuthorizationRequest, required_prompt: OAuthError | 
 
 async def complete_at_once(
     context: RequestContext, client: Client, result: SsoResult, *, owner: str | None = None
-) -> Answered:
+) -> ImmediateResponse:
     """Answer with a code, without a page.
 
     `owner` is the browser that had claimed the request, if any. Raises AccessDenied, InvalidRequestURI, OtherBrowser
@@ -219,7 +221,7 @@ async def complete_at_once(
             Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: start a new one"
         ) from None
     address = authorization_response.of_request(interaction.request, iss=context.provider.policy.iss_of_callback)
-    return Answered(
+    return ImmediateResponse(
         response=authorization_response.success(address, code=code),
         requesting_client=RequestingClient(client=client, ui_locales=interaction.request.ui_locales),
         interaction=interaction,

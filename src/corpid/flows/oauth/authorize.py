@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.oauth import arrival, held_arrivals
-from corpid.flows.oauth.arrival import Answered, Arrival, Entered
+from corpid.flows.oauth.arrival import AuthorizationAttempt, ImmediateResponse, InteractionRedirect
 from corpid.flows.oauth.client_authentication import no_key_set, not_admitted
-from corpid.flows.oauth.held_arrivals import HeldArrival
+from corpid.flows.oauth.held_arrivals import PendingRequest
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
 from corpid.flows.oauth.token import id_token_key
 from corpid.jose.encoding import base64url
@@ -57,7 +57,7 @@ async def arrive(
     cookie: str | None,
     held: str | None = None,
     may_complete: bool,
-) -> Entered | Answered:
+) -> InteractionRedirect | ImmediateResponse:
     """Answer an authorization request.
 
     `may_complete` is false for a prefetch and for HEAD (D30).
@@ -103,7 +103,7 @@ async def _of_client(
     cookie: str | None,
     held: str | None,
     may_complete: bool,
-) -> Entered | Answered:
+) -> InteractionRedirect | ImmediateResponse:
     policy = context.provider.policy
     ours = policy.pushed is not None and sent.get("request_uri", "").startswith(REQUEST_URI_PREFIX)
     if policy.query is not None and not ours:
@@ -146,7 +146,7 @@ def _not_pushed(query: bytes, base_url: str) -> InvalidRequest:
 
 async def _with_reference(
     context: RequestContext, client: Client, request_uri: str, *, cookie: str | None, may_complete: bool
-) -> Entered | Answered:
+) -> InteractionRedirect | ImmediateResponse:
     if not request_uri.startswith(REQUEST_URI_PREFIX):
         raise InvalidRequestURI(Reason.REQUEST_URI_FOREIGN, _NOT_FOUND).explained(
             cause="request_uri is not one that this provider issues",
@@ -164,7 +164,7 @@ async def _with_reference(
         interaction = await arrival.before(context, client.client_id, reference, browser)
         if interaction is None:
             raise _no_request(context, context.provider.issued.client_of_request(reference), client.client_id)
-        return Entered(interaction_id=interaction.interaction_id, cookie=None)
+        return InteractionRedirect(interaction_id=interaction.interaction_id, cookie=None)
     if pushed.request.redirect_uri not in client.redirect_uris:
         raise InvalidRequest(
             Reason.REDIRECT_URI_NOT_REGISTERED, "redirect_uri is no longer registered for this client"
@@ -173,7 +173,7 @@ async def _with_reference(
             registered=listed(map(without_query, client.redirect_uris)),
         )
     # The redirect URI is proven: from here on errors are the client's to know.
-    arriving = Arrival(
+    arriving = AuthorizationAttempt(
         client=client,
         request=pushed.request,
         reference=reference,
@@ -210,8 +210,8 @@ def _no_request(context: RequestContext, pushed_by: str | None, client_id: str) 
 
 
 async def _enter_pushed(
-    context: RequestContext, arriving: Arrival, *, in_time: bool, completed: bool, owner: str | None
-) -> Entered | Answered:
+    context: RequestContext, arriving: AuthorizationAttempt, *, in_time: bool, completed: bool, owner: str | None
+) -> InteractionRedirect | ImmediateResponse:
     """Find or open the interaction of a request that was pushed.
 
     Its client had authenticated then.
@@ -228,7 +228,7 @@ async def _enter_pushed(
             )
         before = await arrival.before(context, client_id, arriving.fingerprint, arriving.browser)
         if before is not None and now < before.expires_at:
-            return Entered(interaction_id=before.interaction_id, cookie=None)
+            return InteractionRedirect(interaction_id=before.interaction_id, cookie=None)
         if not in_time:
             raise InvalidRequestURI(
                 Reason.REQUEST_URI_EXPIRED, f"request_uri has expired: it is valid for {REQUEST_URI_SECONDS} seconds"
@@ -237,7 +237,9 @@ async def _enter_pushed(
         return await _open_pushed(context, arriving, result)
 
 
-async def _open_pushed(context: RequestContext, arriving: Arrival, result: SsoResult) -> Entered:
+async def _open_pushed(
+    context: RequestContext, arriving: AuthorizationAttempt, result: SsoResult
+) -> InteractionRedirect:
     client_id, issuer = arriving.client.client_id, context.provider.policy.base_url
     interaction = await arrival.named(context, result.interaction)
     opened = namespaces.INTERACTION_COUNT.entry(issuer, client_id, arriving.reference)
@@ -250,8 +252,8 @@ async def _open_pushed(context: RequestContext, arriving: Arrival, result: SsoRe
         # It travels with the claim of the request; if that fails, nobody knows its name, and it ends by itself.
         await interactions.save(context, unit, interaction)
         if not await here.add(unit, interaction.interaction_id):
-            return Entered(interaction_id=await here.get(unit) or "", cookie=None)
-    return Entered(interaction_id=interaction.interaction_id, cookie=result.cookie)
+            return InteractionRedirect(interaction_id=await here.get(unit) or "", cookie=None)
+    return InteractionRedirect(interaction_id=interaction.interaction_id, cookie=result.cookie)
 
 
 async def _with_query(
@@ -263,7 +265,7 @@ async def _with_query(
     cookie: str | None,
     held: str | None,
     may_complete: bool,
-) -> Entered | Answered:
+) -> InteractionRedirect | ImmediateResponse:
     """Answer a request from the query, in its own response mode.
 
     `held` is the unstored sign-in in the browser's cookie, if any. Raises InvalidRequest, which becomes a page, until
@@ -294,12 +296,12 @@ async def _enter_with_query(
     cookie: str | None,
     held: str | None,
     visible: bool,
-) -> Entered | Answered:
+) -> InteractionRedirect | ImmediateResponse:
     await context.provider.registry_cache.refuse_maintenance(context.now)
     request = _validated_query(context, client, query, generation)
     await _key_at_hand(context, client, generation)
     browser = await browsers.recognise(context, cookie)
-    arriving = Arrival(
+    arriving = AuthorizationAttempt(
         client=client,
         request=request,
         reference=context.provider.new_id(),
@@ -312,7 +314,7 @@ async def _enter_with_query(
         return await arrival.complete_at_once(context, client, result)
     before = await arrival.before(context, client.client_id, arriving.fingerprint, browser)
     if before is not None and before.outcome is None and context.now < before.expires_at:
-        return Entered(interaction_id=before.interaction_id, cookie=None)
+        return InteractionRedirect(interaction_id=before.interaction_id, cookie=None)
     arrival.refuse_silence(request, result.required_prompt)
     return await _open_with_query(context, arriving, result, held)
 
@@ -342,14 +344,18 @@ async def _key_at_hand(context: RequestContext, client: Client, generation: Gene
     await id_token_key(context, client, generation, keys, refusal=InvalidRequest)
 
 
-async def _open_with_query(context: RequestContext, arriving: Arrival, result: SsoResult, held: str | None) -> Entered:
+async def _open_with_query(
+    context: RequestContext, arriving: AuthorizationAttempt, result: SsoResult, held: str | None
+) -> InteractionRedirect:
     """Begin a sign-in, or store the one the browser already holds.
 
     It holds one if it was given one for the same query. Source: D15
     """
-    begun = HeldArrival(interaction=await arrival.named(context, result.interaction), fingerprint=arriving.fingerprint)
+    begun = PendingRequest(
+        interaction=await arrival.named(context, result.interaction), fingerprint=arriving.fingerprint
+    )
     if arriving.browser is None:
-        return Entered(
+        return InteractionRedirect(
             interaction_id=begun.interaction.interaction_id,
             cookie=result.cookie,
             held=held_arrivals.seal(context, begun),
@@ -362,4 +368,4 @@ async def _open_with_query(context: RequestContext, arriving: Arrival, result: S
     ):
         begun = before
     await held_arrivals.store(context, arriving.browser, begun)
-    return Entered(interaction_id=begun.interaction.interaction_id, cookie=None)
+    return InteractionRedirect(interaction_id=begun.interaction.interaction_id, cookie=None)

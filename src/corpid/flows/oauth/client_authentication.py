@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.flows.namespaces import Entry
-    from corpid.flows.oauth.client_clocks import Lead
+    from corpid.flows.oauth.client_clocks import ClockSkew
     from corpid.flows.request_context import RequestContext
     from corpid.ports import ClientKeys, HasKeys
     from corpid.rules.oauth.client_assertion import Candidate
@@ -164,7 +164,7 @@ def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKey
         raise client_assertion.failed(reason, candidate, issuer=issuer, explanation=explanation) from None
 
 
-def refuse_spent_before_loss(context: RequestContext, assertion: Assertion, lead: Lead) -> None:
+def refuse_spent_before_loss(context: RequestContext, assertion: Assertion, lead: ClockSkew) -> None:
     """Refuse an assertion that may have been spent before data was lost.
 
     It comes before the proof, inside the unit: a proof waits less, and Retry-After is that of both. `lead` is that of the

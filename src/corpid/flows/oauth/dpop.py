@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.namespaces import Entry, EntryVerb
-    from corpid.flows.oauth.client_clocks import Lead
+    from corpid.flows.oauth.client_clocks import ClockSkew
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.oauth.client_assertion import Assertion
@@ -101,7 +101,7 @@ async def spend_proof_and_assertion(
     unit: TransientUnit,
     proof: Proof | None,
     assertion: Assertion,
-    lead: Lead,
+    lead: ClockSkew,
     *further: EntryVerb[bool],
 ) -> None:
     """Spend a client's proof, if any, and its assertion.

@@ -25,7 +25,7 @@ from corpid.rules.oauth.explanations import listed, shown, without_query
 from corpid.rules.oauth.generations import GENERATIONS, Generation
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TokenRequest
-from corpid.rules.oauth.tokens import Packed, Parties, registered_wrap
+from corpid.rules.oauth.tokens import LegacyClaims, Parties, registered_wrap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -224,7 +224,9 @@ async def _parties(context: RequestContext, redemption: _Redemption, grant: Gran
     user, entity = acting.user, acting.entity
     packed = None
     if generation.packed_subject:
-        packed = Packed(sub=packed_subject(user, entity), attributes=packed_parties(user, entity, acting.administrator))
+        packed = LegacyClaims(
+            sub=packed_subject(user, entity), attributes=packed_parties(user, entity, acting.administrator)
+        )
     return Parties(
         user_id=grant.user_id,
         entity_id=grant.entity_id,

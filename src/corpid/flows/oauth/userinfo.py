@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.records import Acting
+    from corpid.rules.directory.records import ActingPerson
     from corpid.rules.oauth.dpop import Proof
     from corpid.rules.oauth.generations import Generation, Nesting, Resource
     from corpid.rules.oauth.records import Client
@@ -128,7 +128,7 @@ async def _spend(context: RequestContext, token: AccessToken, proof: Proof | Non
             )
 
 
-async def _live(context: RequestContext, generation: Generation, token: AccessToken) -> tuple[Client, Acting]:
+async def _live(context: RequestContext, generation: Generation, token: AccessToken) -> tuple[Client, ActingPerson]:
     known = await context.provider.registry_cache.known_client(token.client_id, context.now)
     client = context.provider.registry_cache.admitted(known)
     if client is None:

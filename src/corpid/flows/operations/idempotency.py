@@ -24,7 +24,7 @@ class KeyReused(Exception):
     """An earlier request with this key was another one."""
 
 
-class _Claimed(Exception):
+class _KeyClaimed(Exception):
     """The key was claimed by a transaction that has ended meanwhile."""
 
 
@@ -90,7 +90,7 @@ async def _first(
     if found is None:
         try:
             return await carry_out(), False
-        except _Claimed:
+        except _KeyClaimed:
             found = await registry.idempotency_keys.get(client_id, hashed, now=now)
     if found is None or found.request != request:
         raise KeyReused
@@ -99,7 +99,7 @@ async def _first(
 
 async def _claim(registry: Registry, client_id: str, hashed: str, *, now: float) -> None:
     if not await registry.idempotency_keys.claim(client_id, hashed, now=now, seconds=KEPT_SECONDS):
-        raise _Claimed
+        raise _KeyClaimed
 
 
 def _hashed(key: str) -> str:

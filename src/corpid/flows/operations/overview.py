@@ -77,7 +77,7 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     """the most frequent first"""
 
 
-class KeyShown(msgspec.Struct, frozen=True, kw_only=True):
+class SigningKeyDates(msgspec.Struct, frozen=True, kw_only=True):
     """A signing key without its secret."""
 
     kid: str
@@ -87,7 +87,7 @@ class KeyShown(msgspec.Struct, frozen=True, kw_only=True):
     retired_at: int | None
 
 
-class Engines(msgspec.Struct, frozen=True, kw_only=True):
+class EngineStates(msgspec.Struct, frozen=True, kw_only=True):
     """The process that was asked, and what it uses."""
 
     version: str
@@ -101,7 +101,7 @@ class Engines(msgspec.Struct, frozen=True, kw_only=True):
     """the failing part, as /readyz names it; empty: everything answers"""
 
 
-class ProcessShown(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A serving process, as it has registered itself."""
 
     host: str
@@ -131,12 +131,12 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     maintenance: bool
     week: Traffic
     quarter: Traffic
-    keys: tuple[KeyShown, ...]
+    keys: tuple[SigningKeyDates, ...]
     key_dates: tuple[KeyDate, ...]
     ending: tuple[ClientUse, ...]
     """clients on a generation or an exception that ends, those that end first at the beginning, without a last day last"""
-    engines: Engines
-    processes: tuple[ProcessShown, ...]
+    engines: EngineStates
+    processes: tuple[ProcessSummary, ...]
     """those of this version or a later one, of the last day"""
     findings: tuple[Finding, ...]
     """problems first, then warnings"""
@@ -245,8 +245,8 @@ def _points(counts: list[Point], period: Period, now: float, zone: ZoneInfo) -> 
     return by_day(counts, now=now, zone=zone) if period == "90 days" else by_hour(counts, now=now)
 
 
-def _shown(key: SealedKey, now: float) -> KeyShown:
-    return KeyShown(
+def _shown(key: SealedKey, now: float) -> SigningKeyDates:
+    return SigningKeyDates(
         kid=key.kid,
         state=key_rules.state(key, now),
         signs_from=key_rules.signs_from(key),
@@ -254,13 +254,13 @@ def _shown(key: SealedKey, now: float) -> KeyShown:
     )
 
 
-async def _engines(provider: Provider) -> Engines:
+async def _engines(provider: Provider) -> EngineStates:
     node, not_ready = provider.node, ""
     try:
         await Readiness(provider).check()
     except NotReady as error:
         not_ready = error.part
-    return Engines(
+    return EngineStates(
         version=node.version,
         host=node.host,
         started_at=node.started_at,
@@ -272,10 +272,10 @@ async def _engines(provider: Provider) -> Engines:
     )
 
 
-def _processes(registered: Sequence[ServerProcess], asked: str, *, now: float) -> tuple[ProcessShown, ...]:
+def _processes(registered: Sequence[ServerProcess], asked: str, *, now: float) -> tuple[ProcessSummary, ...]:
     others = odd(live(registered, now=now))
     return tuple(
-        ProcessShown(
+        ProcessSummary(
             host=each.host,
             number=each.number,
             address=each.address,

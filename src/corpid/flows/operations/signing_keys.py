@@ -20,7 +20,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.limits import LIVE_STATE_SECONDS
-from corpid.rules.signing_keys import AGREED_SECONDS, KEPT_SECONDS, STANDBY, SealedKey, Step
+from corpid.rules.signing_keys import AGREED_SECONDS, KEPT_SECONDS, STANDBY, KeyTransition, SealedKey
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -228,19 +228,21 @@ async def ensure_standby_key(registry: Registry, *, now: float) -> bool:
     if any(rules.is_standby(key) for key in await stored_keys(registry)):
         return False
 
-    def decide(keys: list[SealedKey]) -> list[Step]:
+    def decide(keys: list[SealedKey]) -> list[KeyTransition]:
         return rules.standby(keys, lambda: _standby_key(now))
 
     return bool(await change(registry, None, decide))
 
 
-async def change(registry: Registry, actor: Actor | None, plan: Callable[[list[SealedKey]], list[Step]]) -> list[Step]:
+async def change(
+    registry: Registry, actor: Actor | None, plan: Callable[[list[SealedKey]], list[KeyTransition]]
+) -> list[KeyTransition]:
     """Change the calendar as planned from the present keys.
 
     All of it happens at once, or nothing. Two changes at the same time happen one after the other. Without an actor,
     CorpID itself does it. Source: D42
     """
-    planned: list[Step] = []
+    planned: list[KeyTransition] = []
 
     def decide(stored: list[SealedKey]) -> list[tuple[SealedKey, AuditEvent]]:
         planned[:] = plan(_in_order(stored))
@@ -250,7 +252,7 @@ async def change(registry: Registry, actor: Actor | None, plan: Callable[[list[S
     return planned
 
 
-def _event(actor: Actor | None, step: Step) -> AuditEvent:
+def _event(actor: Actor | None, step: KeyTransition) -> AuditEvent:
     if actor is None:
         return AuditEvent(actor="system", action=step.action, object=step.key.kid, detail=step.details)
     return audit_event(actor, step.action, step.key.kid, **step.details)
@@ -297,7 +299,7 @@ async def rotate(
     """
     authorise(actor, "write", Object(kind="key"))
 
-    def plan(keys: list[SealedKey]) -> list[Step]:
+    def plan(keys: list[SealedKey]) -> list[KeyTransition]:
         if isinstance(actor, ApiClient):
             _refuse_often(keys, now)
         if seen is not None and seen != rules.calendar_tag(keys):
@@ -329,7 +331,7 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
     if any(other.kid == kid and other.use == "audit" for other in await registry.keys.all()):
         raise RotationRefused(f"the key {kid} seals the audit, and stays: `corpid key rotate --audit` replaces it")
 
-    def plan(keys: list[SealedKey]) -> list[Step]:
+    def plan(keys: list[SealedKey]) -> list[KeyTransition]:
         key = next((key for key in keys if key.kid == kid), None)
         if key is None:
             raise RotationRefused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")

@@ -8,13 +8,13 @@ from corpid.rules.limits import PASSKEY_OFFER_AGAIN_SECONDS
 from corpid.rules.oauth import acr
 
 if TYPE_CHECKING:
-    from corpid.rules.authentication.records import HeldFactors
+    from corpid.rules.authentication.records import PersonFactors
     from corpid.rules.oauth.records import AuthorizationRequest
 
 
 def is_due(
     request: AuthorizationRequest,
-    held: HeldFactors,
+    held: PersonFactors,
     *,
     declined_at: int,
     acr_prefix: str,

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access_conditions import Level
     from corpid.rules.directory.current import Current, Key
     from corpid.rules.directory.plan import Verb
-    from corpid.rules.directory.records import Administrator, Appointed, Approvals
+    from corpid.rules.directory.records import Administrator, AppointmentStatus, Approvals
     from corpid.rules.directory.sections import Kind
 
 
-class State(Enum):
+class ApprovalState(Enum):
     """The state of a change request."""
 
     PENDING = "pending"
@@ -49,7 +49,7 @@ class State(Enum):
     """14 days passed without a decision"""
 
 
-class Event(Enum):
+class ApprovalEvent(Enum):
     """A decision on a change request, or the end of its time."""
 
     APPROVE = "approve"
@@ -58,17 +58,17 @@ class Event(Enum):
     EXPIRE = "expire"
 
 
-TRANSITIONS: Final[Mapping[State, Mapping[Event, State]]] = {
-    State.PENDING: {
-        Event.APPROVE: State.APPROVED,
-        Event.DECLINE: State.DECLINED,
-        Event.WITHDRAW: State.WITHDRAWN,
-        Event.EXPIRE: State.EXPIRED,
+TRANSITIONS: Final[Mapping[ApprovalState, Mapping[ApprovalEvent, ApprovalState]]] = {
+    ApprovalState.PENDING: {
+        ApprovalEvent.APPROVE: ApprovalState.APPROVED,
+        ApprovalEvent.DECLINE: ApprovalState.DECLINED,
+        ApprovalEvent.WITHDRAW: ApprovalState.WITHDRAWN,
+        ApprovalEvent.EXPIRE: ApprovalState.EXPIRED,
     },
-    State.APPROVED: {},
-    State.DECLINED: {},
-    State.WITHDRAWN: {},
-    State.EXPIRED: {},
+    ApprovalState.APPROVED: {},
+    ApprovalState.DECLINED: {},
+    ApprovalState.WITHDRAWN: {},
+    ApprovalState.EXPIRED: {},
 }
 
 LIFETIME_SECONDS: Final = 14 * 86400
@@ -77,40 +77,40 @@ MOST_CHANGES: Final = 100
 MOST_REASON_CHARACTERS: Final = 500
 
 
-class Decided(Exception):
+class RequestClosed(Exception):
     """The request is in a state that accepts no such event."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ApprovalState) -> None:
         self.state = state
         super().__init__(_OVER[state])
 
 
-_OVER: Final[Mapping[State, str]] = {
-    State.PENDING: "this request is still waiting for a decision",
-    State.APPROVED: "this request was already approved",
-    State.DECLINED: "this request was already declined",
-    State.WITHDRAWN: "this request was withdrawn by the person who made it",
-    State.EXPIRED: "this request is older than 14 days: make it again",
+_OVER: Final[Mapping[ApprovalState, str]] = {
+    ApprovalState.PENDING: "this request is still waiting for a decision",
+    ApprovalState.APPROVED: "this request was already approved",
+    ApprovalState.DECLINED: "this request was already declined",
+    ApprovalState.WITHDRAWN: "this request was withdrawn by the person who made it",
+    ApprovalState.EXPIRED: "this request is older than 14 days: make it again",
 }
 
 
-def state_at(request: ChangeRequest, now: float) -> State:
+def state_at(request: ChangeRequest, now: float) -> ApprovalState:
     """Return the state of a request at a moment, in epoch seconds. Source: D55."""
-    state = State(request.state)
-    over = state is State.PENDING and now >= request.created_at + LIFETIME_SECONDS
-    return State.EXPIRED if over else state
+    state = ApprovalState(request.state)
+    over = state is ApprovalState.PENDING and now >= request.created_at + LIFETIME_SECONDS
+    return ApprovalState.EXPIRED if over else state
 
 
-def decided(request: ChangeRequest, event: Event, *, by: str, reason: str, now: float) -> ChangeRequest:
+def decided(request: ChangeRequest, event: ApprovalEvent, *, by: str, reason: str, now: float) -> ChangeRequest:
     """Return a request after an event.
 
-    `by` is the actor as the audit names it, `now` in epoch seconds. Raises Decided. Source: D55
+    `by` is the actor as the audit names it, `now` in epoch seconds. Raises RequestClosed. Source: D55
     """
     state = state_at(request, now)
-    due = event is Event.EXPIRE
-    before = State(request.state) if due else state
-    if event not in TRANSITIONS[before] or due is not (state is State.EXPIRED):
-        raise Decided(state)
+    due = event is ApprovalEvent.EXPIRE
+    before = ApprovalState(request.state) if due else state
+    if event not in TRANSITIONS[before] or due is not (state is ApprovalState.EXPIRED):
+        raise RequestClosed(state)
     after = TRANSITIONS[before][event]
     return msgspec.structs.replace(
         request, state=after.value, decided_by=by, decided_reason=reason, decided_at=int(now)
@@ -177,7 +177,7 @@ def ends_approval(change: Change) -> bool:
     return demanded and not (isinstance(becomes, Service) and becomes.approval_required)
 
 
-def approvers(administrators: Iterable[Appointed[Administrator]]) -> int:
+def approvers(administrators: Iterable[AppointmentStatus[Administrator]]) -> int:
     """Return how many of an entity's administrators can approve.
 
     Sub-administrators approve at their services only, so they do not count. Source: D53, D55

@@ -16,7 +16,7 @@ from corpid.rules.directory.names import without_marks
 from corpid.rules.directory.nodes import DirectoryError, Items, Node, Pairs, Problem, Scalar, quoted
 from corpid.rules.directory.records import Administrator, Parameter, ParameterDefinition, ThirdPartyGrant
 from corpid.rules.directory.sections import KINDS, NOTHING, OWN_FACTORS, SECTIONS, TEST, Kind, Section
-from corpid.rules.directory.values import Malformed, suggestion
+from corpid.rules.directory.values import InvalidValue, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ def from_nodes(
     `problems` were found before, and are reported together. Raises DirectoryError with every problem, of which it lists
     1,000 at most. D51, R-14.
     """
-    reading = _Reading(plain_passwords, typed=typed)
+    reading = _DocumentReader(plain_passwords, typed=typed)
     reading.problems += problems
     with suppress(_TooMany):
         reading.read(root)
@@ -117,7 +117,7 @@ class _TooMany(Exception):
     """There are as many problems as are listed."""
 
 
-class _Reading:
+class _DocumentReader:
     def __init__(self, plain_passwords: bool, *, typed: bool) -> None:
         self.plain_passwords = plain_passwords
         self.typed = typed
@@ -163,7 +163,7 @@ class _Reading:
         for key, value in self._pairs(node, expected):
             try:
                 key_text = str(identifier(key if self.typed else _node_without_marks(key)))
-            except Malformed as error:
+            except InvalidValue as error:
                 self._report(error.line, error.reason)
                 continue
             members = self._members(section, value, f"{section.kind} {key.text}")
@@ -205,7 +205,7 @@ class _Reading:
             try:
                 is_exact = self.typed or rule.member in OWN_FACTORS
                 fields[rule.member] = rule.value(value if is_exact else _node_without_marks(value))
-            except Malformed as error:
+            except InvalidValue as error:
                 self._report(error.line, f"{key.text}: {error.reason}")
         return fields, lines
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from corpid.rules.directory.member_details import MalformedDetails
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.nodes import Problem, quoted
 from corpid.rules.directory.person_names import shown_name
 from corpid.rules.directory.records import (
@@ -64,9 +64,9 @@ def is_unreachable(record: msgspec.Struct | None) -> bool:
 
 
 def refuse_unreachable(record: msgspec.Struct | None) -> None:
-    """Refuse an invitation without an address. Raises MalformedDetails. Source: D60"""
+    """Refuse an invitation without an address. Raises InvalidDetails. Source: D60"""
     if is_unreachable(record):
-        raise MalformedDetails((("email", UNREACHABLE),))
+        raise InvalidDetails((("email", UNREACHABLE),))
 
 
 def placeholder(invited: Membership) -> User:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from corpid.rules.directory.member_details import MalformedDetails, MemberDetails, checked
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, checked
 from corpid.rules.directory.names import folded
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.table import read_table
@@ -27,7 +27,7 @@ def parse_members(content: bytes, file: str) -> list[tuple[int, MemberDetails]]:
             found.append((line, checked(MemberDetails(**cells))))
         except ValueError as error:
             problems.append(Problem(line, f"external_id: {error}"))
-        except MalformedDetails as error:
+        except InvalidDetails as error:
             problems += [Problem(line, f"{member}: {sentence}") for member, sentence in error.faults]
     for member in ("user_name", "external_id"):
         lines: dict[str, int] = {}

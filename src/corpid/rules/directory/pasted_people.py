@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.member_details import MalformedDetails, MemberDetails, checked
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, checked
 from corpid.rules.directory.names import folded
 from corpid.texts import Phrase
 
@@ -57,7 +57,7 @@ def _person(number: int, text: str) -> PastedPerson:
         return PastedPerson(line=number, text=text, fault="no address")
     try:
         return PastedPerson(line=number, text=text, details=checked(MemberDetails(name=name, email=email)))
-    except MalformedDetails as error:
+    except InvalidDetails as error:
         fault: Fault = "name" if any(member == "name" for member, _ in error.faults) else "address"
         return PastedPerson(line=number, text=text, fault=fault, remedy=next(iter(error.remedies.values()), None))
 

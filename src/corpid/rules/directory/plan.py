@@ -33,7 +33,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.role_descriptions import undescribable, without_gone_roles
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
-from corpid.rules.directory.sources import ABSENT, Claims, Kept, Sources
+from corpid.rules.directory.sources import ABSENT, Ownership, RetainedRecord, Sources
 from corpid.rules.directory.values import suggestion
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.document import Document
 
 
-class Found:
+class PlanFindings:
     """Problems, which reject the file, and warnings, which do not."""
 
     def __init__(self) -> None:
@@ -64,12 +64,14 @@ class Found:
         self.warnings.append(Problem(entry.line_of(member), reason))
 
 
-def check(wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key]], check_client: CheckClient) -> Found:
+def check(
+    wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key]], check_client: CheckClient
+) -> PlanFindings:
     """Check a file's records against the resulting directory.
 
     Source: R-14, R-20, R-21
     """
-    checking = _Checking(wanted, current, removed)
+    checking = _PlanChecker(wanted, current, removed)
     for records in wanted.values():
         for entry, record in records.values():
             checking.judge(entry, record)
@@ -78,9 +80,9 @@ def check(wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key
     return checking.found
 
 
-class _Checking:
+class _PlanChecker:
     def __init__(self, wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key]]) -> None:
-        self.found = Found()
+        self.found = PlanFindings()
         self._wanted = wanted
         self._current = current
         self._removed = removed
@@ -289,7 +291,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     changes: tuple[Change, ...]
     warnings: tuple[Problem, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[RetainedRecord, ...] = ()
     """what a document would change or remove, and leaves to others"""
 
 
@@ -301,7 +303,7 @@ def plan(
     client_record: type[msgspec.Struct],
     check_client: CheckClient,
     prune: frozenset[Kind] = frozenset(),
-    claims: Claims | None = None,
+    claims: Ownership | None = None,
 ) -> Plan:
     """Compare a file with the directory.
 
@@ -357,15 +359,15 @@ def plan(
 
 
 def _settle(
-    wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]], current: Current, claims: Claims | None
-) -> tuple[dict[tuple[Kind, Key], dict[str, str]], list[Kept]]:
+    wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]], current: Current, claims: Ownership | None
+) -> tuple[dict[tuple[Kind, Key], dict[str, str]], list[RetainedRecord]]:
     """Take the records of others out of `wanted`.
 
     Returns the members taken from others, by record, and the records that are left to them. A record that stays as it
     is leaves `wanted`: nothing is judged that the document does not decide.
     """
     taken: dict[tuple[Kind, Key], dict[str, str]] = {}
-    kept: list[Kept] = []
+    kept: list[RetainedRecord] = []
     if claims is None:
         return taken, kept
     left_out: set[tuple[Kind, Key]] = set()
@@ -375,7 +377,7 @@ def _settle(
             if by or not left_out.isdisjoint(_needs(kind, record)):
                 left_out |= {(kind, key), *_gives(record)}
                 if existing is None:
-                    kept.append(Kept(verb="add", kind=kind, key=key, by=(by,) if by else (), line=entry.line))
+                    kept.append(RetainedRecord(verb="add", kind=kind, key=key, by=(by,) if by else (), line=entry.line))
                 del records[key]
                 continue
             if existing is None:
@@ -401,7 +403,7 @@ def _gives(record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
         yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
 
 
-def _seen(change: Change, claims: Claims | None) -> Change:
+def _seen(change: Change, claims: Ownership | None) -> Change:
     if claims is None or change.kind == "credentials":  # of factors their own members say whose they are (D44)
         return change
     seen = ABSENT if change.was is None else claims.of(change.kind, change.key)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from corpid.rules.directory.records import Administrator, ThirdPartyAssignment, ThirdPartyGrant
-from corpid.rules.directory.sources import Kept
+from corpid.rules.directory.sources import RetainedRecord
 from corpid.rules.directory.third_parties import without_grant
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.current import Current, Key
     from corpid.rules.directory.document import Document, Entry
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.directory.sources import Claims
+    from corpid.rules.directory.sources import Ownership
 
 Named: TypeAlias = "Mapping[Kind, set[Key]]"
 """kind → keys that a document names"""
@@ -53,8 +53,8 @@ def removals(
     named: Named,
     wanted: Wanted,
     prune: frozenset[Kind],
-    claims: Claims | None,
-) -> tuple[Removed, list[Kept]]:
+    claims: Ownership | None,
+) -> tuple[Removed, list[RetainedRecord]]:
     """The keys to remove, by kind, and the records left to others.
 
     `current` holds the whole directory; of other kinds than `prune` goes only what depends on a removed record. What
@@ -69,14 +69,14 @@ def removals(
     listed = {user_ids[name] for name in document.listed_members} if "membership" in prune else set()
     unlisted = (key for key in current.of("membership") if key[0] in listed and key not in named["membership"])
     removed["membership"] = frozenset(unlisted)
-    kept: list[Kept] = []
+    kept: list[RetainedRecord] = []
     if claims is not None:
         held = _held(current, claims)
         pruned = removed.get("grant", frozenset()) - held["grant"]
         held["grant"] |= {grant for grant, _ in _ended(pruned, held["third-party row"], current, wanted)}
         for kind, keys in removed.items():
             stay = sorted(keys & held[kind])
-            kept += [Kept(verb="remove", kind=kind, key=key, by=claims.others(kind, key)) for key in stay]
+            kept += [RetainedRecord(verb="remove", kind=kind, key=key, by=claims.others(kind, key)) for key in stay]
             removed[kind] = keys.difference(stay)
     for kind, depends in _DEPENDS.items():
         orphans = [
@@ -111,7 +111,7 @@ def _ended(
             yield from ((key, row.key) for row in without_grant(grant, remaining[key[:3]], under[key[:3]]))
 
 
-def _held(current: Current, claims: Claims) -> defaultdict[Kind, set[Key]]:
+def _held(current: Current, claims: Ownership) -> defaultdict[Kind, set[Key]]:
     """The records of others, and all that they rest on."""
     held: defaultdict[Kind, set[Key]] = defaultdict(set)
     waiting = [(kind, key) for kind in claims.sources for key in current.of(kind) if claims.others(kind, key)]

@@ -60,7 +60,7 @@ ABSENT: Final = Sources(record="absent")
 """of a record that there is not"""
 
 
-class Sourced(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+class SourcedRecord(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A record with its sources."""
 
     record: T
@@ -129,7 +129,7 @@ def people(actors: Iterable[str]) -> set[str]:
     return {name for kind, _, name in split if kind in {"user", "operator"} and name}
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class RetainedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A record that a document leaves alone, contrary to its text."""
 
     verb: Literal["add", "change", "remove"]
@@ -142,16 +142,16 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     line: int = 0
 
 
-class Settled(msgspec.Struct, frozen=True, kw_only=True):
+class WritableRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A record as a document may write it."""
 
     record: msgspec.Struct
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[RetainedRecord, ...] = ()
     taken: dict[str, str] = msgspec.field(default_factory=dict)
     """member → who had set it"""
 
 
-class Claims(msgspec.Struct, frozen=True, kw_only=True):
+class Ownership(msgspec.Struct, frozen=True, kw_only=True):
     """The sources of a directory, and the channel of a document."""
 
     channel: Channel
@@ -183,7 +183,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         by = self.removed.get((kind, key), "")
         return by if not self.take_over and self._is_another(by) else ""
 
-    def settle(self, entry: Entry, key: Key, existing: msgspec.Struct, record: msgspec.Struct) -> Settled:
+    def settle(self, entry: Entry, key: Key, existing: msgspec.Struct, record: msgspec.Struct) -> WritableRecord:
         """Return what a document can change in an existing record.
 
         What others set stays, unless everything is taken over. Source: D65
@@ -192,22 +192,28 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         names = record.__struct_fields__
         if not isinstance(existing, User):
             if not self._is_another(held.record):
-                return Settled(record=record)
+                return WritableRecord(record=record)
             if self.take_over:
-                return Settled(record=record, taken={WHOLE: held.record})
+                return WritableRecord(record=record, taken={WHOLE: held.record})
             members = tuple(name for name in names if getattr(existing, name) != getattr(record, name))
-            kept = Kept(verb="change", kind=entry.kind, key=key, by=(held.record,), members=members, line=entry.line)
-            return Settled(record=existing, kept=(kept,) if existing != record else ())
+            kept = RetainedRecord(
+                verb="change", kind=entry.kind, key=key, by=(held.record,), members=members, line=entry.line
+            )
+            return WritableRecord(record=existing, kept=(kept,) if existing != record else ())
         named = ("user_name", *(name for name in names if name in entry.fields))
         own = {name: held.of(name) for name in named if self._is_another(held.of(name))}
         if self.take_over:
-            return Settled(record=record, taken=({WHOLE: held.record} if self._is_another(held.record) else {}) | own)
+            return WritableRecord(
+                record=record, taken=({WHOLE: held.record} if self._is_another(held.record) else {}) | own
+            )
         stay = {name: getattr(existing, name) for name in own if getattr(existing, name) != getattr(record, name)}
         kept_members = (
-            Kept(verb="change", kind=entry.kind, key=key, by=(own[name],), members=(name,), line=entry.line_of(name))
+            RetainedRecord(
+                verb="change", kind=entry.kind, key=key, by=(own[name],), members=(name,), line=entry.line_of(name)
+            )
             for name in stay
         )
-        return Settled(record=msgspec.structs.replace(record, **stay), kept=tuple(kept_members))
+        return WritableRecord(record=msgspec.structs.replace(record, **stay), kept=tuple(kept_members))
 
     def _is_another(self, actor: str) -> bool:
         return channel(actor) not in {self.channel, "unknown"}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.records import Client, Grant, SubjectMode
 
 
-class Packed(msgspec.Struct, frozen=True, kw_only=True):
+class LegacyClaims(msgspec.Struct, frozen=True, kw_only=True):
     """Both parties in the format of a generation with packed subjects (R-12.2)."""
 
     sub: str
@@ -47,7 +47,7 @@ class Parties(msgspec.Struct, frozen=True, kw_only=True):
     entity_id: str
     user_attributes: Mapping[str, str]
     entity_attributes: Mapping[str, str]
-    packed: Packed | None = None
+    packed: LegacyClaims | None = None
 
 
 def party_claims(parties: Parties, mode: SubjectMode, *, attributes: bool) -> dict[str, object]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
-    from corpid.stores.sql.statements import Database, Prepared, Row
+    from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
 _CHANGES: Final = record_codec(EmailChange)
 
@@ -75,7 +75,7 @@ class SqlEmailChanges:
     async def by_link(self, link_hash: str) -> EmailChange | None:
         return await self._one(self._by_link, {"link_hash": link_hash})
 
-    async def _one(self, statement: Prepared, key: dict[str, str]) -> EmailChange | None:
+    async def _one(self, statement: CompiledStatement, key: dict[str, str]) -> EmailChange | None:
         row = await self._database.row(statement, key)
         if row is None:
             return None

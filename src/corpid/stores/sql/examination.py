@@ -39,7 +39,7 @@ class KeyTimes(msgspec.Struct, frozen=True, kw_only=True):
     retired_at: int | None
 
 
-class Examined(msgspec.Struct, frozen=True, kw_only=True):
+class Examination(msgspec.Struct, frozen=True, kw_only=True):
     """The findings of an examination."""
 
     place: str
@@ -73,7 +73,7 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """the role's time limit for statements; 0: none"""
 
 
-def examine(url: str, *, clock: Clock) -> Examined:
+def examine(url: str, *, clock: Clock) -> Examination:
     """Look at the database of a setting's `sqlite:///path` or `postgresql://…`. Raises SchemaError.
 
     Blocks, and belongs to a thread in which no event loop runs.
@@ -98,10 +98,12 @@ def _older(database: Path | str) -> str:
     return ""
 
 
-def _examined(place: MigrationTarget, plan: schema.Plan, older: str, clock: Clock, *, is_pooled: bool) -> Examined:
+def _examined(
+    place: MigrationTarget, plan: schema.MigrationPlan, older: str, clock: Clock, *, is_pooled: bool
+) -> Examination:
     engine, version, at = place.read(_engine)
     clients = place.read(_clients)
-    return Examined(
+    return Examination(
         place=place.shown,
         engine=engine,
         version=version,

@@ -8,7 +8,7 @@ import msgspec
 import sqlalchemy as sa
 
 from corpid.ports import Account, Conflict, Link, NameRefused
-from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
+from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.members import Members, changed, together
 from corpid.stores.sql.codecs import columns, record_codec
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.codecs import Codec
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
-    from corpid.stores.sql.statements import Database, Prepared, Row
+    from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
 _PASSKEYS: Final = record_codec(Passkey)
 _LINKS: Final = record_codec(Link)
@@ -109,7 +109,7 @@ def _account(secret: Codec[Credentials]) -> sa.Select[Any]:
     )  # fmt: skip
 
 
-class _NotAsBefore(Exception):
+class _FactorsChanged(Exception):
     """Something changed since it was read: undo the whole change."""
 
 
@@ -194,7 +194,7 @@ class SqlFactors:
         codes, signed_in, declined_at = first[_GUESSES_END:_PASSKEYS_START]
         return Account(
             user=user,
-            held=HeldFactors(
+            held=PersonFactors(
                 credentials=Credentials(user_id=user.user_id)
                 if stored[0] is None
                 else self._credentials.codec.decode(stored),
@@ -262,7 +262,7 @@ class SqlFactors:
         try:
             async with self._database.transaction():
                 await self._audit.write(event, members=await self._change(change))
-        except (_NotAsBefore, Conflict):
+        except (_FactorsChanged, Conflict):
             return False
         return True
 
@@ -306,12 +306,12 @@ class SqlFactors:
         row = await self._database.row(self._locked, {"user_id": user_id})
         stored: Credentials | None = None if row is None else codec.decode(row)
         if stored is None or stored.factors != change.before.factors:
-            raise _NotAsBefore
+            raise _FactorsChanged
         locked = await self._sign_outs.lock(user_id)
         if change.session_id and change.session_id not in locked.sessions:
-            raise _NotAsBefore
+            raise _FactorsChanged
         if change.spend_link and change.spend_link not in locked.links:
-            raise _NotAsBefore
+            raise _FactorsChanged
         return stored
 
     async def _require_passkeys(self, change: FactorChange) -> None:
@@ -321,11 +321,11 @@ class SqlFactors:
         """
         number = len(await self._database.rows(self._passkeys, {"user_id": change.after.user_id}))
         if number < change.passkey_remains or 0 < change.passkeys_at_most < number:
-            raise _NotAsBefore
+            raise _FactorsChanged
 
-    async def _exactly_one(self, statement: Prepared, values: dict[str, str]) -> None:
+    async def _exactly_one(self, statement: CompiledStatement, values: dict[str, str]) -> None:
         if await self._database.run(statement, values) != 1:
-            raise _NotAsBefore
+            raise _FactorsChanged
 
     async def keep_link(self, link: Link, event: AuditEvent, *, spared: str = "") -> None:
         """Raises MissingReference for a removed user."""

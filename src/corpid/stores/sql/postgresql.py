@@ -20,7 +20,7 @@ from sqlalchemy.dialects import postgresql as postgresql_dialect
 from corpid.ports import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken, StoreUnavailable
 from corpid.stores.sql.postgresql_connections import ACQUIRE_SECONDS, DRIVER_ERRORS, Connections
 from corpid.stores.sql.postgresql_pooler import Connector
-from corpid.stores.sql.statements import Prepared, Transaction
+from corpid.stores.sql.statements import CompiledStatement, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -237,7 +237,7 @@ class PostgresDatabase:
         self._dialect: Final = postgresql_dialect.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
         self._loop: Final = asyncio.get_running_loop()
         self._open: Final[dict[asyncio.Task[Any] | None, Any]] = {}
-        self._holders: Final[dict[int, Prepared]] = {}
+        self._holders: Final[dict[int, CompiledStatement]] = {}
         """lock → the statement that says who has it"""
 
     def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:  # noqa: ARG002  (SQLite's)
@@ -255,35 +255,35 @@ class PostgresDatabase:
         """Connections that a statement or a transaction has now."""
         return self._connections.in_use
 
-    def prepare(self, statement: Statement) -> Prepared:
-        return Prepared(statement, self._dialect)
+    def prepare(self, statement: Statement) -> CompiledStatement:
+        return CompiledStatement(statement, self._dialect)
 
-    async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
+    async def row(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> Row | None:
         bound = prepared.bind(values)
         if _unspeakable(bound):
             return None
         row: Row | None = await self._ask(_fetch_row, prepared.text, bound)
         return row
 
-    async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
+    async def rows(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> list[Row]:
         bound = prepared.bind(values)
         if _unspeakable(bound):
             return []
         rows: list[Row] = await self._ask(_fetch, prepared.text, bound)
         return rows
 
-    async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+    async def run(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         bound = prepared.bind(values)
         if _unspeakable(bound):
             raise Conflict("it contains U+0000, which PostgreSQL does not keep")
         tag: str = await self._ask(_execute, prepared.text, bound)
         return int(tag.rpartition(" ")[2])
 
-    async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+    async def write(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         """PostgreSQL commits a single statement by itself, in one round trip."""
         return await self.run(prepared, values)
 
-    async def write_all(self, every: Sequence[Prepared], values: Mapping[str, Any]) -> None:
+    async def write_all(self, every: Sequence[CompiledStatement], values: Mapping[str, Any]) -> None:
         async with self.transaction():
             for prepared in every:
                 await self.run(prepared, values)

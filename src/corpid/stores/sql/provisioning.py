@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         SortedBy,
     )
     from corpid.rules.directory.records import Entity, Membership
-    from corpid.stores.sql.statements import Database, Prepared, Row
+    from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
 Shape = tuple[tuple["MemberName", "Operator"], ...]
 SearchShape = tuple[bool, "MemberState | Literal['']", bool]
@@ -296,13 +296,13 @@ class SqlProvisioning:
         self._count: Final = lru_cache(_SHAPES)(self._prepared_count)
         self._page: Final = lru_cache(_SHAPES)(self._prepared_page)
 
-    def _prepared_count(self, shape: Shape) -> Prepared:
+    def _prepared_count(self, shape: Shape) -> CompiledStatement:
         return self._database.prepare(count_of(shape))
 
-    def _prepared_page(self, shape: Shape, sorted_by: SortedBy, descending: bool) -> Prepared:
+    def _prepared_page(self, shape: Shape, sorted_by: SortedBy, descending: bool) -> CompiledStatement:
         return self._database.prepare(page_of(shape, sorted_by, descending=descending))
 
-    def _prepared_search(self, shape: SearchShape) -> Prepared:
+    def _prepared_search(self, shape: SearchShape) -> CompiledStatement:
         return self._database.prepare(searched(shape))
 
     async def member(self, membership_id: str) -> StoredMember | None:

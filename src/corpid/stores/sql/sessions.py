@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.codecs import Codec
     from corpid.stores.sql.mappers import Kinds, RecordType
-    from corpid.stores.sql.statements import Database, Prepared
+    from corpid.stores.sql.statements import CompiledStatement, Database
 
 
 class LockedRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ class SignOuts:
         """End a person's waiting change of address, locked with the person."""
         await self._database.run(self._end_email_change, {"user_id": user_id})
 
-    async def _keys(self, locked: Prepared, user_id: str) -> frozenset[str]:
+    async def _keys(self, locked: CompiledStatement, user_id: str) -> frozenset[str]:
         return frozenset(key for (key,) in await self._database.rows(locked, {"user_id": user_id}))
 
 
@@ -268,7 +268,7 @@ class SqlSessions:
     async def unchanged(self, seen: Credentials, *, passkey: str = "") -> bool:
         return bool(await self._is_as_seen(self._look, seen, passkey))
 
-    async def _is_as_seen(self, look: Prepared, seen: Credentials, passkey: str) -> bool | None:
+    async def _is_as_seen(self, look: CompiledStatement, seen: Credentials, passkey: str) -> bool | None:
         """None if nothing was found."""
         row = await self._database.row(look, {"user_id": seen.user_id, "passkey": passkey})
         if row is None:

@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from corpid.ports import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken, StoreUnavailable
-from corpid.stores.sql.statements import Prepared, Transaction
+from corpid.stores.sql.statements import CompiledStatement, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -212,10 +212,10 @@ class SqliteDatabase:
     async def outlive_writers(self, lock: int) -> None:
         """There is one writer at a time."""
 
-    def prepare(self, statement: Statement) -> Prepared:
-        return Prepared(statement, self._dialect)
+    def prepare(self, statement: Statement) -> CompiledStatement:
+        return CompiledStatement(statement, self._dialect)
 
-    async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
+    async def row(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> Row | None:
         bound, cursor = prepared.bind(values), None
         # As `_at_once`, without its call: most statements of a request are rows.
         if self._owner is None or self._owner is current_task(self._loop):
@@ -232,7 +232,7 @@ class SqliteDatabase:
             raise translated(error, str(self.path)) from error
         return row
 
-    async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
+    async def rows(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> list[Row]:
         bound = prepared.bind(values)
         cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
         try:
@@ -240,18 +240,18 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             raise translated(error, str(self.path)) from error
 
-    async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+    async def run(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         bound = prepared.bind(values)
         cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
         return cursor.rowcount
 
-    async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+    async def write(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         if self._owner is not None and self._owner is current_task(self._loop):
             return self._own(prepared, values).rowcount
         async with self.transaction():
             return await self.run(prepared, values)
 
-    async def write_all(self, every: Sequence[Prepared], values: Mapping[str, Any]) -> None:
+    async def write_all(self, every: Sequence[CompiledStatement], values: Mapping[str, Any]) -> None:
         if self._owner is None or self._owner is not current_task(self._loop):
             async with self.transaction():
                 await self.write_all(every, values)
@@ -342,7 +342,7 @@ class SqliteDatabase:
         await asyncio.to_thread(self._checkpoints.stop)
         self._connection.close()
 
-    def _own(self, prepared: Prepared, values: Mapping[str, Any]) -> sqlite3.Cursor:
+    def _own(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> sqlite3.Cursor:
         """Execute a statement in this task's transaction, which waits for nobody."""
         try:
             return self._cursor.execute(prepared.text, prepared.bind(values))

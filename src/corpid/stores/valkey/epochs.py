@@ -29,7 +29,7 @@ _SET_BACK: Final = b"back"
 """in the name of an epoch whose engine has a clock far behind the previous one's"""
 
 
-class Epoch:
+class StoreIncarnation:
     """An epoch as one process sees it: the nodes of its parts."""
 
     __slots__ = ("_expected", "_marker_gets", "_markers", "_prefixes", "name", "serving")

@@ -8,7 +8,7 @@ move to another node. Three rules make all of them harmless (DESIGN "What each e
   parts, since flows rely on entries that lie in different parts. Nothing of an earlier epoch is found, so nothing
   of it is spent, and what was issued before it is refused.
 - Only who began an epoch marks parts with it, each part once. So a marker never comes to say again what it
-  said before, and an answer that comes with the marker belongs to its epoch (epochs.Epoch.ask).
+  said before, and an answer that comes with the marker belongs to its epoch (epochs.StoreIncarnation.ask).
 - Everybody reads all markers when connecting and every second after, and follows the newest epoch.
 
 A process that asks while nothing is linked, and then finds itself in another epoch, is refused once: it may have
@@ -24,7 +24,7 @@ from corpid.ports import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import milliseconds
 from corpid.stores.valkey import epochs, orderly_stops
-from corpid.stores.valkey.epochs import Epoch
+from corpid.stores.valkey.epochs import StoreIncarnation
 from corpid.stores.valkey.link import ANSWER_SECONDS, packed
 from corpid.stores.valkey.nodes import PAUSE_SECONDS, Topology
 from corpid.stores.valkey.orderly_stops import Closing
@@ -67,7 +67,7 @@ class Keyspace:
         self._marked: set[int] | None = None
         """the parts that this process has marked with the present epoch; None if another one began it"""
         self._entered_at = 0.0
-        self._epoch = Epoch(epochs.NONE, ())
+        self._epoch = StoreIncarnation(epochs.NONE, ())
 
     @property
     def epoch_name(self) -> bytes:
@@ -104,7 +104,7 @@ class Keyspace:
         except TimeoutError:
             raise self._missing()[0] from None
 
-    async def epoch(self) -> Epoch:
+    async def epoch(self) -> StoreIncarnation:
         """The epoch to use now.
 
         Raises StoreUnavailable: no engine answers, or it is another epoch than before.
@@ -266,13 +266,13 @@ class Keyspace:
         self._entered_at = asyncio.get_running_loop().time()
         self.remembers_since = max(self.remembers_since, epochs.remembers_since(name))
         self._serving = [StoreUnavailable("The engine has forgotten something: try again")] * len(self._serving)
-        self._epoch = Epoch(name, self._serving)
+        self._epoch = StoreIncarnation(name, self._serving)
         self.changed.set_result(None)
         self.changed = asyncio.get_running_loop().create_future()
 
     def _show(self) -> None:
         if self._epoch.serving != tuple(self._serving):
-            self._epoch = Epoch(self._epoch.name, self._serving)
+            self._epoch = StoreIncarnation(self._epoch.name, self._serving)
 
     def _missing(self) -> list[StoreUnavailable]:
         return [link for link in self._serving if isinstance(link, StoreUnavailable)]

@@ -5,7 +5,7 @@ later. So a marker that is found again proves everything that was written before
 nothing was acknowledged after it:
 
 - A *closing marker* takes the place of the epoch's marker. Every command travels with a look at the marker
-  (epochs.Epoch.ask), so an answer that comes after it is refused, in every process. It has a random name.
+  (epochs.StoreIncarnation.ask), so an answer that comes after it is refused, in every process. It has a random name.
 - The name is noted outside the engine (stores.sql.orderly_stops) before the marker is written (`begin`), and confirmed
   afterwards if the marker took the place of that of the same epoch, in the same run. What is not confirmed proves
   nothing.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from corpid.ports import BatchedVerb, Clock, OrderlyStops, TransientStore
-    from corpid.stores.valkey.epochs import Epoch
+    from corpid.stores.valkey.epochs import StoreIncarnation
     from corpid.stores.valkey.link import Address, Answer, Command, Link
 
 T = TypeVar("T")
@@ -139,7 +139,7 @@ class ValkeyTransientUnit:
 
     __slots__ = ("_epoch", "_keyspace", "_unsent")
 
-    _epoch: Epoch
+    _epoch: StoreIncarnation
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace

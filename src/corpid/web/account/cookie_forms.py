@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.kept_forms import KeptForm
+    from corpid.flows.kept_forms import DraftForm
     from corpid.flows.request_context import RequestContext
     from corpid.web.context import WebContext
 
@@ -34,7 +34,7 @@ def to_entered(
     browser: Browser,
     page: str,
     where: str,
-    kept: KeptForm,
+    kept: DraftForm,
     *,
     parameter: str = ENTERED,
 ) -> Response:
@@ -65,7 +65,7 @@ def entered(
     page: str,
     *,
     parameter: str = ENTERED,
-) -> KeptForm | None:
+) -> DraftForm | None:
     """The form that this browser's cookie holds for a page.
 
     None without one. Looking spends nothing. Source: D73

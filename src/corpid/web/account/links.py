@@ -16,11 +16,11 @@ from urllib.parse import urlencode
 import msgspec
 
 from corpid.flows.account import enrolments, own_email, recovery
-from corpid.flows.account.enrolments import Expired, NotHere, NotOpened, OpenElsewhere, Stopped
+from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, NotOpened, OpenElsewhere
 from corpid.flows.account.links import PATH
 from corpid.flows.authentication import browsers, interactions, own_pages, visits
 from corpid.flows.authentication.throttle import Throttled
-from corpid.flows.kept_forms import KeptForm
+from corpid.flows.kept_forms import DraftForm
 from corpid.flows.oauth import rate_limits
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import MINUTE, PASSWORD_LINK_SECONDS
@@ -89,23 +89,23 @@ async def _open(request: Request, web: WebContext, context: RequestContext, brow
     try:
         opened_id = await enrolments.open_link(context, browser, typed, digest=digest)
     except Throttled as slowed:
-        kept = KeptForm(fields={_TYPED: typed}, errors=(("code", slowed.sentence),))
+        kept = DraftForm(fields={_TYPED: typed}, errors=(("code", slowed.sentence),))
         return throttled(page_response(request, web.renderer, _question(web, context, bound_to, kept=kept)), slowed)
     except ValueError:
         sentence = _INCOMPLETE
     except NotHere as gone:
-        if form.get("followed") or isinstance(gone, Expired):
+        if form.get("followed") or isinstance(gone, InvitationExpired):
             return ended(request, web, gone)
         sentence = _OPENS_NOTHING
     else:
         return cookie_forms.forget(request, web, see_other(f"{web.base_path}{OPENED_PATH}{opened_id}"))
     # What opens nothing is no secret: it is kept under another name than that of the field.
-    kept = KeptForm(fields={_TYPED: typed}, errors=(("code", sentence),), digest=digest)
+    kept = DraftForm(fields={_TYPED: typed}, errors=(("code", sentence),), digest=digest)
     return cookie_forms.to_entered(web, context, browser, _FORM, here, kept)
 
 
 def _question(
-    web: WebContext, context: RequestContext, bound_to: str, *, kept: KeptForm | None
+    web: WebContext, context: RequestContext, bound_to: str, *, kept: DraftForm | None
 ) -> enrolment_pages.TypeLinkCode:
     here = web.base_path + PATH
     entered = kept is not None and bool(kept.digest)
@@ -146,7 +146,7 @@ async def opened(request: Request, web: WebContext) -> Response:
             return to_enrolment(web, begun.enrolment_id)
     except NotOpened:
         return see_other(web.base_path + PATH)
-    except (NotHere, OpenElsewhere, Stopped) as ending:
+    except (NotHere, OpenElsewhere, EnrolmentStopped) as ending:
         here = f"{web.base_path}{OPENED_PATH}{opened_id}"
         if isinstance(ending, NotHere) and await own_email.is_undone(context, browser, opened_id):
             if request.method == "POST":
@@ -224,7 +224,7 @@ async def forgotten_password(request: Request, web: WebContext) -> Response:
 
 def _kept(
     request: Request, web: WebContext, context: RequestContext, known: Browser | None, *, parameter: str = ENTERED
-) -> KeptForm | None:
+) -> DraftForm | None:
     return cookie_forms.entered(request, web, context, known, _FORGOTTEN_FORM, parameter=parameter)
 
 
@@ -245,19 +245,19 @@ async def _ask(
     user_name = form.get("user_name", "").strip()[:_NAME_CHARACTERS]
     to = partial(cookie_forms.to_entered, web, context, known, _FORGOTTEN_FORM, here)
     if not user_name:
-        return to(KeptForm(errors=(("user_name", phrase("Enter your user name.")),), digest=digest))
+        return to(DraftForm(errors=(("user_name", phrase("Enter your user name.")),), digest=digest))
     before = _kept(request, web, context, known, parameter=_SENT)
     if before is not None and before.digest == digest:
         return cookie_forms.to_parameter(here, _SENT)
     try:
         await recovery.ask(context)
     except Throttled as slowed:
-        kept = KeptForm(errors=(("user_name", slowed.sentence),))
+        kept = DraftForm(errors=(("user_name", slowed.sentence),))
         view = _forgotten_question(context, known.browser_id, here=here, kept=kept, pending=pending)
         return throttled(page_response(request, web.renderer, view), slowed)
     email = partial(recovery.answer, context, user_name, browser_key=known.browser_key, digest=digest)
     provider.background_tasks.later(email, place=neighbourhood(context.address))
-    return to(KeptForm(digest=digest), parameter=_SENT)
+    return to(DraftForm(digest=digest), parameter=_SENT)
 
 
 class _Pending(ViewPart, frozen=True, kw_only=True):
@@ -300,7 +300,7 @@ def _forgotten_question(
     browser_id: str,
     *,
     here: str,
-    kept: KeptForm | None,
+    kept: DraftForm | None,
     pending: _Pending | None,
 ) -> enrolment_pages.ForgottenPassword:
     frame = msgspec.structs.replace(

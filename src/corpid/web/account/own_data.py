@@ -55,7 +55,7 @@ async def data(account: AccountContext) -> View:
 async def download(account: AccountContext) -> Response:
     """The copy, as a file that the browser stores (RFC 6266).
 
-    Raises Rejected, TooOld. Source: D61
+    Raises InvalidInput, TooOld. Source: D61
     """
     context = account.context
     pieces = await own_data.copied(context, account.visit)

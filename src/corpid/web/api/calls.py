@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from corpid.flows import namespaces
-from corpid.flows.directory.objects import Administration, Unknown
+from corpid.flows.directory.objects import Administration, ObjectNotFound
 from corpid.flows.large import in_thread_if_many
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, once, once_at_end
 from corpid.ports import StoredResponse
@@ -241,7 +241,7 @@ class Call:
             return _response(first.body.encode(), first.status, {**first.headers, **replayed})
         try:
             shown = await again(first)
-        except Unknown:
+        except ObjectNotFound:
             raise Problem(
                 409, "The object that this request created has since been removed", headers=replayed
             ) from None

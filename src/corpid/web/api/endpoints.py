@@ -19,7 +19,7 @@ from corpid.rules.directory.document import from_nodes, parse
 from corpid.rules.directory.json_nodes import nodes, pointer
 from corpid.rules.directory.nodes import MOST_NODES, SHOWN, DirectoryError
 from corpid.rules.directory.nodes import Problem as Fault
-from corpid.rules.directory.objects import Unfit, unknown_member
+from corpid.rules.directory.objects import InvalidObject, unknown_member
 from corpid.rules.directory.records import ChangeRequest, User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.limits import BODY_BYTES, BULK_BODY_BYTES
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from corpid.flows.directory.objects import Found
+    from corpid.flows.directory.objects import ApiObject
     from corpid.ports import ClientRefusal, StoredResponse
     from corpid.rules.directory.document import Document
     from corpid.rules.directory.json_nodes import Json, JsonDocument
@@ -109,7 +109,7 @@ async def apply_directory(call: Call) -> Response:
         body = await call.body(YAML, JSON, most=BULK_BODY_BYTES)
 
         async def carry_out(save: Callable[[Answer], Awaitable[None]] | None) -> Answer:
-            async def within(applied: apply.Applied) -> None:
+            async def within(applied: apply.ApplyResult) -> None:
                 if save is not None:
                     await save(Answer(shows="written" if applied.written else ""))
 
@@ -146,7 +146,7 @@ async def _room(call: Call, body: bytes) -> AsyncIterator[None]:
             yield
 
 
-def _applied_members(applied: apply.Applied) -> dict[str, Any]:
+def _applied_members(applied: apply.ApplyResult) -> dict[str, Any]:
     names = ("verb", "subject", "members", "sources", "by")
     return {
         "changes": applied.differences,
@@ -156,7 +156,9 @@ def _applied_members(applied: apply.Applied) -> dict[str, Any]:
     }
 
 
-async def _applied(call: Call, body: bytes, within: Callable[[apply.Applied], Awaitable[None]]) -> apply.Applied:
+async def _applied(
+    call: Call, body: bytes, within: Callable[[apply.ApplyResult], Awaitable[None]]
+) -> apply.ApplyResult:
     document, read = await in_thread_if_many(lambda: _read(call, body), len(body) // _BYTES_OF_AN_ENTRY)
     try:
         _refuse_kinds(call, document)
@@ -180,7 +182,7 @@ async def _applied(call: Call, body: bytes, within: Callable[[apply.Applied], Aw
 
 
 def _read(call: Call, body: bytes) -> tuple[Document, JsonDocument | None]:
-    """The document, and of one in JSON its nodes. Raises Problem, Unfit."""
+    """The document, and of one in JSON its nodes. Raises Problem, InvalidObject."""
     read = nodes(parsed(body)) if call.media_type(YAML, JSON) == JSON else None
     try:
         document = from_nodes(read.root, "") if read is not None else parse(body, "API", most_nodes=MOST_NODES)
@@ -191,7 +193,7 @@ def _read(call: Call, body: bytes) -> tuple[Document, JsonDocument | None]:
 
 def _unfit(error: DirectoryError, read: JsonDocument | None) -> Exception:
     if read is not None:
-        return Unfit.of(error, read)
+        return InvalidObject.from_directory_error(error, read)
     faults = [{"line": str(problem.line), "detail": problem.reason} for problem in error.problems[:SHOWN]]
     return Problem(422, "The document cannot be applied: see errors", faults=faults)
 
@@ -260,7 +262,7 @@ async def _one_key(call: Call, kid: str) -> Answer:
         if key.kid == kid:
             shown = _key(call, key)
             return Answer(body=shown, headers={"ETag": shown["etag"]})
-    raise objects.Unknown
+    raise objects.ObjectNotFound
 
 
 async def rotate_key(call: Call) -> Response:
@@ -305,7 +307,7 @@ async def switch_maintenance(call: Call) -> Response:
     return plain(Answer(body={"maintenance": on}))
 
 
-def _shown(found: Found) -> Answer:
+def _shown(found: ApiObject) -> Answer:
     return Answer(body=found.members, headers={"ETag": found.tag})
 
 
@@ -329,7 +331,7 @@ def _key(call: Call, key: SealedKey) -> dict[str, Any]:
 
 
 def _flag(value: Json, name: str) -> bool | None:
-    """The one member of an object, true or false. Raises Unfit."""
+    """The one member of an object, true or false. Raises InvalidObject."""
     if not isinstance(value, dict):
         raise Problem(
             422, "A JSON object is expected", faults=[{"pointer": "", "detail": "a JSON object is expected here"}]

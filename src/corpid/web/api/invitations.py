@@ -15,7 +15,7 @@ from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.invitations import email_state, was_invitation
 from corpid.rules.directory.nodes import SHOWN
-from corpid.rules.directory.objects import RESOURCES, Fault, Unfit, object_id, unknown_member
+from corpid.rules.directory.objects import RESOURCES, InvalidObject, MemberFault, object_id, unknown_member
 from corpid.rules.directory.records import ChangeRequest, Membership
 from corpid.rules.oauth.api_server import API_PATH
 from corpid.web.api import approvals
@@ -38,7 +38,7 @@ async def list_invitations(call: Call) -> Response:
     """A page of an entity's open invitations."""
     entity_id = call.given["entity"] or call.actor.entity_id
     if not entity_id:
-        raise Unfit([Fault("/entity", "entity is required: the entity that invites")])
+        raise InvalidObject([MemberFault("/entity", "entity is required: the entity that invites")])
     after = place(call.given["cursor"], 1)[0] if call.given["cursor"] is not None else ""
     page = await invitations.open_invitations(
         call.provider.registry, entity_id, actor=call.actor, after=after, limit=call.given["limit"]
@@ -102,7 +102,7 @@ async def revoke_invitation(call: Call) -> Response:
     """Revoke an invitation, or request it if that needs approval (D55)."""
     found = await _named(call, call.given["id"])
     if not call.matches(call.tag(found)):
-        raise objects.Differs
+        raise objects.ObjectChanged
     if not found.invited:
         raise Refused("the invitation has been accepted: remove the membership")
     request = await objects.removed(
@@ -115,15 +115,15 @@ async def revoke_invitation(call: Call) -> Response:
 async def _named(call: Call, membership_id: str) -> Membership:
     """An invitation that the caller may know of, whatever its token allows.
 
-    Raises objects.Unknown, StoreUnavailable.
+    Raises objects.ObjectNotFound, StoreUnavailable.
     """
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
         found = (await provisioning.member(call.provider.registry, membership_id, actor=everything)).membership
     except provisioning.UnknownMember:
-        raise objects.Unknown from None
+        raise objects.ObjectNotFound from None
     if not was_invitation(found):
-        raise objects.Unknown
+        raise objects.ObjectNotFound
     return found
 
 
@@ -134,30 +134,32 @@ def _limit(call: Call) -> InvitationLimit:
 
 
 def _wanted(call: Call, value: Json) -> tuple[str, MemberDetails, bool]:
-    """Entity, details, and whether an e-mail is sent. Raises Unfit."""
+    """Entity, details, and whether an e-mail is sent. Raises InvalidObject."""
     if not isinstance(value, dict):
-        raise Unfit([Fault("", "a JSON object is expected here: an invitation")])
+        raise InvalidObject([MemberFault("", "a JSON object is expected here: an invitation")])
     faults = [
-        Fault(f"/{name}", unknown_member(name, _MEMBERS, "an invitation")) for name in value if name not in _MEMBERS
+        MemberFault(f"/{name}", unknown_member(name, _MEMBERS, "an invitation"))
+        for name in value
+        if name not in _MEMBERS
     ][:SHOWN]
     faults += [
-        Fault(f"/{name}", "a text is expected here")
+        MemberFault(f"/{name}", "a text is expected here")
         for name in _TEXTS
         if name in value and not isinstance(value[name], str)
     ]
     send = value.get("send", True)
     if not isinstance(send, bool):
-        faults.append(Fault("/send", "true or false is expected here"))
+        faults.append(MemberFault("/send", "true or false is expected here"))
     texts = {name: str(value.get(name, "")) for name in _TEXTS}
     entity_id = texts.pop("entity") or call.actor.entity_id
     needed = {"entity": entity_id, "name": texts["name"], "email": texts["email"]}
     faults += [
-        Fault(f"/{name}", f"{name} is required in an invitation")
+        MemberFault(f"/{name}", f"{name} is required in an invitation")
         for name, text in needed.items()
         if not text and isinstance(value.get(name, ""), str)
     ]
     if faults:
-        raise Unfit(faults)
+        raise InvalidObject(faults)
     return entity_id, MemberDetails(**texts), bool(send)
 
 

@@ -28,13 +28,13 @@ from corpid.flows.authentication import (
 from corpid.flows.authentication.browsers import FormHandled, SubmittedForm
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
-from corpid.flows.authentication.second_factors import Stopped
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.second_factors import SignInStopped
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
-from corpid.flows.kept_forms import KeptForm
+from corpid.flows.kept_forms import DraftForm
 from corpid.flows.oauth import held_arrivals
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import Closed, Event, StaleStep
+from corpid.rules.authentication.sign_in import ClosureReason, SignInEvent, StaleStep
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import GENERATIONS
@@ -42,8 +42,8 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.rules.typed_text import typed_code
 from corpid.texts import phrase
 from corpid.web.authentication import endings, pages
-from corpid.web.authentication.endings import Ending
-from corpid.web.authentication.pages import AT_ONCE, Again
+from corpid.web.authentication.endings import SignInEnd
+from corpid.web.authentication.pages import AT_ONCE, Retry
 from corpid.web.context import ARRIVE, ENTERED, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import errors
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.visits import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.oauth.records import Client
@@ -86,21 +86,21 @@ _TYPED: Final = ("user_name", "query")
 
 
 @dataclass(frozen=True, slots=True)
-class _Required:
+class _RequiredFields:
     """Fields that must not be empty, each with its error."""
 
-    event: Event
+    event: SignInEvent
     """what the sign-in must accept: a page that has lapsed leads to the current one, which has no such field"""
     fields: tuple[FieldError, ...]
 
 
-class Step(ViewPart, frozen=True, kw_only=True):
+class FormStep(ViewPart, frozen=True, kw_only=True):
     """A POST of the sign-in: its submission and its error field."""
 
-    submit: Callable[[RequestContext, Visit, Mapping[str, str]], Awaitable[Visit]]
+    submit: Callable[[RequestContext, InteractionContext, Mapping[str, str]], Awaitable[InteractionContext]]
     """returns the visit as it is now"""
     field: str = ""
-    required: _Required | None = None
+    required: _RequiredFields | None = None
     """what the form must hold; one that lacks it is no attempt"""
     other_account: bool = False
     """true if the form has a button for another account"""
@@ -108,88 +108,88 @@ class Step(ViewPart, frozen=True, kw_only=True):
     """true if it may send an e-mail, in the language of the page"""
 
 
-async def _password(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _password(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     user_name, password = form.get("user_name", "").strip(), form.get("password", "")
     return await sign_in.submit_password(context, visit, user_name=user_name, password=password)
 
 
-async def _passkey(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _passkey(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     return await passkeys.submit_passkey(context, visit, answer=form.get("passkey", ""))
 
 
-async def _way(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _way(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     return await second_factors.choose_way(context, visit, way=form.get("decision", ""))
 
 
-async def _code(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _code(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     able = form.get("passkeys") == "yes"
     return await second_factors.submit_code(context, visit, code=form.get("code", ""), makes_passkeys=able)
 
 
-async def _offer(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _offer(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     if form.get("decision") == "not_now":
         return await passkey_offer.decline(context, visit)
     return await passkey_offer.create(context, visit, answer=form.get("passkey", ""))
 
 
-async def _entity(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _entity(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     return await sign_in.submit_entity(context, visit, entity_id=form.get("entity", ""))
 
 
-async def _consent(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _consent(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     if form.get("decision") != "agree":
-        raise Rejected(phrase("Choose whether you agree."))
+        raise InvalidInput(phrase("Choose whether you agree."))
     return await sign_in.submit_consent(context, visit)
 
 
-async def _confirm(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _confirm(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     if form.get("decision") != "continue":
-        raise Rejected(phrase("Choose whether to continue."))
+        raise InvalidInput(phrase("Choose whether to continue."))
     return await sign_in.confirm(context, visit)
 
 
-async def _extend(context: RequestContext, visit: Visit, _: Mapping[str, str]) -> Visit:
+async def _extend(context: RequestContext, visit: InteractionContext, _: Mapping[str, str]) -> InteractionContext:
     return await sign_in.extend(context, visit)
 
 
-async def _cancel(context: RequestContext, visit: Visit, _: Mapping[str, str]) -> Visit:
+async def _cancel(context: RequestContext, visit: InteractionContext, _: Mapping[str, str]) -> InteractionContext:
     return await sign_in.cancel(context, visit)
 
 
-STEPS: Final[Mapping[str, Step]] = {
-    "password": Step(
+STEPS: Final[Mapping[str, FormStep]] = {
+    "password": FormStep(
         submit=_password,
         field="password",
-        required=_Required(
-            Event.PASSWORD,
+        required=_RequiredFields(
+            SignInEvent.PASSWORD,
             (("user_name", phrase("Enter your user name.")), ("password", phrase("Enter your password."))),
         ),
         other_account=True,
     ),
-    "passkey": Step(submit=_passkey, field="passkey"),
-    "way": Step(submit=_way, other_account=True, mails=True),
-    "code": Step(
+    "passkey": FormStep(submit=_passkey, field="passkey"),
+    "way": FormStep(submit=_way, other_account=True, mails=True),
+    "code": FormStep(
         submit=_code,
         field="code",
-        required=_Required(Event.CODE, (("code", phrase("Enter the code.")),)),
+        required=_RequiredFields(SignInEvent.CODE, (("code", phrase("Enter the code.")),)),
     ),
-    "offer": Step(submit=_offer, field="passkey", other_account=True),
-    "entity": Step(submit=_entity, field="entity", other_account=True),
-    "consent": Step(submit=_consent, other_account=True),
-    "confirm": Step(submit=_confirm, other_account=True),
-    "extend": Step(submit=_extend),
-    "cancel": Step(submit=_cancel),
+    "offer": FormStep(submit=_offer, field="passkey", other_account=True),
+    "entity": FormStep(submit=_entity, field="entity", other_account=True),
+    "consent": FormStep(submit=_consent, other_account=True),
+    "confirm": FormStep(submit=_confirm, other_account=True),
+    "extend": FormStep(submit=_extend),
+    "cancel": FormStep(submit=_cancel),
 }
 """by the last part of the form's action address"""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Submitted:
+class _Submission:
     """A form from a page of this browser, for the current step."""
 
-    step: Step
+    step: FormStep
     form: Mapping[str, str]
-    visit: Visit
+    visit: InteractionContext
 
 
 def _to(web: WebContext, interaction_id: str, action: str = "") -> Response:
@@ -299,7 +299,9 @@ def _failed(
     )
 
 
-async def _at(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
+async def _at(
+    request: Request, web: WebContext, context: RequestContext, visit: InteractionContext, action: str
+) -> Response:
     """Answer a browser at its own sign-in; errors are shown within it."""
     try:
         await own_pages.refuse_maintenance(context, visit.interaction.request)
@@ -343,7 +345,9 @@ async def _value_after(context: RequestContext, sent: str | None, form: bytes) -
     return None
 
 
-async def _get(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
+async def _get(
+    request: Request, web: WebContext, context: RequestContext, visit: InteractionContext, action: str
+) -> Response:
     looked_at = visit.interaction
     # A sign-in with an outcome was completed, if at all, by itself.
     completed, claimed_elsewhere = None, False
@@ -367,7 +371,7 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
     if closed is not None:
         return page_response(request, web.renderer, await _ending(web, context, visit, closed))
     if claimed_elsewhere:
-        return await _over(request, web, context, visit, Ending.CLAIMED_ELSEWHERE, status=409)
+        return await _over(request, web, context, visit, SignInEnd.CLAIMED_ELSEWHERE, status=409)
     asked = request.query_params if request.scope["query_string"] else {}
     if ENTERED in asked and (kept := await kept_forms.read(context, sign_in.form_place(looked_at))) is not None:
         return await _with_errors(request, web, context, visit, kept.fields, *kept.errors)
@@ -378,14 +382,14 @@ async def _with_errors(
     request: Request,
     web: WebContext,
     context: RequestContext,
-    visit: Visit,
+    visit: InteractionContext,
     entered: Mapping[str, str],
     *errors: FieldError,
 ) -> Response:
     """Return the current page, with what was entered."""
     query = entered.get("query", "").strip()[:QUERY_CHARACTERS]
     page = await sign_in.current(context, visit, query=query)
-    again = Again(
+    again = Retry(
         errors=errors,
         typed=entered.get("user_name", "") if errors else "",
         query=query,
@@ -395,35 +399,43 @@ async def _with_errors(
 
 
 async def _over(
-    request: Request, web: WebContext, context: RequestContext, visit: Visit, ending: Ending, *, status: int = 200
+    request: Request,
+    web: WebContext,
+    context: RequestContext,
+    visit: InteractionContext,
+    ending: SignInEnd,
+    *,
+    status: int = 200,
 ) -> Response:
     return page_response(request, web.renderer, await endings.over(web, context, visit, ending), status=status)
 
 
-async def _ending(web: WebContext, context: RequestContext, visit: Visit, closed: Closed) -> View:
+async def _ending(web: WebContext, context: RequestContext, visit: InteractionContext, closed: ClosureReason) -> View:
     """Return the page of a closed sign-in."""
-    if closed is Closed.ANSWERING:
+    if closed is ClosureReason.ANSWERING:
         return await pages.waiting(web, context, visit)
     return await endings.over(web, context, visit, endings.OF_CLOSED[closed])
 
 
-_ENDINGS: Final[Mapping[type[Exception], tuple[Ending, int]]] = {
-    AlreadyCompleted: (Ending.ENDED_ELSEWHERE, 200),
-    OtherBrowser: (Ending.CLAIMED_ELSEWHERE, 409),
-    Stopped: (Ending.SHUT, 200),
+_ENDINGS: Final[Mapping[type[Exception], tuple[SignInEnd, int]]] = {
+    AlreadyCompleted: (SignInEnd.ENDED_ELSEWHERE, 200),
+    OtherBrowser: (SignInEnd.CLAIMED_ELSEWHERE, 409),
+    SignInStopped: (SignInEnd.SHUT, 200),
 }
 """the page of a sign-in that is over, and its status, by the flows' exceptions"""
-_NOT_TAKEN: Final[tuple[type[Exception], ...]] = (StaleStep, Rejected, Throttled, *_ENDINGS)
+_NOT_TAKEN: Final[tuple[type[Exception], ...]] = (StaleStep, InvalidInput, Throttled, *_ENDINGS)
 """any other exception is an error after which the sign-in can continue (`_failed`)"""
 
 
-async def _post(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
+async def _post(
+    request: Request, web: WebContext, context: RequestContext, visit: InteractionContext, action: str
+) -> Response:
     interaction_id, body = visit.interaction.interaction_id, await form_bytes(request)
     step, form = STEPS.get(action), parameters.parse(body, _FIELDS)
     if "code" in form:  # a field with only spaces and hyphens is empty, and no attempt
         form["code"] = typed_code(form["code"])
     if action == AT_ONCE and web.developer is not None and web.developer.opens(request):
-        step = Step(submit=web.developer.sign_in_at_once, field="person")
+        step = FormStep(submit=web.developer.sign_in_at_once, field="person")
         request.scope["state"]["log"]["detail"] = "simulated"
     if step is None:
         raise InvalidRequest(Reason.STEP_UNKNOWN, "there is no such step")
@@ -435,7 +447,7 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     if step.mails:
         visit = replace(visit, picked_language=picked_language(request))
     digest = sha256(body).digest()
-    submitted = _Submitted(step=step, form=form, visit=replace(visit, form=SubmittedForm(digest=digest)))
+    submitted = _Submission(step=step, form=form, visit=replace(visit, form=SubmittedForm(digest=digest)))
     try:
         return await _take(request, web, context, submitted)
     except FormHandled:
@@ -451,7 +463,7 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     return await _take(request, web, context, submitted)
 
 
-async def _take(request: Request, web: WebContext, context: RequestContext, submitted: _Submitted) -> Response:
+async def _take(request: Request, web: WebContext, context: RequestContext, submitted: _Submission) -> Response:
     """Take the step; redirect to the next page or the exit."""
     step, visit, form = submitted.step, submitted.visit, submitted.form
     try:
@@ -466,7 +478,7 @@ async def _take(request: Request, web: WebContext, context: RequestContext, subm
     except _NOT_TAKEN as error:
         answer = await _not_taken(request, web, context, submitted, error)
         # Only now: whoever waits for this form then looks for what was kept of it.
-        await browsers.handled_in_vain(context, visit.cookie, visit.form, rejected=isinstance(error, Rejected))
+        await browsers.handled_in_vain(context, visit.cookie, visit.form, rejected=isinstance(error, InvalidInput))
         return answer
     if after.cookie != visit.cookie:
         request.scope["state"]["cookie"] = after.cookie
@@ -476,10 +488,10 @@ async def _take(request: Request, web: WebContext, context: RequestContext, subm
 
 
 async def _not_taken(
-    request: Request, web: WebContext, context: RequestContext, submitted: _Submitted, error: Exception
+    request: Request, web: WebContext, context: RequestContext, submitted: _Submission, error: Exception
 ) -> Response:
     visit = submitted.visit
-    if isinstance(error, Rejected):
+    if isinstance(error, InvalidInput):
         return await _rejected(web, context, submitted, (submitted.step.field, error.sentence))
     if isinstance(error, Throttled):
         wrong = (submitted.step.field, error.sentence)
@@ -490,7 +502,7 @@ async def _not_taken(
     return _to(web, visit.interaction.interaction_id)
 
 
-async def _rejected(web: WebContext, context: RequestContext, submitted: _Submitted, *errors: FieldError) -> Response:
+async def _rejected(web: WebContext, context: RequestContext, submitted: _Submission, *errors: FieldError) -> Response:
     """Keep the form, and redirect to its page (D73)."""
     visit, form = submitted.visit, submitted.form
     place = sign_in.form_place(visit.interaction)
@@ -498,5 +510,5 @@ async def _rejected(web: WebContext, context: RequestContext, submitted: _Submit
         await kept_forms.add_error(context, place, *errors)
     else:
         typed = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if form.get(name)}
-        await kept_forms.keep(context, place, KeptForm(fields=typed, errors=errors, digest=visit.form.digest))
+        await kept_forms.keep(context, place, DraftForm(fields=typed, errors=errors, digest=visit.form.digest))
     return _to_entered(web, visit.interaction.interaction_id)

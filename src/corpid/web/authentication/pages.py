@@ -22,9 +22,9 @@ from corpid.flows.authentication import (
     sign_in,
 )
 from corpid.flows.authentication.own_pages import RECOVERY_PATH
-from corpid.flows.authentication.second_factor_methods import AskSecondFactor
+from corpid.flows.authentication.second_factor_methods import SecondFactorQuestion
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import Way
+from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, MINUTE
@@ -39,8 +39,8 @@ from corpid.web.pages.views import AskPasskey, asked, in_frame
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from corpid.flows.authentication.visits import Visit
-    from corpid.flows.developer.people import Listed
+    from corpid.flows.authentication.visits import InteractionContext
+    from corpid.flows.developer.people import SandboxPerson
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.entity_choice import Choice
@@ -67,7 +67,9 @@ def _reason(interaction: Interaction) -> Phrase | None:
     return _SIGN_IN_AGAIN if own_pages.purpose(interaction.request) == "account" else _SIGN_IN_AGAIN_TO_GO_ON
 
 
-def _frame(context: RequestContext, visit: Visit, where: str, *, step: tuple[int, int | None] | None) -> Frame:
+def _frame(
+    context: RequestContext, visit: InteractionContext, where: str, *, step: tuple[int, int | None] | None
+) -> Frame:
     """Return the frame of a page that asks something.
 
     `where` is the path of the sign-in, `step` is its number and the number of steps, if that is known. Source: D12, D15, D17
@@ -131,7 +133,7 @@ def client_frame(
     )
 
 
-def _factors(visit: Visit) -> int:
+def _factors(visit: InteractionContext) -> int:
     """Return the number of steps for factors.
 
     It is 0 with single sign-on, 1 with a passkey, and 2 with a password and a second factor.
@@ -141,12 +143,12 @@ def _factors(visit: Visit) -> int:
     return 1 if visit.interaction.amr == acr.PASSKEY else 2
 
 
-def _steps(visit: Visit, *, chooses: bool) -> int:
+def _steps(visit: InteractionContext, *, chooses: bool) -> int:
     """The number of steps: factors, and choice and consent if asked for."""
     return _factors(visit) + chooses + visit.asks_consent
 
 
-async def _chooses(context: RequestContext, visit: Visit) -> bool:
+async def _chooses(context: RequestContext, visit: InteractionContext) -> bool:
     """Return whether an entity has to be chosen.
 
     Before the last factor, it says whether a choice is possible.
@@ -173,27 +175,27 @@ def _shown(choice: Choice, preselected: str) -> views.Choice:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Again:
+class Retry:
     """Content that depends on the request: errors, typed text, test people."""
 
     errors: tuple[FieldError, ...] = ()
     typed: str = ""
     query: str = ""
-    test_people: Sequence[Listed] = ()
+    test_people: Sequence[SandboxPerson] = ()
     """whom developer mode signs in at once (D66)"""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Look:
+class _PageInputs:
     """Inputs of a page, in addition to the flow's step."""
 
     web: WebContext
     context: RequestContext
-    visit: Visit
+    visit: InteractionContext
     where: str
     """the path of the sign-in's page"""
     steps: int
-    again: Again
+    again: Retry
 
     def at(self, action: str = "") -> str:
         """Return the path of the sign-in's page or of an action."""
@@ -206,16 +208,18 @@ class _Look:
         return _frame(self.context, self.visit, self.where, step=numbers)
 
 
-async def of_step(web: WebContext, context: RequestContext, visit: Visit, page: sign_in.Page, again: Again) -> View:
+async def of_step(
+    web: WebContext, context: RequestContext, visit: InteractionContext, page: sign_in.InteractionPage, again: Retry
+) -> View:
     """Return the page of a step."""
     steps = _steps(visit, chooses=await _chooses(context, visit))
     where = interaction_path(web, visit.interaction.interaction_id)
-    look = _Look(web=web, context=context, visit=visit, where=where, steps=steps, again=again)
+    look = _PageInputs(web=web, context=context, visit=visit, where=where, steps=steps, again=again)
     view = _VIEWS[type(page)](look, page)
     return in_frame(view, here=with_parameter(where), entered="1") if again.errors else view
 
 
-def _password(look: _Look, page: sign_in.AskPassword) -> View:
+def _password(look: _PageInputs, page: sign_in.PasswordQuestion) -> View:
     options = passkeys.options(look.context, look.visit)
     lacks_second_factor = (("password", sign_in.no_second_factor(look.context)),) if page.lacks_second_factor else ()
     # Only the person may learn whether there is a choice, and a passkey counts as two factors at once.
@@ -235,9 +239,9 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
     )
 
 
-def _at_once(look: _Look, people: Sequence[Listed]) -> views.AtOnce:
+def _at_once(look: _PageInputs, people: Sequence[SandboxPerson]) -> views.TestPersonForm:
     developer, here = look.web.developer, {SIGN_IN: look.visit.interaction.interaction_id}
-    return views.AtOnce(
+    return views.TestPersonForm(
         action=look.at(AT_ONCE),
         people=people,
         ways=tuple(acr.SIMULATED),
@@ -245,7 +249,7 @@ def _at_once(look: _Look, people: Sequence[Listed]) -> views.AtOnce:
     )
 
 
-def _recover(look: _Look) -> str:
+def _recover(look: _PageInputs) -> str:
     """Return the address of the page for a forgotten password.
 
     It leads back to this sign-in. A further issuer's sign-in is unknown at the first one, where the page is. Source:
@@ -258,9 +262,9 @@ def _recover(look: _Look) -> str:
     return f"{page}?{urlencode({SIGN_IN: look.visit.interaction.interaction_id})}"
 
 
-def _second_factor(look: _Look, page: AskSecondFactor) -> View:
+def _second_factor(look: _PageInputs, page: SecondFactorQuestion) -> View:
     heading, wanted = asked(page, look.at("way"))
-    if page.way is Way.PASSKEY:
+    if page.way is SecondFactorMethod.PASSKEY:
         options = passkeys.options(look.context, look.visit, allowed=page.passkeys)
         wanted = replace(wanted, passkey=AskPasskey(action=look.at("passkey"), options=options))
     return views.SecondFactor(
@@ -272,7 +276,7 @@ def _second_factor(look: _Look, page: AskSecondFactor) -> View:
     )
 
 
-def _offer(look: _Look, page: sign_in.OfferPasskey) -> View:
+def _offer(look: _PageInputs, page: sign_in.PasskeyOffer) -> View:
     options = passkey_offer.options(look.context, look.visit, page)
     return views.OfferPasskey(
         # "Not now" continues: nobody should give up their sign-in here by mistake.
@@ -283,7 +287,7 @@ def _offer(look: _Look, page: sign_in.OfferPasskey) -> View:
     )
 
 
-def _choice(look: _Look, page: sign_in.ChooseEntity) -> View:
+def _choice(look: _PageInputs, page: sign_in.EntityQuestion) -> View:
     # The entity decides whether consent is remembered.
     total_known = not consents.spares_page(look.context, look.visit.client, look.visit.interaction.request)
     around = look.frame(_factors(look.visit) + 1, total_known=total_known)
@@ -300,7 +304,7 @@ def _choice(look: _Look, page: sign_in.ChooseEntity) -> View:
     )
 
 
-def _no_entity(look: _Look, page: sign_in.NoEntity) -> View:
+def _no_entity(look: _PageInputs, page: sign_in.NoEntity) -> View:
     return views.Explain(
         frame=replace(look.frame(None), cancel=None),
         action=look.at("cancel"),
@@ -311,7 +315,7 @@ def _no_entity(look: _Look, page: sign_in.NoEntity) -> View:
     )
 
 
-def _consent(look: _Look, page: sign_in.AskConsent) -> View:
+def _consent(look: _PageInputs, page: sign_in.ConsentQuestion) -> View:
     name, request = page.choice.entity.name, look.visit.interaction.request
     shared, until = shared_scopes(request), consents.expiry(look.context, look.visit.client, request)
     return views.Consent(
@@ -325,9 +329,9 @@ def _consent(look: _Look, page: sign_in.AskConsent) -> View:
     )
 
 
-def _confirm(look: _Look, page: sign_in.Confirm) -> View:
+def _confirm(look: _PageInputs, page: sign_in.SignInConfirmation) -> View:
     name = page.choice.entity.name
-    return views.Confirm(
+    return views.SignInConfirmationView(
         frame=replace(look.frame(None), entity=name),
         action=look.at("confirm"),
         user_name=page.user.name,
@@ -336,18 +340,18 @@ def _confirm(look: _Look, page: sign_in.Confirm) -> View:
     )
 
 
-_VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
-    sign_in.AskPassword: _password,
-    AskSecondFactor: _second_factor,
-    sign_in.OfferPasskey: _offer,
-    sign_in.ChooseEntity: _choice,
+_VIEWS: Final[Mapping[type[sign_in.InteractionPage], Callable[..., View]]] = {
+    sign_in.PasswordQuestion: _password,
+    SecondFactorQuestion: _second_factor,
+    sign_in.PasskeyOffer: _offer,
+    sign_in.EntityQuestion: _choice,
     sign_in.NoEntity: _no_entity,
-    sign_in.AskConsent: _consent,
-    sign_in.Confirm: _confirm,
+    sign_in.ConsentQuestion: _consent,
+    sign_in.SignInConfirmation: _confirm,
 }
 
 
-async def leaving(web: WebContext, context: RequestContext, visit: Visit) -> View:
+async def leaving(web: WebContext, context: RequestContext, visit: InteractionContext) -> View:
     """Return the page between the last POST and the client (D37)."""
     around = await final_frame(web, context, visit.client, visit.interaction, under_way=True)
     return views.Leave(
@@ -357,7 +361,7 @@ async def leaving(web: WebContext, context: RequestContext, visit: Visit) -> Vie
     )
 
 
-async def waiting(web: WebContext, context: RequestContext, visit: Visit) -> View:
+async def waiting(web: WebContext, context: RequestContext, visit: InteractionContext) -> View:
     """Return the page for a completion that another request is writing (D15)."""
     around = await final_frame(web, context, visit.client, visit.interaction, under_way=True)
     return views.Wait(frame=around, url=around.here)

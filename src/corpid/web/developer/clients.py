@@ -11,7 +11,7 @@ from corpid.flows.authentication import browsers, interactions
 from corpid.flows.developer import clients as flow
 from corpid.flows.developer.clients import ClientRefused
 from corpid.flows.directory.write import Refused
-from corpid.flows.kept_forms import KeptForm
+from corpid.flows.kept_forms import DraftForm
 from corpid.ports import Conflict
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.client_registration import IssuerRules, used
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.json_nodes import Json
-    from corpid.rules.oauth.client_registration import Fault
+    from corpid.rules.oauth.client_registration import RegistrationFault
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
@@ -246,7 +246,7 @@ def _here_first(at: _At, generations: Iterable[Generation]) -> Generation | None
     return next(reversed(here or every), None)
 
 
-def _sentence(fault: Fault) -> str:
+def _sentence(fault: RegistrationFault) -> str:
     return f"{fault.member}: {fault.reason}."
 
 
@@ -289,8 +289,8 @@ def _form(
     browser_id: str,
     *,
     errors: tuple[FieldError, ...] = (),
-    advice: Iterable[Fault] = (),
-    kept_form: KeptForm | None = None,
+    advice: Iterable[RegistrationFault] = (),
+    kept_form: DraftForm | None = None,
 ) -> View:
     by_member: dict[str, tuple[str, ...]] = {}
     for each in advice:
@@ -355,11 +355,11 @@ async def _submitted(at: _At) -> Response:
         except Conflict as conflict:
             errors.append(("", refusal_of(conflict)))
     # Of pasted keys, only the public parts are left in `typed`.
-    form_kept = KeptForm(fields={**typed, "client_id": client_id}, errors=tuple(errors), checked=only_check)
+    form_kept = DraftForm(fields={**typed, "client_id": client_id}, errors=tuple(errors), checked=only_check)
     return await kept.to_entered(at.context, browser_id, at.here, form_kept)
 
 
-def _at_fields(faults: Iterable[Fault]) -> list[FieldError]:
+def _at_fields(faults: Iterable[RegistrationFault]) -> list[FieldError]:
     """The faults at their fields; the identifier has one of its own."""
     errors: list[FieldError] = []
     for fault in faults:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from corpid.flows.developer.exchanges import Exchange, Exchanges
-    from corpid.flows.developer.inspection import Clock, Difference, Inspection, Judged
+    from corpid.flows.developer.inspection import CheckResult, Clock, Difference, Inspection
     from corpid.web.context import WebContext
     from corpid.web.developer.mode import Mode
 
@@ -95,7 +95,7 @@ def _findings(found: Inspection) -> dict[str, Any]:
     }
 
 
-def _plain(found: Judged | Clock | Difference) -> dict[str, Any]:
+def _plain(found: CheckResult | Clock | Difference) -> dict[str, Any]:
     return {name: value for name, value in asdict(found).items() if value != ""}
 
 

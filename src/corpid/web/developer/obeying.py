@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 import msgspec
 
 from corpid.flows.developer.exchanges import Answer, decoded
-from corpid.flows.developer.orders import Asked
+from corpid.flows.developer.orders import RequestOrigin
 from corpid.jose.encoding import MalformedToken, json_object
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.developer import wrong_claims, wrong_tokens
@@ -55,7 +55,7 @@ _RESPONSE: Final = re.compile(r"[?&#](?=(?:code|error)=)")
 """where the parameters of the response begin in a redirect (RFC 6749 §4.1.2)"""
 
 
-class Obeying:
+class SandboxFaultInjector:
     """An Obeyer: it changes answers as the orders in force say."""
 
     def __init__(self, orders: Orders, keys: SandboxKeys, *, sleep: Callable[[float], Awaitable[object]]) -> None:
@@ -205,7 +205,7 @@ class Obeying:
     ) -> Order | None:
         """Use an order once, and mark the exchange with it."""
         sign_in = exchange.sign_in
-        asked = Asked(
+        asked = RequestOrigin(
             issuer_id=exchange.issuer_id,
             client_id=client_id or exchange.client_id or (sign_in.client_id if sign_in else ""),
             sign_in=() if sign_in is None else tuple(filter(None, (sign_in.request_uri, sign_in.state))),

@@ -7,21 +7,21 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.role_forms import faults, row_of
 from corpid.texts import phrase
-from corpid.web.directory.access_views import Confirm, GiveAccess
+from corpid.web.directory.access_views import AccessConfirmation, GiveAccess
 from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.directory.writing import check_names, names_shown, reason, saved_or_requested, written
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.sites import Gone, Saved, Section
+from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -57,10 +57,10 @@ CHECK: Final = "check"
 
 
 async def this_person(at: PortalContext, membership_id: str) -> Member:
-    """The member that an address names. Raises Gone."""
+    """The member that an address names. Raises NotFound."""
     found = await role_assignment.one_member(at.context.provider.registry, at.actor, membership_id)
     if found is None:
-        raise Gone
+        raise NotFound
     return found
 
 
@@ -236,7 +236,7 @@ async def _details(
     kept = (*view.kept, *role_fields.hidden(form), (CHECK, "all"))
     return replace(
         view,
-        confirm=Confirm(
+        confirm=AccessConfirmation(
             sentence=access_texts.sentence(person.name, row, service, at.entity.name, today),
             details=access_texts.details(row),
             kept=kept,
@@ -265,30 +265,30 @@ def without_effect(person: Member) -> tuple[Phrase, ...]:
     return ()
 
 
-async def give(at: PortalContext) -> Saved:
-    """Give the access that was confirmed. Raises Rejected, Gone."""
+async def give(at: PortalContext) -> FormResult:
+    """Give the access that was confirmed. Raises InvalidInput, NotFound."""
     form = at.form
     person = await this_person(at, form.get("person", ""))
     services = await role_assignment.services(at.context.provider.registry, at.actor, at.entity)
     service = next((each for each in services if each.service_id == form.get("service")), None)
     if service is None:
-        raise Rejected(phrase("Choose a service."), field="service")
+        raise InvalidInput(phrase("Choose a service."), field="service")
     typed = role_fields.read(form, service)
     for field, text in role_fields.errors_of(faults(typed, at.context.day)):
-        raise Rejected(text, field=field)
+        raise InvalidInput(text, field=field)
     row = row_of(typed, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
     was = await role_assignment.as_it_is(at.context.provider.registry, row)
     if was is not None and was.end_date >= at.context.today:
-        raise Rejected(_already(person), field=_role_field(service))
+        raise InvalidInput(_already(person), field=_role_field(service))
     return await submit_roles(at, person, [role_assignment.given(was, row)], "access-given")
 
 
 async def submit_roles(
     at: PortalContext, person: Member, changes: Sequence[Change], done: str, *, shown: Sequence[Member] = ()
-) -> Saved:
+) -> FormResult:
     """Write changes of a person's roles or request them.
 
-    Says which, on the person's page. `shown` are further people whom the form showed. Raises Rejected, also if it was
+    Says which, on the person's page. `shown` are further people whom the form showed. Raises InvalidInput, also if it was
     shown for somebody else. Source: D68
     """
     check_names(at, names_shown(person, *shown))
@@ -302,11 +302,11 @@ async def submit_roles(
         unique=at.context.provider.new_id(),
     )
     request = await written(at, submitting)
-    return saved_or_requested(request, Saved(done, f"{PERSON}/{person.membership.membership_id}"))
+    return saved_or_requested(request, FormResult(done, f"{PERSON}/{person.membership.membership_id}"))
 
 
 SECTION: Final = Section[PortalContext](
-    pages={NEW: Page(view=new, submit=give, fresh=True, needs=("write", "assignment"))},
+    pages={NEW: PortalPage(view=new, submit=give, fresh=True, needs=("write", "assignment"))},
     fields=role_fields.FIELDS | {"person", "service", "reason", CHECK},
     filters=role_fields.FIELDS | {"person", "service", "find"},
     prefixes=(role_fields.PARAMETER,),

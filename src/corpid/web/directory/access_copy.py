@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
 from corpid.texts import phrase
 from corpid.web.directory.access import (
@@ -24,10 +24,10 @@ from corpid.web.directory.access import (
 )
 from corpid.web.directory.access_views import CopiedRole, CopyAccess
 from corpid.web.directory.choose_person import choose_person
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.directory.writing import names_shown
 from corpid.web.pages import access_texts
-from corpid.web.sites import Saved, Section
+from corpid.web.sites import FormResult, Section
 
 if TYPE_CHECKING:
     from corpid.flows.directory.provisioning import Member
@@ -50,7 +50,7 @@ class _Copies(NamedTuple):
 
 
 async def copy(at: PortalContext) -> View:
-    """The choice of a colleague, then of their roles. Raises Gone."""
+    """The choice of a colleague, then of their roles. Raises NotFound."""
     given = {**at.query, **at.form}
     person = await this_person(at, given.get("person", ""))
     why = await _refused(at, person)
@@ -130,24 +130,24 @@ def box(row: Assignment, today: str) -> str:
     return _BOX + sha256(msgspec.json.encode(copied)).hexdigest()[:12]
 
 
-async def give_copies(at: PortalContext) -> Saved:
-    """Give the roles that were ticked. Raises Rejected, Gone."""
+async def give_copies(at: PortalContext) -> FormResult:
+    """Give the roles that were ticked. Raises InvalidInput, NotFound."""
     person = await this_person(at, at.form.get("person", ""))
     colleague = await this_person(at, at.form.get(_FROM, ""))
     why = await _refused(at, person)
     if why is not None:
-        raise Rejected(why)
+        raise InvalidInput(why)
     copies = await _copies(at, person, colleague)
     chosen = [change for row, _, change in copies.found if box(row, at.context.today) in at.form]
     if not chosen:
-        raise Rejected(
+        raise InvalidInput(
             phrase("Choose what to copy."), field=box(copies.found[0][0], at.context.today) if copies.found else ""
         )
     return await submit_roles(at, person, chosen, "access-given", shown=[colleague])
 
 
 SECTION: Final = Section[PortalContext](
-    pages={COPY: Page(view=copy, submit=give_copies, fresh=True, needs=("write", "assignment"))},
+    pages={COPY: PortalPage(view=copy, submit=give_copies, fresh=True, needs=("write", "assignment"))},
     fields=frozenset({"person", _FROM, "reason"}),
     filters=frozenset({"person", _FROM}),
     prefixes=(_BOX,),

@@ -9,7 +9,7 @@ from corpid.web.pages.layout import Pager, PageView, ViewPart
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
-    from corpid.web.directory.people_views import ShownRole
+    from corpid.web.directory.people_views import RoleSentence
 
 
 class ReviewedPerson(ViewPart, frozen=True, kw_only=True):
@@ -19,7 +19,7 @@ class ReviewedPerson(ViewPart, frozen=True, kw_only=True):
     name: str
     tags: tuple[Phrase, ...]
     level: Phrase | None
-    roles: tuple[ShownRole, ...]
+    roles: tuple[RoleSentence, ...]
     field: str
     """the name of the checkbox"""
     seen: str

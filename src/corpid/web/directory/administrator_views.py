@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
 
 
-class Row(ViewPart, frozen=True, kw_only=True):
+class AdministratorRow(ViewPart, frozen=True, kw_only=True):
     """An administrator in the list."""
 
     name: str
@@ -31,7 +31,7 @@ class Administrators(PageView, frozen=True, kw_only=True):
     template: ClassVar[str] = "manage/administrators.html"
     heading: ClassVar[Phrase] = phrase("Administrators")
 
-    rows: tuple[Row, ...]
+    rows: tuple[AdministratorRow, ...]
     appoint: str
     """the address of the choice of a person; empty for those who appoint nobody"""
     tokens: str

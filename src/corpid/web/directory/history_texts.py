@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
-    from corpid.flows.directory.request_lists import Names as RequestNames
-    from corpid.flows.operations.history import Names
+    from corpid.flows.directory.request_lists import RequestNames
+    from corpid.flows.operations.history import HistoryNames
     from corpid.ports import AuditEntry
     from corpid.rules.directory.plan import Change
     from corpid.texts import Phrase
@@ -161,7 +161,7 @@ _VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
 }
 
 
-def sentence(entry: AuditEntry, names: Names) -> Phrase:
+def sentence(entry: AuditEntry, names: HistoryNames) -> Phrase:
     """The sentence of an entry, without a full stop."""
     action = entry.action
     if action == AuditAction.ADMINISTRATOR_ADD and (level := _OF_LEVEL.get(entry.after.get("level"))):
@@ -202,7 +202,7 @@ def _role(entry: AuditEntry, parts: list[str], at: int) -> str:
     return written if isinstance(written, str) else parts[at] if len(parts) > at else ""
 
 
-def person(entry: AuditEntry, names: Names) -> str | Phrase:
+def person(entry: AuditEntry, names: HistoryNames) -> str | Phrase:
     """The name of an entry's person.
 
     Somebody invited is named as they were then, whatever became of the invitation. Source: D68
@@ -217,11 +217,11 @@ def _invited(members: Mapping[str, object]) -> str:
     return labelled(address.lower(), name)
 
 
-def _entity(entity_id: str, names: Names) -> str:
+def _entity(entity_id: str, names: HistoryNames) -> str:
     return names.entities.get(entity_id, entity_id)
 
 
-def who(actor: str, entry: AuditEntry, names: Names, own: str) -> str | Phrase:
+def who(actor: str, entry: AuditEntry, names: HistoryNames, own: str) -> str | Phrase:
     """The author of a change, as the entity may know them (D61)."""
     kind, _, identifier = actor.partition(":")
     if kind == "user":
@@ -241,7 +241,7 @@ def who(actor: str, entry: AuditEntry, names: Names, own: str) -> str | Phrase:
     return OPERATOR
 
 
-def notes(entry: AuditEntry, names: Names, own: str) -> tuple[Phrase, ...]:
+def notes(entry: AuditEntry, names: HistoryNames, own: str) -> tuple[Phrase, ...]:
     """Sentences on the approval of a change."""
     found = []
     if approver := entry.detail.get("approved_by", ""):
@@ -262,7 +262,7 @@ def notes(entry: AuditEntry, names: Names, own: str) -> tuple[Phrase, ...]:
 
 
 def differences(
-    entry: AuditEntry, names: Names, zone: ZoneInfo
+    entry: AuditEntry, names: HistoryNames, zone: ZoneInfo
 ) -> tuple[tuple[Phrase, tuple[str | Phrase, ...], tuple[str | Phrase, ...]], ...]:
     """The members of a change: name, values before, values after."""
     found = []
@@ -273,13 +273,13 @@ def differences(
     return tuple(found)
 
 
-def _values(member: str, value: object, names: Names, zone: ZoneInfo) -> tuple[str | Phrase, ...]:
+def _values(member: str, value: object, names: HistoryNames, zone: ZoneInfo) -> tuple[str | Phrase, ...]:
     if isinstance(value, list):
         return tuple(_one(member, each, names, zone) for each in value)
     return () if value in (None, "") else (_one(member, value, names, zone),)
 
 
-def _one(member: str, value: object, names: Names, zone: ZoneInfo) -> str | Phrase:
+def _one(member: str, value: object, names: HistoryNames, zone: ZoneInfo) -> str | Phrase:
     if isinstance(value, bool):
         return phrase("Yes") if value else phrase("No")
     if isinstance(value, dict):  # a parameter

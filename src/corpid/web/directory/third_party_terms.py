@@ -21,7 +21,7 @@ from corpid.web.pages import role_fields
 from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import FormView, ViewPart
 from corpid.web.pages.role_fields import parameter_field
-from corpid.web.sites import Invalid, Unconfirmed
+from corpid.web.sites import ConfirmationRequired, InvalidForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,7 +90,7 @@ class EnterTerms(FormView, frozen=True, kw_only=True):
     most: int = MOST_REASON_CHARACTERS
 
 
-class Confirm(FormView, frozen=True, kw_only=True):
+class AuthorisationConfirmation(FormView, frozen=True, kw_only=True):
     """A confirmation, in sentences.
 
     The button sends confirmed=yes, the way back confirmed=no.
@@ -131,13 +131,13 @@ class Terms(ViewPart, frozen=True, kw_only=True):
 def allow_editing(at: PortalContext) -> None:
     """Raise Invalid, without errors, to go back to the form."""
     if at.form.get("confirmed") == "no":
-        raise Invalid
+        raise InvalidForm
 
 
 def require_confirmation(at: PortalContext) -> None:
     """Raise Unconfirmed until a form is confirmed."""
     if at.form.get("confirmed") != "yes":
-        raise Unconfirmed
+        raise ConfirmationRequired
 
 
 def kept(at: PortalContext) -> tuple[tuple[str, str], ...]:
@@ -195,16 +195,16 @@ def read(
 ) -> Terms:
     """The terms of the form; role and sub-entity stay those of `was`.
 
-    `within` is the grant of a person's role. Raises Invalid with every error. Source: D56, R-21
+    `within` is the grant of a person's role. Raises InvalidForm with every error. Source: D56, R-21
     """
-    reading = _Reading(at, service, within, was)
+    reading = _TermsReader(at, service, within, was)
     terms = reading.terms()
     if reading.errors:
-        raise Invalid(*reading.errors)
+        raise InvalidForm(*reading.errors)
     return terms
 
 
-class _Reading:
+class _TermsReader:
     def __init__(
         self,
         at: PortalContext,

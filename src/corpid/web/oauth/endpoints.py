@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from corpid.flows.oauth import authorize, par, rate_limits, token, userinfo
-from corpid.flows.oauth.arrival import Answered
+from corpid.flows.oauth.arrival import ImmediateResponse
 from corpid.flows.oauth.authorize import AUTHORIZATION_PARAMETERS
 from corpid.rules.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
 from corpid.rules.oauth import discovery as discovery_rules
@@ -143,7 +143,7 @@ async def authorization(request: Request, web: WebContext) -> Response:
         held=cookie(request, web.arrival_cookie_name),
         may_complete=may_complete(request),
     )
-    if isinstance(arrived, Answered):
+    if isinstance(arrived, ImmediateResponse):
         if arrived.failure is not None:
             errors.record(request, errors.as_oauth_error(arrived.failure))
         around = await _around(web, context, arrived) if arrived.response.posted else BARE
@@ -161,7 +161,7 @@ async def _to_get(request: Request, web: WebContext) -> Response:
     return see_other(f"{web.base_path}{discovery_rules.AUTHORIZATION_PATH}?{query}")
 
 
-async def _around(web: WebContext, context: RequestContext, arrived: Answered) -> Frame:
+async def _around(web: WebContext, context: RequestContext, arrived: ImmediateResponse) -> Frame:
     client = arrived.requesting_client.client
     if arrived.interaction is not None:
         return await final_frame(web, context, client, arrived.interaction)

@@ -23,7 +23,7 @@ from corpid.web.pages.layout import Field, ViewPart
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.rules.oauth.client_members import Declared
+    from corpid.rules.oauth.client_members import ClientMember
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
@@ -180,7 +180,7 @@ GROUPS: Final[tuple[Group, ...]] = (
 WORDS: Final = {name: words for group in GROUPS for name, words in group.members.items()}
 """member → its words"""
 
-FIELDS: Final[Mapping[str, Declared]] = {name: each for name, each in CLIENT_MEMBERS.items() if each.member.help}
+FIELDS: Final[Mapping[str, ClientMember]] = {name: each for name, each in CLIENT_MEMBERS.items() if each.member.help}
 """the members that an operator sets, in the order of their declaration"""
 _FLAGS: Final = ("false", "true")
 _DIGITS: Final = 18
@@ -213,7 +213,7 @@ def fields_of(given: Mapping[str, str], *, rare: bool) -> tuple[Fields, ...]:
     )
 
 
-def _field(each: Declared, words: Words, value: str, *, rare: bool) -> Field:
+def _field(each: ClientMember, words: Words, value: str, *, rare: bool) -> Field:
     kind = "text"
     if each.listed or each.form == "key set":
         kind = "lines"
@@ -254,7 +254,7 @@ def values_of(client: Client) -> dict[str, str]:
     return {name: _written(each, getattr(client, name)) for name, each in FIELDS.items()}
 
 
-def _written(each: Declared, value: object) -> str:
+def _written(each: ClientMember, value: object) -> str:
     """A member's value as the form shows it."""
     if value is None:
         return ""
@@ -272,7 +272,7 @@ def typed_in(form: Mapping[str, str], name: str) -> str:
     return form.get(name, "").replace("\r\n", "\n").strip()
 
 
-def read(each: Declared, typed: str) -> object:
+def read(each: ClientMember, typed: str) -> object:
     """A typed value as in a directory file."""
     if each.listed:
         return [line.strip() for line in typed.split("\n") if line.strip()]

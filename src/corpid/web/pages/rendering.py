@@ -22,7 +22,7 @@ from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.texts import Phrase, has_full_stop, phrase
 from corpid.web.pages.charts import drawn
 from corpid.web.pages.compilation import CompiledTemplates
-from corpid.web.pages.gaps import Gap, Page
+from corpid.web.pages.gaps import CompiledPage, Slot
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
 from corpid.web.pages.prepared import CONTENT, FrameView, separated
 from corpid.web.pages.theme import NO_THEME
@@ -203,13 +203,13 @@ class Renderer:
             filling[CONTENT] = "".join(content)
         return self._page(cached, language, offered).filled(filling).encode()
 
-    def _prepared(self, cached: CachedView, language: Language, offered: Language | None) -> Page:
+    def _prepared(self, cached: CachedView, language: Language, offered: Language | None) -> CompiledPage:
         """The page of a view with gaps."""
         template = self._template(language, cached.template)
         context = template.new_context(_values(cached, offered))
         if isinstance(cached, FrameView):
             context.blocks["content"] = [lambda _: iter((CONTENT,))]
-        return Page("".join(template.root_render_func(context)))
+        return CompiledPage("".join(template.root_render_func(context)))
 
     def static_file(self, name: str) -> tuple[bytes, str]:
         """Content and media type of a static file by hashed name.
@@ -311,8 +311,8 @@ def _instant(kind: str, written: Callable[[datetime], str]) -> Callable[[datetim
         at = moment.isoformat(timespec="seconds")
         return Markup(f'<time datetime="{at}" data-show="{kind}">{escape(written(moment))}</time>')  # noqa: S704
 
-    def shown(moment: datetime | Gap) -> Markup:
-        if isinstance(moment, Gap):
+    def shown(moment: datetime | Slot) -> Markup:
+        if isinstance(moment, Slot):
             return Markup(moment)  # noqa: S704 - of this process
         # Two moments of the same time of day, before and after the clocks go back, are equal.
         return marked_up(moment, moment.tzname())

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.authentication.throttle import Throttled
-    from corpid.flows.oauth.arrival import Entered
+    from corpid.flows.oauth.arrival import InteractionRedirect
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid.web.context import WebContext
@@ -224,7 +224,7 @@ class BytesResponse(Response):
         self.raw_headers = [*headers, (b"content-length", b"%d" % len(content))]
 
 
-def enter(request: Request, web: WebContext, entered: Entered) -> Response:
+def enter(request: Request, web: WebContext, entered: InteractionRedirect) -> Response:
     """A redirect to the page of an interaction.
 
     What is not stored goes with the browser: in a cookie, else in a form. Source: D15, D34

@@ -13,7 +13,7 @@ from scim2_server.storage import AsyncScimStorage, SearchPage
 
 from corpid.flows.directory import provisioned_groups, provisioning
 from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.provisioning import WantedMembers
+from corpid.flows.directory.provisioning import MembersQuery
 from corpid.rules.scim import documents, filters
 from corpid.rules.scim.filters import holds
 from corpid.rules.scim.resources import LONGEST_PAGE, User
@@ -112,7 +112,7 @@ class Storage(AsyncScimStorage):
         By id there is one at most.
         """
         named = [condition for condition in conditions if condition.attribute == "membership_id"]
-        wanted = WantedMembers(
+        wanted = MembersQuery(
             conditions=tuple(_condition(each) for each in conditions if each not in named),
             start=min(start, _FURTHEST),
             count=count,

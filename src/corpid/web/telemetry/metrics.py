@@ -81,7 +81,7 @@ async def _no_parts() -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class GaugeSources:
     """Sources of the gauges, read on each scrape.
 
     Each function is cheap, except `parts`.
@@ -115,7 +115,7 @@ class Metrics:
 
     def __init__(self, shared: str | None = None, *, issuers: bool = False) -> None:
         self._issuers: Final = issuers
-        self.watched: Watched | None = None
+        self.watched: GaugeSources | None = None
         self.hosts = OwnHosts()
         self.open_connections: ConnectionRegistry | None = None
         """the connections of the provider's own address"""
@@ -326,7 +326,7 @@ class Metrics:
             self._looking = asyncio.create_task(self._look_at_engines(self.watched))
         await asyncio.wait({self._looking}, timeout=_WAIT_SECONDS)
 
-    async def _look_at_engines(self, watched: Watched) -> None:
+    async def _look_at_engines(self, watched: GaugeSources) -> None:
         parts = await watched.parts()
         for part, reason in parts.items():
             self._ready.labels(part).set(not reason)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.directory.sources import Claims
+    from corpid.rules.directory.sources import Ownership
 
 FILE = """
 entities:
@@ -58,7 +58,7 @@ def planned(
     *,
     prune: bool = False,
     levels: bool = False,
-    claims: Claims | None = None,
+    claims: Ownership | None = None,
 ) -> Plan:
     """The plan of a file against a directory; a new user's identifier is `id-` and the name."""
     kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if levels else frozenset())

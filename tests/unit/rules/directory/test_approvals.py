@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from corpid.rules.directory.approvals import (
     LIFETIME_SECONDS,
     TRANSITIONS,
-    Decided,
-    Event,
-    State,
+    ApprovalEvent,
+    ApprovalState,
+    RequestClosed,
     approvers,
     change_of,
     decided,
@@ -29,7 +29,7 @@ from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
     AdministratorLevel,
-    Appointed,
+    AppointmentStatus,
     Assignment,
     ChangeRequest,
     Entity,
@@ -78,29 +78,29 @@ def removed(kind: Kind) -> Change:
 
 def test_every_state_and_event_is_decided() -> None:
     """The whole table: a request is decided once."""
-    taken = {(state, event): TRANSITIONS[state].get(event) for state, event in product(State, Event)}
+    taken = {(state, event): TRANSITIONS[state].get(event) for state, event in product(ApprovalState, ApprovalEvent)}
     assert {key: state for key, state in taken.items() if state} == {
-        (State.PENDING, Event.APPROVE): State.APPROVED,
-        (State.PENDING, Event.DECLINE): State.DECLINED,
-        (State.PENDING, Event.WITHDRAW): State.WITHDRAWN,
-        (State.PENDING, Event.EXPIRE): State.EXPIRED,
+        (ApprovalState.PENDING, ApprovalEvent.APPROVE): ApprovalState.APPROVED,
+        (ApprovalState.PENDING, ApprovalEvent.DECLINE): ApprovalState.DECLINED,
+        (ApprovalState.PENDING, ApprovalEvent.WITHDRAW): ApprovalState.WITHDRAWN,
+        (ApprovalState.PENDING, ApprovalEvent.EXPIRE): ApprovalState.EXPIRED,
     }
 
 
-@pytest.mark.parametrize("event", Event)
-@pytest.mark.parametrize("state", State)
-def test_a_decision_is_made_in_time_and_once(state: State, event: Event) -> None:
+@pytest.mark.parametrize("event", ApprovalEvent)
+@pytest.mark.parametrize("state", ApprovalState)
+def test_a_decision_is_made_in_time_and_once(state: ApprovalState, event: ApprovalEvent) -> None:
     """14 days to the second; only the end of them expires a request."""
     found = replace(PENDING, state=state.value)
     last, over = NOW + LIFETIME_SECONDS - 1, NOW + LIFETIME_SECONDS
-    for moment, accepted in ((last, event is not Event.EXPIRE), (over, event is Event.EXPIRE)):
-        if state is State.PENDING and accepted:
+    for moment, accepted in ((last, event is not ApprovalEvent.EXPIRE), (over, event is ApprovalEvent.EXPIRE)):
+        if state is ApprovalState.PENDING and accepted:
             made = decided(found, event, by="user:u2", reason="Seen", now=moment)
             assert (made.state, made.decided_by, made.decided_at) == (
                 TRANSITIONS[state][event].value, "user:u2", moment,
             )  # fmt: skip
             continue
-        with pytest.raises(Decided) as refused:
+        with pytest.raises(RequestClosed) as refused:
             decided(found, event, by="user:u2", reason="Seen", now=moment)
         assert refused.value.state is state_at(found, moment)
 
@@ -149,8 +149,8 @@ def test_lowering_approvals_needs_approval(was: Approvals, becomes: Approvals, s
 
 def test_people_who_can_approve_are_able_owners_and_administrators() -> None:
     held = [Administrator(user_id=level, entity_id="A1", level=level) for level in get_args(AdministratorLevel)]
-    assert approvers(Appointed(record=each, enabled=True) for each in held) == 2
-    assert approvers(Appointed(record=each, enabled=each.level != "owner") for each in held) == 1
+    assert approvers(AppointmentStatus(record=each, enabled=True) for each in held) == 2
+    assert approvers(AppointmentStatus(record=each, enabled=each.level != "owner") for each in held) == 1
 
 
 @pytest.mark.parametrize("kind", RECORDS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from corpid.rules.directory.document import parse
 from corpid.rules.directory.json_nodes import json_value
-from corpid.rules.directory.member_details import MalformedDetails, MemberDetails, checked
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, checked
 from corpid.rules.directory.names import (
     InvisibleCharacter,
     display_name,
@@ -98,7 +98,7 @@ def test_joiners_stand_where_letters_need_them(name: str) -> None:
     assert folded(name) == folded(name.replace("\u200c", "").replace("\u200d", ""))
     with pytest.raises(ValueError, match="is not allowed in a user name"):
         user_name(name)
-    with pytest.raises(MalformedDetails, match="user_name: the invisible character"):
+    with pytest.raises(InvalidDetails, match="user_name: the invisible character"):
         checked(MemberDetails(user_name=name))
 
 

@@ -18,8 +18,8 @@ from corpid.rules.directory.sources import (
     RELATIONS,
     UNKNOWN,
     WHOLE,
-    Claims,
-    Kept,
+    Ownership,
+    RetainedRecord,
     Sources,
     channel,
     in_words,
@@ -89,16 +89,16 @@ OTHERS = sorted(f"{kind}:x" for kind, through in CHANNELS.items() if through != 
 RINA = "user:id-rina"
 
 
-def claims(state: State, others: dict[tuple[Kind, Key], Sources], *, take_over: bool = False) -> Claims:
+def claims(state: State, others: dict[tuple[Kind, Key], Sources], *, take_over: bool = False) -> Ownership:
     """Everything is of files, except what is said."""
     made = {kind: dict.fromkeys(records, Sources(record=FILES)) for kind, records in state.items()}
     made.pop("credentials", None)
     for (kind, key), sources in others.items():
         made[kind][key] = sources
-    return Claims(channel="file", sources=made, take_over=take_over)
+    return Ownership(channel="file", sources=made, take_over=take_over)
 
 
-def of_others(kind: Kind, by: str, *, take_over: bool = False) -> tuple[State, Claims]:
+def of_others(kind: Kind, by: str, *, take_over: bool = False) -> tuple[State, Ownership]:
     state = after(DIRECTORY)
     return state, claims(state, {(kind, CASES[kind].key): Sources(record=by)}, take_over=take_over)
 
@@ -107,7 +107,7 @@ def keys(made: Plan) -> set[tuple[str, Kind, Key]]:
     return {(change.verb, change.kind, change.key) for change in made.changes}
 
 
-def remarked(kept: Sequence[Kept], user_names: dict[str, str]) -> list[Problem]:
+def remarked(kept: Sequence[RetainedRecord], user_names: dict[str, str]) -> list[Problem]:
     return remarks([kept_record(each, user_names) for each in kept])
 
 
@@ -345,7 +345,9 @@ def test_a_command_changes_whatever_it_is_told_to() -> None:
 
 
 def test_remarks_on_what_pruning_leaves_are_counted_beyond_the_first() -> None:
-    every = [Kept(verb="remove", kind="entity", key=(f"E{number}",), by=("client:hr",)) for number in range(100)]
+    every = [
+        RetainedRecord(verb="remove", kind="entity", key=(f"E{number}",), by=("client:hr",)) for number in range(100)
+    ]
     shown = remarked(every, {})
     assert len(shown) == UNREMOVED_SHOWN + 1
     assert shown[-1].reason == f"--prune leaves {100 - UNREMOVED_SHOWN} more that others wrote: --json lists them"
