@@ -61,7 +61,7 @@ no table of values can hold.
 
 
 def documentation() -> str:
-    """The page as Markdown. Source: decisions.md, "Generations"."""
+    """The page as Markdown. Source: Spec "Generations"."""
     oldest = next(iter(GENERATIONS.values()))
     parts = [_HEAD, _in_full(oldest), *(_difference(*pair) for pair in pairwise(GENERATIONS.values()))]
     return "\n".join(parts)
