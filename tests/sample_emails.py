@@ -36,7 +36,7 @@ def notices(entity: Entity, device: str) -> dict[str, Notice]:
     fixed = {name.lower(): each for name, each in vars(notifications).items() if isinstance(each, Notice)}
     pause = code_guesses.duration(900)
     return fixed | {
-        "joined": notifications.joined(entity),
+        "joined": notifications.notify_joined(entity),
         "second_factor_changed": notifications.second_factor_changed(
             phrase("A new authenticator app was set up for your account.")
         ),
@@ -114,7 +114,7 @@ def _samples(
     asked = notifications.asked_by(user, firm)
     notifications.no_help(made_by, user, asked)
     sent("no_help")
-    notifications.tell(made_by.provider, user, notifications.unlocked(asked), now=made_by.now)
+    notifications.tell(made_by.provider, user, notifications.notify_unlocked(asked), now=made_by.now)
     sent("unlocked")
     texts = links.PURPOSES["password"]
     notifications.link(
@@ -123,7 +123,7 @@ def _samples(
     sent("link_asked_by_administrator")
     notifications.tell(made_by.provider, user, notifications.EMAIL_STAYS, now=made_by.now)
     sent("email_stays_later")
-    notifications.erased(postbox, user, provider_name=policy.name)
+    notifications.send_erasure_notice(postbox, user, provider_name=policy.name)
     sent("erased")
     return found | _administration(user, firm, int(made_by.now))
 
@@ -150,10 +150,10 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
         ),
         "owners_changed": notice_texts.owner(reader, [("appointed", "Marcus Lee"), ("ended", "Siti Aminah")], at=now),
         "token_ends": notice_texts.token(reader, [("Personnel system", now)]),
-        "request_waits": notice_texts.waiting(reader, [asked], ends_after=86400),
-        "requests_wait": notice_texts.waiting(reader, [asked, asked], ends_after=86400),
-        "request_decided": notice_texts.decided(reader, many[:1]),
-        "requests_decided": notice_texts.decided(reader, many),
+        "request_waits": notice_texts.notify_waiting(reader, [asked], ends_after=86400),
+        "requests_wait": notice_texts.notify_waiting(reader, [asked, asked], ends_after=86400),
+        "request_decided": notice_texts.notify_decided(reader, many[:1]),
+        "requests_decided": notice_texts.notify_decided(reader, many),
         "review_due": notice_texts.review(reader, due=due, again=False),
         "review_overdue": notice_texts.review(reader, due=due, again=True),
     }

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory.administrators import acting_administrator, acting_operator, considered
-from corpid.flows.directory.write import authorised, recorded
+from corpid.flows.directory.administrators import acting_administrator, acting_operator, add_facts
+from corpid.flows.directory.write import authorise_changes, record_changes
 from corpid.flows.directory.write import write as write_as
 from corpid.ports import ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
 from corpid.rules.directory.access import Forbidden, Object
@@ -114,7 +114,7 @@ async def test_a_membership_that_ended_a_second_ago_gives_nothing(place: Place) 
         await write(stores, *EVERYBODY, LIM_OWNS)
         actor, change = await acting(stores, "u2"), role("u3")
         thing = Object(kind="assignment", entity_id="E1", service_id="plain", user_id="u3")
-        _, guards = await considered(stores.registry, actor, [change], [thing])
+        _, guards = await add_facts(stores.registry, actor, [change], [thing])
         await stores.registry.directory.write([Delete(Membership(user_id="u2", entity_id="E1"))])
         with pytest.raises(ChangedMeanwhile):
             await stores.registry.directory.write([Upsert(change.becomes), *guards])  # type: ignore[arg-type]
@@ -222,7 +222,7 @@ async def test_an_operator_whose_right_ends_meanwhile_changes_nothing(place: Pla
         await write(stores, *EVERYBODY, LIM_OWNS, RINA_OWNS, appointed)
         registry = stores.registry
         operator = await acting_operator(registry, "u3", auth_time=NOW, now=NOW)
-        decided = await authorised(registry, operator, [taken(LIM_OWNS)])
+        decided = await authorise_changes(registry, operator, [taken(LIM_OWNS)])
         if ends == "removed":
             await remove(stores, appointed)
         else:
@@ -230,7 +230,7 @@ async def test_an_operator_whose_right_ends_meanwhile_changes_nothing(place: Pla
                 stores, replace(appointed, level="support") if ends == "level" else replace(RINA, enabled=False)
             )
         with pytest.raises(ChangedMeanwhile):
-            await registry.directory.write(recorded(decided))
+            await registry.directory.write(record_changes(decided))
         with pytest.raises(Forbidden) as refused:
             await write_as(registry, operator, [taken(LIM_OWNS)])
         assert refused.value.reason == "you no longer operate this deployment"

@@ -48,9 +48,9 @@ async def test_a_client_of_the_api_is_kept_and_listed(place: Place) -> None:
     async with place.opened() as stores:
         registry = stores.registry
         assert await written(stores, PORTAL, OTHER)
-        assert await registry.api_clients.all() == [OTHER, PORTAL]
+        assert await registry.api_clients.list_all() == [OTHER, PORTAL]
         assert await registry.api_clients.get("portal") == PORTAL
-        assert (await registry.clients.get("portal"), await registry.clients.all()) == (None, [])
+        assert (await registry.clients.get("portal"), await registry.clients.list_all()) == (None, [])
         await registry.directory.write([Delete(PORTAL, EVENT)])
         assert await registry.api_clients.get("portal") is None
 

@@ -425,19 +425,19 @@ async def test_a_transaction_that_is_still_open_holds_up_what_came_after_its_beg
     async with postgresql.opened() as stores:
         sealer, started, end = Sealer(stores.registry, lambda _: None), asyncio.Event(), asyncio.Event()
         await written(stores, 2)
-        assert await stores.registry.seals.settled() == 2
+        assert await stores.registry.seals.settled_number() == 2
         slow = asyncio.create_task(holding(stores, started, end))
         await started.wait()
         await written(stores, 2)
-        assert await stores.registry.seals.settled() == 2
+        assert await stores.registry.seals.settled_number() == 2
         assert await sealer.round(now=NOW) + await sealer.round(now=NOW + LOOK_SECONDS) == 1
         assert [each.last for each in await stores.registry.seals.page(after=0, limit=9)] == [2]
         later = asyncio.create_task(holding(stores, asyncio.Event(), other := asyncio.Event()))
         await asyncio.sleep(0.1)
-        assert await stores.registry.seals.settled() == 2
+        assert await stores.registry.seals.settled_number() == 2
         end.set()
         await slow
-        assert await stores.registry.seals.settled() == 5, "the later one has a later number"
+        assert await stores.registry.seals.settled_number() == 5, "the later one has a later number"
         other.set()
         await later
         assert await sealed(stores) == 1

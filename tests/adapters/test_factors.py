@@ -107,7 +107,7 @@ async def test_a_session_begins_only_for_a_person_who_is_as_they_were_seen(place
         )
 
         async def begins(seen: Credentials, passkey: str = "") -> bool:
-            same = await sessions.unchanged(seen, passkey=passkey)
+            same = await sessions.is_unchanged(seen, passkey=passkey)
             account = await registry.factors.account(seen.user_id)
             held = account.stored_secret if account is not None else None
             for stored in (held, "encrypted anew meanwhile", None):
@@ -127,7 +127,7 @@ async def test_a_session_begins_only_for_a_person_who_is_as_they_were_seen(place
         assert not await begins(Credentials(user_id="nobody"))
         await write(stores, replace(TAN, enabled=False))
         assert not await begins(WITH)
-        assert await sessions.unchanged(Credentials(user_id=LIM.user_id))
+        assert await sessions.is_unchanged(Credentials(user_id=LIM.user_id))
 
 
 async def test_who_did_not_want_a_passkey_is_remembered_with_the_last_time(place: Place) -> None:

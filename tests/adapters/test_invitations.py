@@ -66,13 +66,13 @@ async def sent(stores: SqlStores) -> tuple[OpenInvitation, str]:
     write = stores.registry.directory.write
     await write([Upsert(HARBOUR), *map(Upsert, PEOPLE)])
     await write([Precondition(Membership, INVITED.key, None), Upsert(INVITED, BY_TOKEN)])
-    found = await stores.registry.invitations.of(WAITING)
+    found = await stores.registry.invitations.find(WAITING)
     assert found is not None
     link = links.of_invitation(found, link_codes.code_from("random"), now=NOW)
     assert await stores.registry.invitations.take(found, now=NOW)
     await stores.registry.factors.keep_link(link, SENT)
     assert await stores.registry.invitations.settle(found, taken=NOW, becomes=int(NOW))
-    after = await stores.registry.invitations.of(WAITING)
+    after = await stores.registry.invitations.find(WAITING)
     assert after is not None
     return after, link.link_hash
 
@@ -158,7 +158,7 @@ async def test_two_answers_at_once_have_one_outcome(place: Place, rivals: str) -
             assert (held.password_hash is not None) == (NEW in accepted_by)
             for user in PEOPLE:
                 assert await stores.registry.factors.credentials(user.user_id) == Credentials(user_id=user.user_id)
-            assert await stores.registry.invitations.of(WAITING) is None
+            assert await stores.registry.invitations.find(WAITING) is None
             assert await stores.registry.factors.link(link_hash) is None
             for each in left:
                 await stores.registry.directory.write([Delete(each, REVOKED)])
@@ -198,7 +198,7 @@ async def test_a_new_person_without_their_factors_is_none(place: Place) -> None:
         found, _ = await sent(stores)
         with pytest.raises(ChangedMeanwhile):
             await as_new_person(stores, found, "", change=replace(FACTORS, spend_link="another link"))
-        assert await stores.registry.invitations.of(WAITING) == found
+        assert await stores.registry.invitations.find(WAITING) == found
         assert (await stores.registry.factors.credentials(NEW)).password_hash is None
         assert await stores.registry.directory.user_by_name("wei.ling") is None
 
@@ -212,7 +212,7 @@ async def test_an_answer_to_an_invitation_that_has_changed_is_none(place: Place)
         for answer in (as_new_person, RIVALS["two accounts"][0], RIVALS["declined and accepted"][0]):
             with pytest.raises(ChangedMeanwhile):
                 await answer(stores, found, link_hash)
-        assert [each.membership for each in [await stores.registry.invitations.of(WAITING)] if each] == [another]
+        assert [each.membership for each in [await stores.registry.invitations.find(WAITING)] if each] == [another]
         assert await people(stores) == {user.user_id for user in PEOPLE} | {WAITING}
 
 
@@ -224,7 +224,7 @@ async def test_a_new_person_takes_nobodys_user_name(place: Place) -> None:
         await stores.registry.directory.write([Upsert(own)])
         with pytest.raises(NameTaken):
             await as_new_person(stores, found, link_hash, PEOPLE[0].user_name.upper())
-        assert await stores.registry.invitations.of(WAITING) == found
+        assert await stores.registry.invitations.find(WAITING) == found
         assert await stores.registry.factors.credentials(PEOPLE[0].user_id) == own
 
 
@@ -236,7 +236,7 @@ async def test_who_belongs_already_cannot_accept(place: Place) -> None:
         await stores.registry.directory.write([Upsert(own)])
         with pytest.raises(AlreadyBelongs):
             await with_account(stores, found, PEOPLE[0])
-        assert await stores.registry.invitations.of(WAITING) == found
+        assert await stores.registry.invitations.find(WAITING) == found
 
 
 async def test_a_letter_is_taken_by_one_process_and_not_after_a_revocation(place: Place) -> None:

@@ -515,7 +515,7 @@ async def test_a_token_acts_for_its_entity_until_it_ends(place: Place) -> None:
         assert made.token_hash not in str(await registry.audit.entries())
 
         async def acting(shown: str = text, *, at: float = NOW) -> ProvisioningToken | None:
-            return await provisioning_tokens.authenticated(registry, shown, now=at)
+            return await provisioning_tokens.authenticate_token(registry, shown, now=at)
 
         assert await acting() == TOKEN
         assert (await provisioning_tokens.tokens(registry, "E1", actor=OPERATOR))[0].last_used_at == int(NOW)

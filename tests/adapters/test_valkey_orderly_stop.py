@@ -65,7 +65,7 @@ class Deployment:
 
     @asynccontextmanager
     async def process(self) -> AsyncIterator[TransientStore]:
-        async with engines.opened(self.options, time.time) as opened:
+        async with engines.open_stores(self.options, time.time) as opened:
             yield opened.transient
 
     async def close(self, *, seconds: int = MINUTE) -> None:
@@ -471,7 +471,7 @@ async def test_a_cluster_is_refused_and_goes_on(tmp_path: Path, program: str) ->
             transient_url=url,
             key_encryption_key=base64.b64encode(KEY).decode(),
         )
-        async with engines.opened(options, time.time) as opened, engines.restarting(options) as store:
+        async with engines.open_stores(options, time.time) as opened, engines.restarting(options) as store:
             with pytest.raises(OrderlyStopRefused, match="cluster"):
                 await store.engine.close_for_restart(store.stops, name="a" * 32, seconds=MINUTE)
             assert await first(opened.transient)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from corpid.flows.directory.apply import apply
 from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.json_nodes import json_value, merged, nodes, pointer
+from corpid.rules.directory.json_nodes import json_value, merge_patch, nodes, pointer
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import RESOURCES, InvalidObject, key_of, object_id, read_new
 from corpid.rules.directory.records import Entity
@@ -214,7 +214,7 @@ def test_whatever_text_comes_is_an_identifier_or_that_of_nothing(text: str) -> N
 )  # fmt: skip
 def test_patches_are_merged_as_the_rfc_shows(target: Json, patch: Json, result: Json) -> None:
     """RFC 7396 appendix A."""
-    assert merged(target, patch) == result
+    assert merge_patch(target, patch) == result
 
 
 def test_a_pointer_escapes_what_it_has_to() -> None:

@@ -63,7 +63,7 @@ WAS: Final = access_texts.sentence(
 DETAILS: Final = access_texts.details(ROW)
 UP: Final = Link(url="/manage/person/1", text=phrase("Marcus Lee"))
 FORM: Final = RoleForm(service=HARBOUR, role="Checker", parameters={"Permit Year": "soon"}, end="date")
-FIELDS: Final = role_fields.shown(
+FIELDS: Final = role_fields.build_fields(
     FORM, TODAY, used=ValuesInUse(sub_entities=("Jurong", "Tuas"), parameters={"Permit Year": ("2026",)})
 )
 WRONG: Final = (
@@ -221,7 +221,7 @@ STATES: Final[Mapping[str, View]] = {
         GIVE,
         chosen=(PERSON, SERVICE),
         held=((WAS, ()),),
-        fields=role_fields.shown(RoleForm(service=structs.replace(HARBOUR, sub_entity="mandatory")), TODAY),
+        fields=role_fields.build_fields(RoleForm(service=structs.replace(HARBOUR, sub_entity="mandatory")), TODAY),
     ),
     "portal-access-role-wrong": replace(GIVE, chosen=(PERSON, SERVICE), fields=FIELDS, errors=WRONG),
     "portal-access-confirm": replace(GIVE, chosen=(PERSON, SERVICE), confirm=CONFIRM),

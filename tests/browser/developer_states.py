@@ -192,7 +192,8 @@ TRAFFIC: Final = traffic.TrafficPage(
     every=False,
 )
 ROWS: Final = tuple(
-    replace(row, orders=orders) for row, orders in zip(ADDRESSES.rows(KEPT.listed()), ("", "", "token"), strict=True)
+    replace(row, orders=orders)
+    for row, orders in zip(ADDRESSES.rows(KEPT.list_exchanges()), ("", "", "token"), strict=True)
 )
 SANDBOX: Final = OrdersPage(
     frame=Frame(form_token="t0ken", under_way=True, up=Link(url="/developer/traffic", text=phrase("Inspector"))),
@@ -259,7 +260,10 @@ STATES: Final[Mapping[str, View]] = {
         client_id="permits-portal",
         request_uri="urn:ietf:params:oauth:request_uri:" + "r" * 43,
         day="2026-11-17 10:26:40 UTC",
-        steps=((ROWS[0], inspection.inspect(KEPT.listed()[0], KEPT)), (ROWS[1], inspection.inspect(REFUSED, KEPT))),
+        steps=(
+            (ROWS[0], inspection.inspect(KEPT.list_exchanges()[0], KEPT)),
+            (ROWS[1], inspection.inspect(REFUSED, KEPT)),
+        ),
     ),
     "anybody-json": replace(
         EMPTY, typed=PersonFields(json='{\n  "entity": "209900042K"\n}'), made="Anybody 1A2B", link="/x"

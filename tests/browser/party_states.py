@@ -15,7 +15,7 @@ from corpid.web.directory.change_sentences import (
     ChangeInWords,
     DisplayValue,
     MemberChange,
-    authorised,
+    authorisation_sentence,
 )
 from corpid.web.directory.choose_person import ChoosePerson, PersonChoice
 from corpid.web.directory.requests import STATES as REQUEST_STATES
@@ -24,7 +24,7 @@ from corpid.web.directory.third_parties import AuthorisationLine, Lines, OneAuth
 from corpid.web.directory.third_party_offers import ChooseService, FindOrganisation, OrganisationLine, ServiceLine
 from corpid.web.directory.third_party_terms import AuthorisationConfirmation, EnterTerms, ParameterField
 from corpid.web.pages import role_fields
-from corpid.web.pages.access_texts import APPROVALS, duration, given
+from corpid.web.pages.access_texts import APPROVALS, duration, role_sentence
 from corpid.web.pages.layout import Advice, Link, Pager
 from tests.browser.portal_states import framed
 
@@ -121,7 +121,7 @@ GRANT: Final = ThirdPartyGrant(
     start_date="2026-01-01",
     end_date="2027-12-31",
 )
-SENTENCE: Final = authorised(
+SENTENCE: Final = authorisation_sentence(
     GRANT, client="Saltwater Foods Pte. Ltd.", third_party="Kingfisher Accountants", service="Tax filing"
 )
 PARTY: Final = AuthorisationLine(
@@ -200,7 +200,7 @@ TERMS: Final = EnterTerms(
     end_hint=phrase("Leave it empty for no end."),
     parameters=(
         ParameterField(
-            name="parameter-0", label=role_fields.marked("Tax Year", required=False), value="2026",
+            name="parameter-0", label=role_fields.mark_label("Tax Year", required=False), value="2026",
             hint=phrase("The values that are allowed, one a line. Leave it empty to allow any."),
         ),
     ),
@@ -357,7 +357,7 @@ STATES: Final[Mapping[str, View]] = {
         frame=OF_PARTIES,
         action="/manage/third-parties/assign/1",
         heading=phrase("Check the access"),
-        sentence=given(
+        sentence=role_sentence(
             "Lim Wei Ling",
             msgspec.structs.replace(GRANT, role="Preparer", start_date="2026-01-01", end_date="9999-12-31"),
             service="Tax filing",

@@ -86,7 +86,7 @@ def test_token_requests_with_a_code_of_legacy_that_are_nearly_right(world: World
 @pytest.mark.parametrize("examples", TIERS)
 def test_bearer_tokens_that_are_nearly_right(world: World, examples: int) -> None:
     """A packed subject in any shape, a bound token, another scheme, and headers of every kind beside it."""
-    ring = world.runner.run(world.application.provider.signing_keys.at(NOW)).ring
+    ring = world.runner.run(world.application.provider.signing_keys.keys_at(NOW)).ring
     packed = LegacyClaims(sub="s=S1,uuid=user-1,u=200000001AS1,c=SG", attributes={})
     parties = Parties(user_id="user-1", entity_id="200000001A", user_attributes={}, entity_attributes={}, packed=packed)
     claims = token_rules.access_token_claims(

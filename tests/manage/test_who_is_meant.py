@@ -258,7 +258,7 @@ async def test_people_are_found_by_their_account_whatever_the_entity_calls_them(
     await acme(made)
     await provisioned(made, await member(made, "id-cora"), user_name="c.chan", name="Somebody Else")
     wanted = members.MemberFilter(search="cora")
-    page = await members.listed(made.provider.registry, wanted, actor=owner(made), after="", limit=9)
+    page = await members.list_members(made.provider.registry, wanted, actor=owner(made), after="", limit=9)
     assert [each.member.name for each in page.found] == ["cora (Somebody Else)"]
     browser = await in_portal(made, "people")
     assert "cora" in browser.page.text

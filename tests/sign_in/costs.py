@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import corpid
-from corpid.rules.directory.entity_choice import accepted
+from corpid.rules.directory.entity_choice import accepted_entities
 from corpid.rules.limits import PASSKEY_OFFER_AGAIN_SECONDS
 from corpid.stores.sql.codecs import columns
 from corpid.stores.sql.mappers import RecordType
@@ -155,7 +155,7 @@ async def one_entity(made: World, meter: Meter) -> None:
     await recovery(made)
     # Prepared once a process: the statement for one service, and the forms that it accepts.
     found = await made.provider.registry_cache.services(("PERMITS",), made.clock())
-    await made.provider.registry_cache.usable("nobody", accepted(found), made.clock())
+    await made.provider.registry_cache.usable("nobody", accepted_entities(found), made.clock())
     meter.watch(made)
     browser = await made.browser()
     for place in ("new browser", "known browser"):

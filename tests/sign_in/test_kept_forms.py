@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 import pytest
 
 from corpid.flows import kept_forms
-from corpid.flows.kept_forms import DraftForm
+from corpid.flows.kept_forms import StoredForm
 from corpid.rules.limits import INTERACTION_EXTENSIONS
 from corpid.texts import Phrase, counted, phrase
 from tests.contexts import context
@@ -199,7 +199,7 @@ async def test_a_kept_form_holds_no_secret_and_opens_only_at_its_place(made: Wor
         ("code", phrase("Return to {name}", name=phrase("Your account"))),
         ("", counted(3, "{count} minute left", "{count} minutes left")),
     )
-    kept = DraftForm(fields={"user_name": "alice", "password": PASSWORD, "form_token": "x"}, errors=said)
+    kept = StoredForm(fields={"user_name": "alice", "password": PASSWORD, "form_token": "x"}, errors=said)
     sealed = kept_forms.seal(at, ("sign-in", "one", "1"), kept)
     assert "alice" not in sealed
     opened = kept_forms.unseal(at, ("sign-in", "one", "1"), sealed)

@@ -84,7 +84,7 @@ async def test_of_a_sign_in_and_a_sign_out_at_once_one_is_told_that_it_was_too_l
         await made.password(browser, made.people["alice"])
         sent = cookies_of(browser)["corpid"]
         visit = await visits.visit(await context(made.provider), browser.url.rsplit("/", 1)[1], sent)
-        held = await sessions.held(await context(made.provider), visit.browser)
+        held = await sessions.list_live_sessions(await context(made.provider), visit.browser)
 
         async def sign_out() -> str:
             return await sessions.sign_out(await context(made.provider), sent, visit.browser, held)

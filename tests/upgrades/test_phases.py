@@ -189,7 +189,7 @@ def test_a_statement_gives_way_to_those_who_use_a_table_and_says_so_in_the_end(
     """Nobody waits behind a migration for longer than a request may take."""
     monkeypatch.setattr(postgresql_schema, "_ATTEMPTS", 2)
     assert isinstance(postgresql.address, str)
-    with postgresql_schema.opened(postgresql.address) as holding, later():
+    with postgresql_schema.open_target(postgresql.address) as holding, later():
 
         def hold(connection: sa.Connection) -> None:
             connection.execute(sa.text("LOCK TABLE users IN ACCESS SHARE MODE"))

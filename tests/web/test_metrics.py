@@ -81,7 +81,7 @@ async def running(folder: Path, **watched: Any) -> AsyncIterator[Running]:
         await provider.start(public)
         scraped = f"http://127.0.0.1:{private[0].getsockname()[1]}"
         async with (
-            told.served(metrics, private),
+            told.serve_metrics(metrics, private),
             httpx.AsyncClient(base_url=origin, trust_env=False) as http,
             httpx.AsyncClient(base_url=scraped, trust_env=False) as scraper,
         ):

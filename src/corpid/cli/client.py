@@ -27,7 +27,7 @@ from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.sections import NOTHING
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClient
-from corpid.rules.oauth.client_registration import is_registered_at, used
+from corpid.rules.oauth.client_registration import is_registered_at, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
@@ -143,7 +143,7 @@ async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) 
 
 
 def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str | tuple[str, ...]]:
-    generations = used(client, client_rules(chosen))
+    generations = used_generations(client, client_rules(chosen))
     known = tuple(_issuers_of(client, chosen).values())
     return {
         "Issuer": tuple(issuer.base_url for issuer in known),
@@ -388,7 +388,7 @@ def _table(found: Sequence[Client], rules: Rules) -> None:
             (each.client_id, each.name),
             each.redirect_uris,
             ", ".join(each.services),
-            tuple(generation.name for generation in used(each, rules)),
+            tuple(generation.name for generation in used_generations(each, rules)),
             _state(each),
         )
         for each in found

@@ -89,7 +89,7 @@ async def _unconfirmed() -> str:
 
 
 async def _planned(*, contract: bool) -> MigrationPlan:
-    plan = await engines.planned(settings.load())
+    plan = await engines.plan_migration(settings.load())
     return replace(plan, now=(*plan.now, *plan.later), later=()) if contract else plan
 
 
@@ -207,7 +207,7 @@ async def _after_restore() -> None:
     actor = engines.at_command_line()
     authorise(actor, "write", Object(kind="deployment"))
     event = audit_event(actor, AuditAction.DEPLOYMENT_RESTORE, "pg_restore")
-    async with engines.opened(settings.load(), time.time, accept_other=True) as stores:
+    async with engines.open_stores(settings.load(), time.time, accept_other=True) as stores:
         try:
             await stores.after_restore(event, now=time.time())
         except RestoreRefused as error:

@@ -102,7 +102,7 @@ def review(entity_id: EntityId, *, json: listing.AsJson = False) -> None:
     chosen = settings.load()
     state = run(_review(chosen, entity_id))
     if json:
-        output.as_json(access_review.described(entity_id, state))
+        output.as_json(access_review.describe_review(entity_id, state))
         return
     found = state.review
     if found is None:

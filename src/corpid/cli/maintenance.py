@@ -192,7 +192,7 @@ async def _close_store(*, seconds: int) -> str:
     async with restarting(chosen) as store:
         others = {
             f"{process.name} has version {process.version}"
-            for process in live(await store.registry.server_processes.all(), now=time.time())
+            for process in live(await store.registry.server_processes.list_all(), now=time.time())
             if process.version != __version__
         }
         if others:

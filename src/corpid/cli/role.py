@@ -11,7 +11,7 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import appointments, lists
-from corpid.rules.directory.effect import reasons, until
+from corpid.rules.directory.effect import last_day, reasons
 from corpid.rules.directory.person_names import identity
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def as_data(role: Role, today: str) -> dict[str, object]:
 def state(role: Role, today: str) -> str:
     """Return the state of a role, for a table."""
     why = reasons(role, today)
-    last = until(role, today)
+    last = last_day(role, today)
     return "; ".join(why) if why else f"until {last}" if last else "effective"
 
 

@@ -13,7 +13,7 @@ from corpid.cli.directory import read_file
 from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import import_members, import_people
-from corpid.rules.directory.nodes import SHOWN, located
+from corpid.rules.directory.nodes import SHOWN, locate_problem
 
 if TYPE_CHECKING:
     from corpid.flows.directory.import_people import ImportResult
@@ -51,7 +51,7 @@ def import_all(
         output.as_json(imported)
         return
     for remark in imported.remarks[:SHOWN]:
-        output.warn(located(name, remark))
+        output.warn(locate_problem(name, remark))
     if len(imported.remarks) > SHOWN:
         output.warn(f"and {len(imported.remarks) - SHOWN:,} more remarks: --json lists them")
     if not imported.added and not imported.memberships:

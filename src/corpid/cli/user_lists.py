@@ -15,7 +15,7 @@ from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import deletion_requests, lists
 from corpid.flows.directory.person import person
-from corpid.rules.directory.effect import named, sentence
+from corpid.rules.directory.effect import name_entity, sentence
 from corpid.rules.directory.records import Administrator, Membership, Operator, User
 from corpid.rules.directory.sources import channel, in_words
 
@@ -155,7 +155,7 @@ def _sentences(shown: Person, today: str) -> Iterator[str]:
         at = f", {article} {level} of it" if level else ""
         where = _services(held)
         why = f": {off}" if off else ""
-        yield f"{'Cannot act' if off else 'Acts'} for {named(held.entity)}{at}{where}{why}{_given_both(shown, held)}."
+        yield f"{'Cannot act' if off else 'Acts'} for {name_entity(held.entity)}{at}{where}{why}{_given_both(shown, held)}."
     if shown.memberships.after:
         yield f"Acts for more entities: `corpid entity list --user {name}` pages through them."
     if not shown.memberships.found:

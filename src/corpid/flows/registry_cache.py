@@ -95,7 +95,7 @@ class RegistryCache:
         would push the known ones out of the cache, and each new one would reach the registry all the same. Such a
         lookup is one read on an index. Source: D50, D62
         """
-        return self.admitted(await self.known_client(client_id, now))
+        return self.admit_client(await self.known_client(client_id, now))
 
     def known_client(self, client_id: str, now: float) -> Awaitable[Client | None]:
         """A client, enabled or not, of any issuer.
@@ -106,7 +106,7 @@ class RegistryCache:
             client_id, now, lambda: self._registry.clients.get(client_id), keep=lambda found: found is not None
         )
 
-    def admitted(self, client: Client | None) -> Client | None:
+    def admit_client(self, client: Client | None) -> Client | None:
         """The client, if it is enabled and of this issuer. Source: D50, D62"""
         if client is None or not client.enabled or not is_registered_at(client, self.issuer_id):
             return None
@@ -141,7 +141,7 @@ class RegistryCache:
         )
         return acting if acting is not None and acting.allowed else None
 
-    async def obstacle(self, user_id: str, entity_id: str, now: float) -> str:
+    async def find_obstacle(self, user_id: str, entity_id: str, now: float) -> str:
         """The obstacle to acting for an entity, in words for the log.
 
         Source: D28, D50

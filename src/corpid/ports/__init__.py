@@ -91,10 +91,10 @@ from corpid.ports.registry import (
 )
 from corpid.ports.server_processes import ServerProcesses
 from corpid.ports.transient import (
-    BatchedVerb,
     EngineCondition,
     OrderlyStopRefused,
     OrderlyStops,
+    PipelinedVerb,
     StoreUnavailable,
     TransientEngine,
     TransientStore,
@@ -124,7 +124,6 @@ __all__ = [
     "AuditQuery",
     "AuditSeals",
     "AuditTarget",
-    "BatchedVerb",
     "Change",
     "ChangedMeanwhile",
     "ClientClocks",
@@ -183,6 +182,7 @@ __all__ = [
     "OrderlyStops",
     "Passwords",
     "PasswordsBusy",
+    "PipelinedVerb",
     "Precondition",
     "Provisioning",
     "R",

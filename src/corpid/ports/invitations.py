@@ -24,7 +24,7 @@ class OpenInvitation(msgspec.Struct, frozen=True, kw_only=True):
 class Invitations(Protocol):
     """Invitations, and the sending of their e-mails."""
 
-    async def of(self, user_id: str) -> OpenInvitation | None:
+    async def find(self, user_id: str) -> OpenInvitation | None:
         """Return the invitation of a placeholder, in one statement."""
 
     async def of_entity(self, entity_id: str, *, after: str, limit: int) -> list[Membership]:
@@ -33,7 +33,7 @@ class Invitations(Protocol):
     async def due(self, *, now: float, limit: int) -> list[OpenInvitation]:
         """Return invitations with an e-mail to send, untried ones first."""
 
-    async def waiting(self) -> tuple[int, int]:
+    async def count_waiting(self) -> tuple[int, int]:
         """The number of members whose e-mail waits, and the oldest's moment.
 
         Epoch seconds; 0 if there is none.

@@ -66,7 +66,7 @@ class Upsert(msgspec.Struct, frozen=True):
     event: AuditEvent | None = None
     """written in the same transaction; its actor becomes the source of what changes (D65)"""
     taken: frozenset[str] = frozenset()
-    """members whose source the actor becomes, with the value that they have (`sources.written`)"""
+    """members whose source the actor becomes, with the value that they have (`sources.sources_after`)"""
     seen: Sources | None = None
     """if the record has other sources by then, nothing is written"""
 
@@ -269,20 +269,20 @@ class Sessions(Protocol):
         `passkey` is the id of a credential, or empty. Source: D50
         """
 
-    async def of(self, user_id: str, *, now: float) -> list[Session]:
+    async def list_for_user(self, user_id: str, *, now: float) -> list[Session]:
         """The live sessions of a person, the latest first."""
 
     async def put(self, session: Session) -> None: ...
     async def put_if_unchanged(
         self, session: Session, seen: Credentials, *, passkey: str = "", stored_secret: str | None = None
     ) -> bool:
-        """Store the session of a new sign-in if `unchanged` holds.
+        """Store the session of a new sign-in if `is_unchanged` holds.
 
         `stored_secret` is that of the account that was loaded: it saves decrypting the secret again. Returns False if
         it does not. A later change of that person finds the session and can end it. Source: D50
         """
 
-    async def unchanged(self, seen: Credentials, *, passkey: str = "") -> bool:
+    async def is_unchanged(self, seen: Credentials, *, passkey: str = "") -> bool:
         """Return whether a person is enabled and has the same factors.
 
         They are compared with the factors that were seen, and with the passkey of this id, if one is given.
@@ -406,7 +406,7 @@ class CodeGuessCounts(Protocol):
     async def get(self, user_id: str, browser: str) -> CodeGuesses:
         """The count; zero guesses if none is stored."""
 
-    async def of(self, user_id: str) -> list[CodeGuesses]:
+    async def list_for_user(self, user_id: str) -> list[CodeGuesses]:
         """Every count of a person."""
 
     async def replace(self, seen: CodeGuesses, after: CodeGuesses) -> bool:

@@ -92,7 +92,7 @@ def erased_by_age(row: Row, prunes: Prunes) -> bool:
     D58
     """
     at, number = int(row["at"]), int(row["number"])
-    return any(at < prunes.before(name, number) for name in (_DETAILS, retention(str(row["action"])), "other"))
+    return any(at < prunes.limit_before(name, number) for name in (_DETAILS, retention(str(row["action"])), "other"))
 
 
 def people_of(row: Row) -> tuple[str, ...]:

@@ -203,7 +203,7 @@ class Prunes:
                     self._numbers[name].append(-each.number)
                     limits.append(max(each.at - int(days) * DAY_SECONDS, limits[-1] if limits else 0))
 
-    def before(self, name: str, number: int) -> int:
+    def limit_before(self, name: str, number: int) -> int:
         """The limit of removals by age for an entry of this number.
 
         Older ones were removed. `name` is its retention; 0: no entry is about a removal. Source: D58
@@ -345,7 +345,7 @@ class RangeCheck:
         These are what was removed otherwise, and what was inserted. To be asked when every entry of the range was
         looked at.
         """
-        old = [name for name, listed in self._gone.items() if listed.latest < prunes.before(name, self._first)]
+        old = [name for name, listed in self._gone.items() if listed.latest < prunes.limit_before(name, self._first)]
         pruned = sum(self._gone[name].entries for name in old)
         found = [
             seal_finding(
@@ -357,7 +357,7 @@ class RangeCheck:
             if name not in old
         ]
         for number, (name, digest) in self._left.items():
-            if digest.at < prunes.before(name, number):
+            if digest.at < prunes.limit_before(name, number):
                 pruned += 1
             else:
                 found.append(entry_finding(number, "removed", f"Entry {number} was removed."))

@@ -187,7 +187,7 @@ async def running_issuers(
     of settings; `network` is the host by which other machines reach it, which implies `tls`. Raises DemoError,
     CertificateUnusable, and the provider's errors if it cannot start. Source: D62, D66
     """
-    hosting = Hosting.of(network, data_directory, tls=tls, now=datetime.fromtimestamp(time.time(), UTC))
+    hosting = Hosting.prepare(network, data_directory, tls=tls, now=datetime.fromtimestamp(time.time(), UTC))
     port, provider_sockets = next_free(PROVIDER_HOST, first_port, addresses=hosting.addresses)
     content = example_directory.content()
     directory = ExampleDirectory.read(content)
@@ -373,7 +373,7 @@ async def _apply(
             provider.passwords,
             text,
             file=name,
-            actor=DirectoryFile.of(name, text, by=by),
+            actor=DirectoryFile.from_content(name, text, by=by),
             new_user_id=new_user_id,
             rules=rules,
             plain_passwords=True,

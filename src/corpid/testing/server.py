@@ -214,7 +214,7 @@ class Sandbox:
             self.provider.passwords,
             content,
             file=name,
-            actor=DirectoryFile.of(name, content, by=at_command_line()),
+            actor=DirectoryFile.from_content(name, content, by=at_command_line()),
             new_user_id=new_user_id,
             rules=self.rules,
             plain_passwords=True,
@@ -266,7 +266,7 @@ async def started(
     sockets = bind(listen, port) if port else []
     if not port:
         port, sockets = next_free(listen, 0)
-    hosting = Hosting.of(None, folder, tls=tls, now=datetime.now(UTC))
+    hosting = Hosting.prepare(None, folder, tls=tls, now=datetime.now(UTC))
     files = hosting.certificate
     chosen = settings_.load(
         settings_.Settings if is_own_machine(listen) else NetworkSettings,

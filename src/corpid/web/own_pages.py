@@ -21,7 +21,7 @@ from corpid.flows.authentication.own_pages import AGAIN, CANCELLED, PATHS
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
-from corpid.flows.kept_forms import DraftForm
+from corpid.flows.kept_forms import StoredForm
 from corpid.flows.oauth import rate_limits
 from corpid.ports import Conflict
 from corpid.rules.authentication.sign_in import StaleStep
@@ -37,7 +37,7 @@ from corpid.web.pages.errors import ErrorContext, as_page
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.plain import not_found, remember_language
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled
+from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled_page
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
 from corpid.web.pages.views import Problem, in_frame
 from corpid.web.sites import (
@@ -299,7 +299,7 @@ async def _not_accepted(
     name = _name(at)
     fields = page.kept(dict(at.form)) if form is None else form
     typed = {field: value for field, value in fields.items() if field != ENTERED}
-    kept = DraftForm(fields=typed, errors=errors, checked=checked)
+    kept = StoredForm(fields=typed, errors=errors, checked=checked)
     await kept_forms.keep(at.context, own_sessions.form_place(at.visit, at.page, name), kept)
     return _to(site, at.web, replace(at, entered=name).here)
 
@@ -350,7 +350,7 @@ async def _post(site: Site[At], request: Request, at: At, page: SitePage[At]) ->
     if sent is None:
         return _to(site, at.web, at.page)
     if site.keeps:
-        return await repeated_forms.once(
+        return await repeated_forms.submit_once(
             request, sent, lambda: _submitted(site, request, sent, page), start=site.path(at.web)
         )
     return (await _submitted(site, request, sent, page))[0]
@@ -363,7 +363,7 @@ async def _submitted(site: Site[At], request: Request, at: At, page: SitePage[At
         changed = await page.submit(at)
     except Throttled as slowed:
         failed = replace(at, errors=((page.field, slowed.sentence),))
-        return throttled(await _shown(request, failed, page), slowed), False
+        return throttled_page(await _shown(request, failed, page), slowed), False
     except ConfirmationRequired as unconfirmed:
         return await _not_accepted(site, at, page, *unconfirmed.errors, checked=True), False
     except EditConflict as outdated:

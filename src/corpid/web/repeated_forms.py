@@ -30,7 +30,7 @@ _LOOKS: Final = 15
 _LOOK_SECONDS: Final = 0.2
 
 
-async def once(
+async def submit_once(
     request: Request,
     at: PageContext[SelfServiceRequest],
     use: Callable[[], Awaitable[tuple[Response, bool]]],

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corpid.texts import phrase
 from corpid.web.pages.layout import Form, Frame, TimeLimit
-from corpid.web.pages.prepared import separated
+from corpid.web.pages.prepared import separate_slots
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import LANGUAGES, Language
 from corpid.web.pages.views import (
@@ -132,7 +132,7 @@ def test_a_page_shows_nothing_of_another_persons_sign_in(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_that_is_kept_serves_everybody(name: str) -> None:
     """What is kept holds nothing of a person: it is the same for the next one."""
-    theirs, own = (separated(views(who, who, 600)[name], str) for who in ("theirs", "own"))
+    theirs, own = (separate_slots(views(who, who, 600)[name], str) for who in ("theirs", "own"))
     assert (theirs is None) == (own is None)
     if theirs is not None and own is not None:
         assert theirs[0] == own[0]

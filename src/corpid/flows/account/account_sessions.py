@@ -79,7 +79,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 _ACCOUNT_PAGE: Final = namespaces.ACCOUNT_PAGE.holding(Opening)
 
 
-async def opened(context: RequestContext, visit: AccountRequest, page: str) -> AccountRequest:
+async def open_page(context: RequestContext, visit: AccountRequest, page: str) -> AccountRequest:
     """The person at an open page, or at one opened now.
 
     Raises TooOld if a new sign-in is needed. Source: D45

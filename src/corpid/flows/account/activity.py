@@ -104,7 +104,7 @@ async def _sessions(context: RequestContext, visit: AccountRequest) -> list[Sess
     """The person's sessions, including those opened for a sign-in under way."""
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="session", user_id=user_id))
-    return await context.provider.registry.sessions.of(user_id, now=context.now)
+    return await context.provider.registry.sessions.list_for_user(user_id, now=context.now)
 
 
 async def end(context: RequestContext, visit: AccountRequest, *, name: str) -> None:
@@ -124,7 +124,7 @@ async def rename(context: RequestContext, visit: AccountRequest, browser: Signed
     """
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="session", user_id=user_id))
-    name = passkeys.chosen(typed) if typed.strip() else ""
+    name = passkeys.canonical_name(typed) if typed.strip() else ""
     entry = event(context, visit, AuditAction.SESSION_NAME)
     sessions_of_all, at = context.provider.registry.sessions, int(context.now)
     try:

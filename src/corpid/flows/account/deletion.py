@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Action
 
 
-async def requested(context: RequestContext, visit: AccountRequest) -> DeletionRequest | None:
+async def find_request(context: RequestContext, visit: AccountRequest) -> DeletionRequest | None:
     """Return the person's request; None if there is none (D61)."""
     _authorise(visit, "read")
     key = (visit.user.user_id,)
@@ -51,7 +51,7 @@ async def withdraw(context: RequestContext, visit: AccountRequest) -> None:
     """
     await account_sessions.admit(context, visit)
     _authorise(visit, "delete")
-    found = await requested(context, visit)
+    found = await find_request(context, visit)
     if found is None:
         raise StaleStep
     event = account_sessions.event(context, visit, AuditAction.USER_WITHDRAW_DELETION)

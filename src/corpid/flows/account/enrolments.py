@@ -225,7 +225,7 @@ class OpenedLink:
     """the change that it undoes, if it is of that purpose"""
 
 
-async def look(context: RequestContext, link_hash: str) -> OpenedLink:
+async def read_link(context: RequestContext, link_hash: str) -> OpenedLink:
     """A link and its owner.
 
     Spends nothing. Raises NotHere, InvitationExpired. Source: D50, DESIGN, Security
@@ -247,7 +247,7 @@ async def _refuse_expired(context: RequestContext, link_hash: str) -> None:
     """Name the entity of an expired invitation, which can send it again."""
     link = await context.provider.registry.factors.link(link_hash)
     if link is not None and links.PURPOSES[link.purpose].joins and context.now >= link.expires_at:
-        invited = await context.provider.registry.invitations.of(link.user_id)
+        invited = await context.provider.registry.invitations.find(link.user_id)
         if invited is not None:
             raise InvitationExpired(invited.entity)
 
@@ -261,10 +261,10 @@ async def open_link(context: RequestContext, browser: Browser, code: str, *, dig
     Raises ValueError for what cannot be a code, Throttled, NotHere and
     StoreUnavailable. Source: D34, D47, D73
     """
-    link_hash = link_codes.hashed(code)
+    link_hash = link_codes.hash_code(code)
     attempt = await throttle.attempt_link_code(context)
     try:
-        await look(context, link_hash)
+        await read_link(context, link_hash)
     except NotHere:
         if digest:
             place = ("link code", browser.browser_id)
@@ -286,7 +286,7 @@ async def opened_link(context: RequestContext, browser: Browser | None, opened_i
     browser_id, _, link_hash = (found or "").partition(" ")
     if browser is None or browser.browser_id != browser_id:
         raise NotOpened
-    return await look(context, link_hash)
+    return await read_link(context, link_hash)
 
 
 def derive_opened_id(context: RequestContext, browser_id: str, link_hash: str) -> str:
@@ -323,7 +323,7 @@ async def begin(context: RequestContext, link: Link, browser: Browser, *, user_i
             raise OpenElsewhere
         # Whatever process claimed it may have ended before it wrote more: on Valkey, one verb may be written without the next.
         await _open(context, unit, msgspec.structs.replace(enrolment, enrolment_id=enrolment_id))
-    return (await sit(context, enrolment_id, browser.browser_id)).enrolment
+    return (await load_own_enrolment(context, enrolment_id, browser.browser_id)).enrolment
 
 
 async def _open(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
@@ -362,7 +362,7 @@ async def _stored(context: RequestContext, enrolment_id: str) -> Enrolment | Non
     return await _entry(context, enrolment_id).read(context.provider.transient, now=context.now)
 
 
-async def sit(context: RequestContext, enrolment_id: str, browser_id: str) -> EnrolmentContext:
+async def load_own_enrolment(context: RequestContext, enrolment_id: str, browser_id: str) -> EnrolmentContext:
     """This browser's own enrolment, also after its end.
 
     Raises OpenElsewhere, EnrolmentStopped, and NotHere, also if its link was spent or is void. Source: D34, D50

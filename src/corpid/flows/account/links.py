@@ -264,7 +264,7 @@ async def write_link(
     """
     code = link_codes.code_from(new_id())
     link = Link(
-        link_hash=link_codes.hashed(code),
+        link_hash=link_codes.hash_code(code),
         purpose=purpose,
         user_id=user.user_id,
         created_at=int(now),
@@ -281,7 +281,7 @@ def of_invitation(invited: OpenInvitation, code: str, *, now: float) -> Link:
     `code` as `link_codes.code_from` makes it. A change of the address makes the link void. Source: D60
     """
     return Link(
-        link_hash=link_codes.hashed(code),
+        link_hash=link_codes.hash_code(code),
         purpose="membership",
         user_id=invited.user.user_id,
         created_at=int(now),
@@ -312,7 +312,7 @@ async def holding(registry: Registry, link_hash: str, *, now: float) -> ValidLin
     if link is None:
         return await _undoing(registry, link_hash, now=now)
     if PURPOSES[link.purpose].joins:
-        invited, nothing = await registry.invitations.of(link.user_id), Credentials(user_id=link.user_id)
+        invited, nothing = await registry.invitations.find(link.user_id), Credentials(user_id=link.user_id)
         works = invited is not None and invites(link, invited, now=now)
         return ValidLink(link=link, credentials=nothing, invited=invited) if works else None
     credentials = await registry.factors.credentials(link.user_id)

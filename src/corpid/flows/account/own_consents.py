@@ -46,7 +46,7 @@ async def count(context: RequestContext, visit: AccountRequest) -> int:
     return len({each.client_id for each in await _of(context, visit)})
 
 
-async def shared(context: RequestContext, visit: AccountRequest, *, page: int) -> tuple[list[SharedWith], int]:
+async def list_shares(context: RequestContext, visit: AccountRequest, *, page: int) -> tuple[list[SharedWith], int]:
     """Return one page of what is shared, and the number of all.
 
     The latest consent comes first. `page` counts from one. Source: D29
@@ -56,7 +56,7 @@ async def shared(context: RequestContext, visit: AccountRequest, *, page: int) -
     return await _named(context, grouped[first : first + SHOWN]), len(grouped)
 
 
-async def one(context: RequestContext, visit: AccountRequest, *, name: str) -> SharedWith | None:
+async def find_share(context: RequestContext, visit: AccountRequest, *, name: str) -> SharedWith | None:
     """Return what is shared under a name of `SharedWith`.
 
     None for an unknown one, also if it is another person's. Source: D29
@@ -86,7 +86,7 @@ async def withdraw(context: RequestContext, visit: AccountRequest, ended: Shared
 async def _of(context: RequestContext, visit: AccountRequest) -> list[Consent]:
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="consent", user_id=user_id))
-    return await context.provider.registry.consents.of(user_id, now=context.now)
+    return await context.provider.registry.consents.list_for_user(user_id, now=context.now)
 
 
 async def _grouped(context: RequestContext, visit: AccountRequest) -> list[list[Consent]]:

@@ -48,7 +48,7 @@ _READ: Final[tuple[ObjectKind, ...]] = (
 )  # fmt: skip
 
 
-async def copied(context: RequestContext, visit: AccountRequest) -> AsyncIterator[bytes]:
+async def copy_data(context: RequestContext, visit: AccountRequest) -> AsyncIterator[bytes]:
     """Return the copy as JSON, in pieces.
 
     It is counted and audited before the first piece is read. Raises InvalidInput, StaleStep, TooOld, StoreUnavailable; a copy that ends early lacks its last member.
@@ -103,11 +103,11 @@ async def _alone(context: RequestContext, visit: AccountRequest, account: Accoun
     """Return everything of which a person has few."""
     registry, user = context.provider.registry, visit.user
     held = account.held
-    sessions = await registry.sessions.of(user.user_id, now=context.now)
+    sessions = await registry.sessions.list_for_user(user.user_id, now=context.now)
     names = await registry.sessions.browser_names(user.user_id)
     links = await registry.factors.links_of(user.user_id)
-    waiting = await own_email.waiting(context, visit)
-    asked = await deletion.requested(context, visit)
+    waiting = await own_email.find_pending_change(context, visit)
+    asked = await deletion.find_request(context, visit)
     operator = (await registry.directory.read(Operator, [user.key])).get(user.key)
     profile = {name: value for name, value in msgspec.structs.asdict(user).items() if name != "placeholder"}
     return {
@@ -210,7 +210,7 @@ def _row(row: Assignment | ThirdPartyAssignment) -> dict[str, object]:
 
 
 async def _consents(context: RequestContext, visit: AccountRequest) -> AsyncIterator[Sequence[dict[str, object]]]:
-    found = await context.provider.registry.consents.of(visit.user.user_id, now=context.now)
+    found = await context.provider.registry.consents.list_for_user(visit.user.user_id, now=context.now)
     yield [
         {
             "client": each.client_id, "entity": each.entity_id, "scopes": each.scopes,

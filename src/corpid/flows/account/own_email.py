@@ -76,26 +76,26 @@ class OwnEmail:
     """whether the address in effect comes from a directory file (D65)"""
 
 
-async def of(context: RequestContext, visit: AccountRequest) -> OwnEmail:
+async def load_email_state(context: RequestContext, visit: AccountRequest) -> OwnEmail:
     """Return the state of the visiting person's address.
 
     Source: D61, D65
     """
-    change = await waiting(context, visit)
+    change = await find_pending_change(context, visit)
     wanted = None if change else await _entry(context, visit).read(context.provider.transient, now=context.now)
     key = visit.user.key
     found = (await context.provider.registry.directory.sourced(User, [key])).get(key)
     return OwnEmail(
         waiting=change,
         wanted=wanted,
-        from_file=found is not None and channel(found.sources.of("email")) == "file",
+        from_file=found is not None and channel(found.sources.source_of("email")) == "file",
     )
 
 
-async def waiting(context: RequestContext, visit: AccountRequest) -> EmailChange | None:
+async def find_pending_change(context: RequestContext, visit: AccountRequest) -> EmailChange | None:
     """Return the proven change that is not yet in effect (D61)."""
     authorise(Person(user_id=visit.user.user_id), "read", Object(kind="user", user_id=visit.user.user_id))
-    return await context.provider.registry.email_changes.of(visit.user.user_id)
+    return await context.provider.registry.email_changes.find(visit.user.user_id)
 
 
 async def ask(context: RequestContext, visit: AccountRequest, *, email: str) -> None:
@@ -105,7 +105,7 @@ async def ask(context: RequestContext, visit: AccountRequest, *, email: str) -> 
     Source: D47, D61
     """
     await account_sessions.admit(context, visit)
-    if not context.provider.mail.works or await waiting(context, visit) is not None:
+    if not context.provider.mail.works or await find_pending_change(context, visit) is not None:
         raise StaleStep
     address = _checked(visit, email)
     _authorise(visit)
@@ -154,7 +154,7 @@ async def send_again(context: RequestContext, visit: AccountRequest) -> None:
 
     Raises as `ask`, and Rejected if the earlier one has ended. Source: D47, D61
     """
-    wanted = (await of(context, visit)).wanted
+    wanted = (await load_email_state(context, visit)).wanted
     if wanted is None:
         raise InvalidInput(_ENDED)
     try:
@@ -177,7 +177,7 @@ async def prove(context: RequestContext, visit: AccountRequest, *, code: str) ->
     Source: D45, D47, D61
     """
     await account_sessions.admit(context, visit)
-    wanted = (await of(context, visit)).wanted
+    wanted = (await load_email_state(context, visit)).wanted
     if wanted is None:
         raise InvalidInput(_ENDED)
     await _require_code(context, visit, wanted, code)
@@ -189,7 +189,7 @@ async def prove(context: RequestContext, visit: AccountRequest, *, code: str) ->
     link_code = link_codes.code_from(context.provider.new_id())
     change = EmailChange(
         user_id=visit.user.user_id,
-        link_hash=link_codes.hashed(link_code),
+        link_hash=link_codes.hash_code(link_code),
         old_email=visit.user.email,
         new_email=wanted.email,
         proved_at=int(context.now),
@@ -245,7 +245,7 @@ async def keep(context: RequestContext, visit: AccountRequest) -> None:
     Every other session ends. Raises InvalidInput, StaleStep, Throttled and TooOld. Source: D61
     """
     await account_sessions.admit(context, visit)
-    change = await waiting(context, visit)
+    change = await find_pending_change(context, visit)
     if change is None:
         raise StaleStep
     _authorise(visit)

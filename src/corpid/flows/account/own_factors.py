@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MEANWHILE: Final = phrase("Your sign-in was changed on another page. Check it before you continue.")
 
 
-async def of(context: RequestContext, visit: AccountRequest) -> PersonFactors:
+async def load_factors(context: RequestContext, visit: AccountRequest) -> PersonFactors:
     """The factors of the visiting person (D44, D45, D46)."""
     return await second_factor_methods.held_factors(context.provider.registry, visit.user.user_id)
 
@@ -77,9 +77,9 @@ async def change_password(context: RequestContext, visit: AccountRequest, *, pas
     Raises InvalidInput, Throttled, TooOld, PasswordsBusy. Source: D44, D47
     """
     attempt = await account_sessions.admit(context, visit)
-    before = (await of(context, visit)).credentials
+    before = (await load_factors(context, visit)).credentials
     try:
-        password_hash = await password_checks.chosen(context, attempt, visit.user, password)
+        password_hash = await password_checks.hash_new_password(context, attempt, visit.user, password)
     except PasswordRefused as refusal:
         raise InvalidInput(refusal.sentence) from None
     after = before.with_password(password_hash, "user")
@@ -105,7 +105,7 @@ async def write(
     notifications.notify(context, visit.user, notice)
 
 
-def offered(context: RequestContext) -> bool:
+def are_passkeys_offered(context: RequestContext) -> bool:
     """Return whether passkeys work in this deployment (D46)."""
     return context.provider.policy.takes_passkeys
 
@@ -132,7 +132,7 @@ async def add(context: RequestContext, visit: AccountRequest, cookie: str, *, an
     `cookie` is the browser's value. Raises InvalidInput, StaleStep, Throttled and TooOld. Source: WebAuthn §7.1, D46
     """
     await account_sessions.admit(context, visit)
-    factors = await of(context, visit)
+    factors = await load_factors(context, visit)
     if full(factors):
         raise InvalidInput(
             phrase("You have {passkeys} passkeys, which is the most you can have.", passkeys=PASSKEYS_PER_PERSON)
@@ -151,7 +151,7 @@ async def rename(context: RequestContext, visit: AccountRequest, passkey: Passke
     Raises InvalidInput, Throttled, TooOld and access.Forbidden. Source: D46, D51
     """
     await account_sessions.admit(context, visit)
-    renamed = msgspec.structs.replace(passkey, name=passkeys.chosen(name))
+    renamed = msgspec.structs.replace(passkey, name=passkeys.canonical_name(name))
     actor = Person(user_id=visit.user.user_id)
     authorise(actor, "write", Object(kind="credentials", user_id=passkey.user_id))
     event = account_sessions.event(context, visit, AuditAction.FACTORS_RENAME_PASSKEY)
@@ -168,7 +168,7 @@ async def remove(context: RequestContext, visit: AccountRequest, passkey: Passke
     """
     await account_sessions.admit(context, visit)
     authorise(Person(user_id=visit.user.user_id), "write", Object(kind="credentials", user_id=passkey.user_id))
-    factors = await of(context, visit)
+    factors = await load_factors(context, visit)
     needed = need_passkey(context, visit, factors)
     if needed and len(factors.passkeys) == 1:
         raise InvalidInput(
@@ -267,7 +267,7 @@ async def set_up_app(context: RequestContext, visit: AccountRequest, *, code: st
         raise InvalidInput(
             phrase("This code is not right. Check that the app shows this account, then enter its latest code.")
         ) from None
-    before = (await of(context, visit)).credentials
+    before = (await load_factors(context, visit)).credentials
     await _spend(context, visit, before, "app", shown)
     after = before.with_app(secret, "user", step=step)
     change = FactorChange(before=before, after=after, end_sessions_but=visit.session.session_id)
@@ -281,7 +281,7 @@ async def remove_app(context: RequestContext, visit: AccountRequest) -> None:
     Raises InvalidInput, StaleStep, Throttled and TooOld. Source: D45
     """
     await account_sessions.admit(context, visit)
-    factors = await of(context, visit)
+    factors = await load_factors(context, visit)
     before = factors.credentials
     if not factors.app:
         raise StaleStep
@@ -303,7 +303,7 @@ async def replace_codes(context: RequestContext, visit: AccountRequest, *, shown
         raise StaleStep
     if not kept:
         raise InvalidInput(phrase("Save your codes first, then tick the box."))
-    before, user_id = (await of(context, visit)).credentials, visit.user.user_id
+    before, user_id = (await load_factors(context, visit)).credentials, visit.user.user_id
     await _spend(context, visit, before, "codes", shown)
     hashes = tuple(records.recovery_code_hash(user_id, code) for code in codes(context, shown))
     change = FactorChange(before=before, after=before, recovery_codes=hashes, end_sessions_but=visit.session.session_id)
@@ -316,7 +316,7 @@ async def remove_codes(context: RequestContext, visit: AccountRequest) -> None:
     Raises InvalidInput, StaleStep, Throttled and TooOld. Source: D45
     """
     await account_sessions.admit(context, visit)
-    factors = await of(context, visit)
+    factors = await load_factors(context, visit)
     if not factors.codes:
         raise StaleStep
     needed = need_passkey(context, visit, factors)

@@ -13,7 +13,7 @@ import msgspec
 
 from corpid.flows import kept_forms, namespaces
 from corpid.flows.authentication import browsers, own_pages, sessions
-from corpid.flows.kept_forms import DraftForm
+from corpid.flows.kept_forms import StoredForm
 from corpid.flows.oauth import held_arrivals
 from corpid.flows.oauth.arrival import InteractionRedirect
 from corpid.flows.oauth.held_arrivals import PendingRequest
@@ -126,7 +126,7 @@ async def keep_late_form(context: RequestContext, visit: SelfServiceRequest, pag
 
     Its step stays with it: what was changed meanwhile is not overwritten. Raises StoreUnavailable. Source: D54, D73
     """
-    sealed = kept_forms.seal(context, _late_place(visit, page), DraftForm(fields=form))
+    sealed = kept_forms.seal(context, _late_place(visit, page), StoredForm(fields=form))
     async with context.provider.transient.unit(context.now) as unit:
         await _late(context, visit, page).put(unit, sealed.encode())
 

@@ -164,9 +164,9 @@ async def submit_passkey(context: RequestContext, visit: EnrolmentContext, *, pa
     async with context.provider.transient.unit(context.now) as unit:
         await throttle.attempt_unguessable(context, unit)
     try:
-        await passkeys.proved(
+        await passkeys.verify_claim(
             context,
-            await passkeys.claimed(context, passkey),
+            await passkeys.read_claim(context, passkey),
             purpose=_PURPOSE,
             subject=enrolment.enrolment_id,
             entry_of=lambda owner: event(context, owner, AuditAction.ENROLMENT_PASSKEY, "ok"),

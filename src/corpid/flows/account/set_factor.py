@@ -125,7 +125,7 @@ async def submit_password(context: RequestContext, visit: EnrolmentContext, *, p
     if visit.sent is not None:
         visit.sent.attempt = attempt
     try:
-        password_hash = await password_checks.chosen(context, attempt, user, password)
+        password_hash = await password_checks.hash_new_password(context, attempt, user, password)
     except PasswordRefused as refusal:
         await sent_forms.counts(context, visit.sent)
         raise InvalidInput(refusal.sentence) from None
@@ -329,10 +329,10 @@ async def finish(context: RequestContext, visit: EnrolmentContext) -> None:
     factors = await to_write(context, visit)
     if factors.invited is not None or not await context.provider.registry.factors.change(factors.change, factors.event):
         raise NotHere
-    await written(context, visit)
+    await end_written(context, visit)
 
 
-async def written(context: RequestContext, visit: EnrolmentContext) -> None:
+async def end_written(context: RequestContext, visit: EnrolmentContext) -> None:
     """Notify the person, and end the enrolment whose factors were written (D45, D47)."""
     enrolment, user = visit.enrolment, visit.user
     notifications.notify(context, user, links.PURPOSES[enrolment.purpose].notice or _made(enrolment))

@@ -43,7 +43,7 @@ async def create(context: RequestContext, visit: InteractionContext, *, answer: 
     """Add the new passkey and continue the sign-in; return the updated visit.
 
     The passkey is written only while the session lives that the sign-in's factors began. Raises InvalidInput, Throttled and
-    StaleStep, and the errors of `completion.win` if nothing else remains to be asked. Source: WebAuthn §7.1, D15, D46,
+    StaleStep, and the errors of `completion.complete_request` if nothing else remains to be asked. Source: WebAuthn §7.1, D15, D46,
     D47
     """
     interaction = visit.interaction
@@ -89,5 +89,5 @@ async def decline(context: RequestContext, visit: InteractionContext) -> Interac
 
 
 async def _onwards(context: RequestContext, visit: InteractionContext) -> InteractionContext:
-    usable = await sign_in.chosen(context, visit) is not None
-    return await sign_in.onwards(context, visit, machine.offer_answered(visit.interaction), usable=usable)
+    usable = await sign_in.find_chosen_entity(context, visit) is not None
+    return await sign_in.continue_sign_in(context, visit, machine.offer_answered(visit.interaction), usable=usable)

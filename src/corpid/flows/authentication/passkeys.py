@@ -91,7 +91,7 @@ def _mac(context: RequestContext, purpose: str, subject: str, nonce: str) -> str
 CHARACTERS: Final = 60
 
 
-def given(context: RequestContext) -> str:
+def default_name(context: RequestContext) -> str:
     """Return the default name of a new passkey.
 
     It consists of the browser that created it and the day, e.g. `Firefox on Linux, 2027-01-15`. If the browser names no
@@ -102,7 +102,7 @@ def given(context: RequestContext) -> str:
     return f"{where[: CHARACTERS - len(day) - 2]}, {day}"
 
 
-def chosen(typed: str) -> str:
+def canonical_name(typed: str) -> str:
     """Return the canonical form of a name that a person has typed.
 
     Raises InvalidInput for a name that is unreadable or too long. Source: D51
@@ -172,7 +172,7 @@ def _load_verification_meanwhile() -> None:
     threading.Thread(target=load_verification, name="passkey-verification", daemon=True).start()
 
 
-async def claimed(context: RequestContext, answer: str) -> Claim:
+async def read_claim(context: RequestContext, answer: str) -> Claim:
     """Return the claim of a browser's answer in JSON.
 
     Raises PasskeyRefused. Source: WebAuthn §7.2, D46
@@ -183,7 +183,7 @@ async def claimed(context: RequestContext, answer: str) -> Claim:
     return Claim(answer=parsed, challenge=law.challenge_of(parsed), passkey=passkey, user=user)
 
 
-async def proved(
+async def verify_claim(
     context: RequestContext,
     claim: Claim,
     *,
@@ -205,7 +205,7 @@ async def proved(
 async def _verified(
     context: RequestContext, claim: Claim, *, entry_of: Callable[[User], AuditEvent], only: str
 ) -> tuple[User, Passkey]:
-    """Verify an answer as `proved` does, after its challenge was used up."""
+    """Verify an answer as `verify_claim` does, after its challenge was used up."""
     passkey, user = claim.passkey, claim.user
     if passkey is None:
         raise PasskeyRefused("no such passkey is known here")
@@ -272,7 +272,9 @@ def creation_options(context: RequestContext, user: User, subject: str, *, known
 
 def of_person(context: RequestContext, user_id: str, made: NewPasskey) -> Passkey:
     """Return the record of a person's new passkey (D46)."""
-    return Passkey(user_id=user_id, name=given(context), created_at=int(context.now), **msgspec.structs.asdict(made))
+    return Passkey(
+        user_id=user_id, name=default_name(context), created_at=int(context.now), **msgspec.structs.asdict(made)
+    )
 
 
 async def newly_made(context: RequestContext, subject: str, *, answer: str) -> NewPasskey:

@@ -116,7 +116,7 @@ def mails_codes(context: RequestContext, user: User) -> bool:
     return context.provider.policy.email_codes and context.provider.mail.works and bool(user.email)
 
 
-def chosen(interaction: AtSecondFactor, person: PendingSecondFactor) -> SecondFactorMethod:
+def current_method(interaction: AtSecondFactor, person: PendingSecondFactor) -> SecondFactorMethod:
     """Return the current second-factor method of an interaction.
 
     It is the chosen one, as long as it is available. The person must have at least one. Source: D45
@@ -129,12 +129,14 @@ def under_way(mailed: Mailed, *, now: float) -> bool:
     return bool(mailed.mailed_at) and now < mailed.mailed_at + MAILED_CODE_SECONDS
 
 
-def asked(interaction: AtSecondFactor, person: PendingSecondFactor, *, now: float) -> SecondFactorQuestion:
+def second_factor_question(
+    interaction: AtSecondFactor, person: PendingSecondFactor, *, now: float
+) -> SecondFactorQuestion:
     """Return the content of the second-factor page.
 
     The person must have at least one method. Source: D45
     """
-    way, sent = chosen(interaction, person), under_way(interaction, now=now)
+    way, sent = current_method(interaction, person), under_way(interaction, now=now)
     more = interaction.mails < MAILED_CODES_PER_SIGN_IN
     lead_on = (other for other in person.ways if other is not SecondFactorMethod.EMAIL or sent or more)
     return SecondFactorQuestion(

@@ -120,7 +120,7 @@ async def send(context: RequestContext, visit: InteractionContext, user: User) -
             phrase("We cannot send any more codes in this sign-in. Use the latest one, or cancel and start again.")
         )
     await count(context, user, visit.browser.browser_key, known=visit.last_entity is not None)
-    moved = machine.mailed(interaction, now=context.now)
+    moved = machine.with_mailed_code(interaction, now=context.now)
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, interaction)
         await interactions.save(context, unit, moved)
@@ -202,7 +202,7 @@ async def submit_code(
     Source: D34, D45
     """
     pending = await person(context, visit, SignInEvent.CODE)
-    account, way = pending.account, second_factor_methods.chosen(visit.interaction, pending)
+    account, way = pending.account, second_factor_methods.current_method(visit.interaction, pending)
     user = account.user
     if way is SecondFactorMethod.PASSKEY:
         raise StaleStep

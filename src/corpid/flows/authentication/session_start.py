@@ -83,7 +83,7 @@ async def complete(context: RequestContext, visit: InteractionContext, shown: Au
     """
     before, name = visit.interaction, names.user_name(shown.account.user.user_name)
     finished, session = await _decided(context, visit, shown, name)
-    others = await sessions.held(context, visit.browser, but_of=finished.user_id)
+    others = await sessions.list_live_sessions(context, visit.browser, but_of=finished.user_id)
     browser = sessions.kept_in(
         visit.browser,
         finished.user_id,
@@ -112,8 +112,8 @@ async def complete(context: RequestContext, visit: InteractionContext, shown: Au
             raise StaleStep
         try:
             if over:
-                await completion.win(context, unit, finished)
-            await throttle.succeeded(
+                await completion.complete_request(context, unit, finished)
+            await throttle.forget_attempts(
                 context, unit, name, browser_key, known=known, of_address=_cost(before, shown, known=known)
             )
             if not known and shown.account.user.email:
@@ -148,8 +148,8 @@ async def _decided(
     There is no session if the sign-in ends here and nothing else would use one.
     """
     before, user = visit.interaction, shown.account.user
-    entity_id = await entity_selection.unasked(context, user.user_id, visit.client, before.request)
-    after = machine.authenticated(
+    entity_id = await entity_selection.find_only_entity(context, user.user_id, visit.client, before.request)
+    after = machine.with_factors(
         before,
         user_id=user.user_id,
         user_name=name,
@@ -167,9 +167,9 @@ async def _decided(
         visit = await with_consent(context, visit, after)
     purpose = own_pages.purpose(before.request)
     if purpose != "sign_in":
-        after = machine.ended(before, after, InteractionOutcome.ACCOUNT, now=context.now)
+        after = machine.with_outcome(before, after, InteractionOutcome.ACCOUNT, now=context.now)
     elif visit.state_of(context, after, usable=bool(entity_id)) is SignInState.CONFIRM:
-        after = await completion.concluded(context, visit.client, before, after)
+        after = await completion.conclude_sign_in(context, visit.client, before, after)
         if not context.provider.policy.session_seconds:
             return after, None
     session = _new_session(context, visit, shown, purpose)

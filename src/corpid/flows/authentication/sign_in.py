@@ -135,14 +135,14 @@ async def current(context: RequestContext, visit: InteractionContext, *, query: 
     """
     interaction = visit.interaction
     if visit.pending is not None:
-        return second_factor_methods.asked(interaction, visit.pending, now=context.now)
+        return second_factor_methods.second_factor_question(interaction, visit.pending, now=context.now)
     if not interaction.signed_in:
         return PasswordQuestion(lacks_second_factor=visit.lacks_second_factor is not None)
     if interaction.offers_passkey:
         account = await context.provider.registry.factors.account(interaction.user_id)
         if account is not None:
             return PasskeyOffer(account=account)
-    acting = await chosen(context, visit)
+    acting = await find_chosen_entity(context, visit)
     if acting is not None:
         state = visit.state_of(context, interaction, usable=True)
         agreeing = ConsentQuestion if state is SignInState.CONSENT else SignInConfirmation
@@ -156,7 +156,7 @@ async def current(context: RequestContext, visit: InteractionContext, *, query: 
     return EntityQuestion(choices=offer.choices, total=offer.total, preselected=offer.preselected)
 
 
-async def chosen(context: RequestContext, visit: InteractionContext) -> ActingPerson | None:
+async def find_chosen_entity(context: RequestContext, visit: InteractionContext) -> ActingPerson | None:
     """Return the chosen entity, None without one that is usable.
 
     Source: D17
@@ -251,8 +251,10 @@ async def submit_password(
             )
         raise InvalidInput(_WRONG if renewing is None else WRONG_PASSWORD)
     await _refuse_without_second_factor(context, visit, account)
-    credentials = await password_checks.strengthened(context, attempt, name, credentials=credentials, password=password)
-    moved = machine.known(
+    credentials = await password_checks.rehash_if_outdated(
+        context, attempt, name, credentials=credentials, password=password
+    )
+    moved = machine.with_user(
         visit.interaction, user_id=user.user_id, user_name=name, credentials=credentials, language=user.language
     )
     if totp.refuses_codes(context.provider.registry.lost_at(), context.now):
@@ -304,17 +306,17 @@ def no_second_factor(context: RequestContext) -> Phrase:
 async def submit_entity(context: RequestContext, visit: InteractionContext, *, entity_id: str) -> InteractionContext:
     """Choose an entity and return the updated visit.
 
-    Raises InvalidInput and StaleStep, and the errors of `completion.win` if nothing else remains to be asked. Source: D17,
+    Raises InvalidInput and StaleStep, and the errors of `completion.complete_request` if nothing else remains to be asked. Source: D17,
     D30
     """
     interaction = visit.interaction
-    visit.require(context, SignInEvent.ENTITY, usable=await chosen(context, visit) is not None)
+    visit.require(context, SignInEvent.ENTITY, usable=await find_chosen_entity(context, visit) is not None)
     if await entity_selection.usable_here(context, interaction.user_id, entity_id, visit.client) is None:
         raise InvalidInput(phrase("Choose the organisation you act for."))
-    after = machine.chosen(interaction, entity_id)
+    after = machine.with_entity(interaction, entity_id)
     if visit.asks_consent:
         visit = await with_consent(context, visit, after)
-    return await onwards(context, visit, after)
+    return await continue_sign_in(context, visit, after)
 
 
 async def submit_consent(context: RequestContext, visit: InteractionContext) -> InteractionContext:
@@ -325,8 +327,8 @@ async def submit_consent(context: RequestContext, visit: InteractionContext) -> 
     """
     if not visit.asks_consent:
         raise StaleStep
-    visit.require(context, SignInEvent.CONSENT, usable=await chosen(context, visit) is not None)
-    return await onwards(context, visit, machine.consented(visit.interaction))
+    visit.require(context, SignInEvent.CONSENT, usable=await find_chosen_entity(context, visit) is not None)
+    return await continue_sign_in(context, visit, machine.with_consent_given(visit.interaction))
 
 
 async def confirm(context: RequestContext, visit: InteractionContext) -> InteractionContext:
@@ -334,11 +336,11 @@ async def confirm(context: RequestContext, visit: InteractionContext) -> Interac
 
     Raises the same errors as `submit_consent`. Source: D30
     """
-    visit.require(context, SignInEvent.CONFIRM, usable=await chosen(context, visit) is not None)
-    return await onwards(context, visit, visit.interaction)
+    visit.require(context, SignInEvent.CONFIRM, usable=await find_chosen_entity(context, visit) is not None)
+    return await continue_sign_in(context, visit, visit.interaction)
 
 
-async def onwards(
+async def continue_sign_in(
     context: RequestContext, visit: InteractionContext, after: Interaction, *, usable: bool = True
 ) -> InteractionContext:
     """Store a step, and finish the sign-in if nothing else remains.
@@ -351,7 +353,7 @@ async def onwards(
     if visit.state_of(context, after, usable=usable) is not SignInState.CONFIRM:
         await interactions.move(context, before, after)
         return replace(visit, interaction=after)
-    finished = await completion.concluded(context, visit.client, before, after)
+    finished = await completion.conclude_sign_in(context, visit.client, before, after)
     used = await _session_used(context, visit)
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, before)
@@ -360,7 +362,7 @@ async def onwards(
             # Somebody has signed out since the sign-in was loaded: the next request finds that.
             await interactions.release_step(context, unit, before)
             raise StaleStep
-        await completion.win(context, unit, before)
+        await completion.complete_request(context, unit, before)
         await completion.write_outcome(context, unit, finished)
         if finished.consented and finished.outcome is InteractionOutcome.CODE:
             await consents.give(context, visit.client, finished)
@@ -395,7 +397,7 @@ async def start_over(context: RequestContext, visit: InteractionContext) -> Inte
     Raises StaleStep. Source: D30, D54
     """
     visit.require(context, SignInEvent.OTHER_ACCOUNT)
-    forgotten = machine.forgotten(visit.interaction)
+    forgotten = machine.without_user(visit.interaction)
     if visit.interaction.renewed_session_id:
         forgotten = replace(forgotten, request=own_pages.plain(forgotten.request))
     await interactions.move(context, visit.interaction, forgotten)
@@ -411,7 +413,7 @@ async def extend(context: RequestContext, visit: InteractionContext) -> Interact
     if not machine.extendable(visit.interaction):
         raise InvalidInput(phrase("You cannot get more time for this sign-in."))
     visit.require(context, SignInEvent.EXTEND)
-    extended = machine.extended(visit.interaction, now=context.now)
+    extended = machine.with_more_time(visit.interaction, now=context.now)
     await interactions.move(context, visit.interaction, extended)
     return replace(visit, interaction=extended)
 

@@ -122,7 +122,7 @@ async def visit(context: RequestContext, interaction_id: str, cookie: str | None
     if browser is None or cookie is None or browser.browser_id != interaction.browser_id:
         raise ForeignBrowser(interaction)
     request = interaction.request
-    client = await completion.registered(context, request)
+    client = await completion.find_client(context, request)
     asks_consent = consents.is_asked(client, request)
     found = InteractionContext(
         interaction=interaction, browser=browser, cookie=cookie, client=client, asks_consent=asks_consent
@@ -145,7 +145,7 @@ async def pending(context: RequestContext, interaction_id: str, browser: Browser
     found = await interactions.load(context, interaction_id)
     if found is None or found.browser_id != browser.browser_id:
         return None
-    return found if machine.closed(found, None, now=context.now) is None else None
+    return found if machine.closure_reason(found, None, now=context.now) is None else None
 
 
 async def with_consent(

@@ -129,12 +129,12 @@ def _plain(rows: list[Row]) -> list[Row]:
     return listed
 
 
-def sealed(anybody: Anybody) -> str:
+def encode_person(anybody: Anybody) -> str:
     """Write a person as text for an address. Source: D66"""
     return base64url(anybody.content)
 
 
-def opened(text: str) -> Anybody | None:
+def decode_person(text: str) -> Anybody | None:
     """Read a person from an address, None if it holds none. Source: D66"""
     try:
         return msgspec.convert(json_object(from_base64url(text)), Anybody)

@@ -28,7 +28,7 @@ from corpid.rules.oauth.client_registration import (
     new_client,
     register,
 )
-from corpid.rules.oauth.pasted_keys import read_pasted, received
+from corpid.rules.oauth.pasted_keys import describe_content, read_pasted
 from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.registration_advice import advice
 from corpid.rules.oauth.urls import InvalidUrl, check_public_url
@@ -106,7 +106,7 @@ async def check(context: RequestContext, developer: Developer, value: Json, rule
     except ClientRefused as refused:
         faults = refused.faults
     drafted = _drafted(value)
-    return RegistrationCheck(faults=faults, advice=await advised(context, drafted, rules) if drafted else ())
+    return RegistrationCheck(faults=faults, advice=await advise_client(context, drafted, rules) if drafted else ())
 
 
 async def save(context: RequestContext, developer: Developer, value: Json, rules: Rules) -> SavedClient:
@@ -220,7 +220,7 @@ def _drafted(value: Json) -> Client | None:
         return None
 
 
-async def advised(context: RequestContext, drafted: Client, rules: Rules) -> tuple[RegistrationFault, ...]:
+async def advise_client(context: RequestContext, drafted: Client, rules: Rules) -> tuple[RegistrationFault, ...]:
     """Advice on a client, registered or not.
 
     The address of its keys is fetched. Source: D27, D66
@@ -237,7 +237,7 @@ async def _fetched(context: RequestContext, drafted: Client, rules: Rules) -> by
         return None
     try:
         check_public_url(drafted.jwks_uri, anywhere=rules.any_key_url)
-        return await context.provider.client_keys.published(drafted.jwks_uri)
+        return await context.provider.client_keys.fetch_published(drafted.jwks_uri)
     except InvalidUrl:  # that is a fault
         return None
     except KeySetUnavailable as error:
@@ -264,7 +264,7 @@ def _published(drafted: Client, text: str, rules: Rules) -> tuple[dict[str, obje
         parse_client_key_set(text)
         key_set = json_object(text)
     except (JoseError, KeySetError) as error:
-        return None, [RegistrationFault("jwks_uri", f"no key set came: {error}. Received: {received(text)}")]
+        return None, [RegistrationFault("jwks_uri", f"no key set came: {error}. Received: {describe_content(text)}")]
     pasted = read_pasted(text)
     faults = []
     if pasted.private:

@@ -84,7 +84,7 @@ class Orders:
         self._placed.update({each.order_id: each for each in placed})
         return placed
 
-    def listed(self, *, issuer_id: str, client_id: str | None = None) -> list[ActiveOrder]:
+    def list_orders(self, *, issuer_id: str, client_id: str | None = None) -> list[ActiveOrder]:
         """The orders in force, oldest first.
 
         Those of one client include those of every client.
@@ -189,7 +189,7 @@ async def _require_client(context: RequestContext, order: Order) -> None:
 async def _rotate(context: RequestContext, *, withdraw: bool) -> None:
     """Make a new key that signs at once. Source: Spec 9, D42"""
     provider, now = context.provider, context.now
-    before = (await provider.signing_keys.at(now)).ring.active.kid
+    before = (await provider.signing_keys.keys_at(now)).ring.active.kid
     await signing_keys.rotate(provider.registry, _ACTOR, now=now, unknown=True)
     if withdraw:
         await signing_keys.revoke(provider.registry, _ACTOR, before, now=now)

@@ -26,7 +26,7 @@ FILE: Final = "developer mode"
 
 def writing(content: bytes) -> DirectoryFile:
     """The actor of what developer mode writes. Source: D57, D66"""
-    return DirectoryFile.of(FILE, content, by=CommandLine(by=FILE))
+    return DirectoryFile.from_content(FILE, content, by=CommandLine(by=FILE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

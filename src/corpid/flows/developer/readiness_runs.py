@@ -88,10 +88,10 @@ class Run:
 
     def progress(self, line: str) -> None:
         """Keep a line for those who wait."""
-        self.lines.append(clipped(line))
+        self.lines.append(clip_text(line))
 
 
-def clipped(text: str) -> str:
+def clip_text(text: str) -> str:
     """A text of at most LONGEST_LINE characters. Source: D66"""
     return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}..."
 

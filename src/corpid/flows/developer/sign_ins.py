@@ -200,7 +200,7 @@ async def _require_entity(context: RequestContext, visit: InteractionContext, ac
         if await entity_selection.usable_here(context, user_id, entity_id, client) is None:
             raise _unfit(f"entity is none that this person can act for at this client: {known or 'there is none'}")
         return
-    if usable and not await entity_selection.unasked(context, user_id, client, visit.interaction.request):
+    if usable and not await entity_selection.find_only_entity(context, user_id, client, visit.interaction.request):
         raise _unfit(f"entity is missing, and the person would be asked to choose: {known}")
 
 

@@ -22,7 +22,7 @@ class RecordingKeyRing(KeyRing, frozen=True, kw_only=True):
     developer: Developer
 
     @classmethod
-    def of(cls, ring: KeyRing, developer: Developer) -> Self:
+    def wrap(cls, ring: KeyRing, developer: Developer) -> Self:
         """The ring, watched."""
         return cls(developer=developer, **{name: getattr(ring, name) for name in KeyRing.__struct_fields__})
 
@@ -51,8 +51,8 @@ class RecordingSigningKeys(SigningKeys):
         """the keys, and the same watched"""
 
     async def at(self, now: float) -> ServerKeys:
-        """The keys at `now`. Raises the errors of SigningKeys.at."""
-        return self._watch(await super().at(now))
+        """The keys at `now`. Raises the errors of SigningKeys.keys_at."""
+        return self._watch(await super().keys_at(now))
 
     def fresh(self, now: float) -> ServerKeys | None:
         """As of SigningKeys."""
@@ -61,5 +61,5 @@ class RecordingSigningKeys(SigningKeys):
 
     def _watch(self, keys: ServerKeys) -> ServerKeys:
         if self._watched is None or self._watched[0] is not keys:
-            self._watched = keys, replace(keys, ring=RecordingKeyRing.of(keys.ring, self._developer))
+            self._watched = keys, replace(keys, ring=RecordingKeyRing.wrap(keys.ring, self._developer))
         return self._watched[1]

@@ -51,7 +51,9 @@ class InvitationAnswer(msgspec.Struct, frozen=True, kw_only=True):
 _ANSWERED: Final = namespaces.ANSWERED_INVITATION.holding(InvitationAnswer)
 
 
-async def opened(context: RequestContext, browser: Browser | None, opened_id: str) -> tuple[OpenedLink, OpenInvitation]:
+async def find_invitation(
+    context: RequestContext, browser: Browser | None, opened_id: str
+) -> tuple[OpenedLink, OpenInvitation]:
     """The invitation of a link that this browser has opened.
 
     Spends nothing. Raises NotOpened, NotHere, InvitationExpired. Source: D34, D60
@@ -62,7 +64,7 @@ async def opened(context: RequestContext, browser: Browser | None, opened_id: st
     return found, found.invited
 
 
-async def answered(context: RequestContext, browser_id: str, opened_id: str) -> InvitationAnswer | None:
+async def find_answer(context: RequestContext, browser_id: str, opened_id: str) -> InvitationAnswer | None:
     """The answer that this browser gave; None without one.
 
     A form that is sent twice leads to the same page. Source: D15
@@ -74,7 +76,7 @@ async def answered(context: RequestContext, browser_id: str, opened_id: str) -> 
 async def answered_by(context: RequestContext, enrolment: Enrolment) -> InvitationAnswer | None:
     """The answer that a finished enrolment gave; None without one. Source: D60"""
     opened_id = enrolments.derive_opened_id(context, enrolment.browser_id, enrolment.link_hash)
-    return await answered(context, enrolment.browser_id, opened_id)
+    return await find_answer(context, enrolment.browser_id, opened_id)
 
 
 async def belongs(context: RequestContext, user_id: str, entity_id: str) -> bool:
@@ -96,7 +98,7 @@ async def accept(context: RequestContext, visit: AccountRequest, opened_id: str)
 
     invited = await _answer(context, visit.browser, opened_id, once)
     await _note_accepted(context, visit.browser.browser_id, opened_id, invited, visit.user.user_id)
-    notifications.notify(context, visit.user, notifications.joined(invited.entity))
+    notifications.notify(context, visit.user, notifications.notify_joined(invited.entity))
 
 
 async def decline(context: RequestContext, browser: Browser, opened_id: str) -> None:
@@ -147,14 +149,14 @@ async def finish(context: RequestContext, visit: EnrolmentContext, *, language: 
         raise StaleStep from None
     opened_id = enrolments.derive_opened_id(context, enrolment.browser_id, enrolment.link_hash)
     await _note_accepted(context, enrolment.browser_id, opened_id, factors.invited, enrolment.user_id, new=True)
-    await set_factor.written(context, visit)
+    await set_factor.end_written(context, visit)
 
 
 async def _answer(
     context: RequestContext, browser: Browser, opened_id: str, once: Callable[[OpenInvitation], Awaitable[None]]
 ) -> OpenInvitation:
     for _ in range(_ATTEMPTS):
-        _, invited = await opened(context, browser, opened_id)
+        _, invited = await find_invitation(context, browser, opened_id)
         try:
             await once(invited)
         except ChangedMeanwhile:

@@ -15,8 +15,8 @@ import msgspec
 from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.approvals import NoReason, submit
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.lists import ListPage, cut
-from corpid.flows.directory.write import Refused, audit_event, authorised
+from corpid.flows.directory.lists import ListPage, cut_page
+from corpid.flows.directory.write import Refused, audit_event, authorise_changes
 from corpid.ports import Precondition
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory import access_review as rules
@@ -103,10 +103,10 @@ async def current(registry: Registry, actor: Actor, entity_id: str) -> ReviewSta
     await entity_named(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="access review", entity_id=entity_id))
     people, kept = await registry.access_reviews.counts(entity_id)
-    return ReviewState(review=await registry.access_reviews.of(entity_id), people=people, kept=kept)
+    return ReviewState(review=await registry.access_reviews.find(entity_id), people=people, kept=kept)
 
 
-def described(entity_id: str, state: ReviewState) -> dict[str, object]:
+def describe_review(entity_id: str, state: ReviewState) -> dict[str, object]:
     """The reviews of an entity, as API and command show them.
 
     Source: docs/decisions/0022
@@ -138,7 +138,7 @@ async def people(
     authorise(actor, "read", Object(kind="access review", entity_id=entity_id))
     if not is_storable(after):
         raise Refused("after: this is no place in this list")
-    review = await registry.access_reviews.of(entity_id)
+    review = await registry.access_reviews.find(entity_id)
     is_open = review is not None and bool(review.began_at)
     if unreviewed and is_open:
         if not after and (await registry.access_reviews.counts(entity_id))[0] <= _LOOKED_THROUGH:
@@ -146,7 +146,7 @@ async def people(
         found = await registry.access_reviews.undecided(entity_id, after=after, limit=limit + 1)
     else:
         found = await registry.directory.belonging(entity_id, after=after, limit=limit + 1)
-    page = cut(found, limit, [membership.membership_id for membership, _ in found])
+    page = cut_page(found, limit, [membership.membership_id for membership, _ in found])
     user_ids = [user.user_id for _, user in page.found]
     decisions = await registry.access_reviews.decisions(entity_id, user_ids) if is_open else {}
     shown = [
@@ -259,7 +259,7 @@ async def end(
     if access.administrator is not None:
         changes.append(Change(verb="remove", kind="administrator", key=key, was=access.administrator))
     changes.append(Change(verb="remove", kind="membership", key=key, was=membership))
-    found = await authorised(registry, actor, changes)
+    found = await authorise_changes(registry, actor, changes)
     if found.needing and not reason.strip():
         raise NoReason("reason: say why, for the approver")
     decision = ReviewDecision(
@@ -277,10 +277,10 @@ async def sign_off(registry: Registry, actor: Actor, entity_id: str, *, now: flo
     """
     await entity_named(registry, entity_id, actor=actor)
     authorise(actor, "write", Object(kind="access review", entity_id=entity_id))
-    review = await registry.access_reviews.of(entity_id)
+    review = await registry.access_reviews.find(entity_id)
     if review is None or not review.began_at:
         raise NoOpenReview("no access review is open: it begins with the first decision")
-    settled = await registry.seals.settled()
+    settled = await registry.seals.settled_number()
     left, decisions = await _look_through(registry, entity_id)
     if left:
         names = await registry.directory.read(User, [(user_id,) for user_id in left[:_SHOWN]])
@@ -334,10 +334,10 @@ async def _decided(
     guards: Sequence[Precondition] = (),
 ) -> AccessReview:
     """Store decisions with their events, in one transaction, if `guards` still hold."""
-    seen = await registry.access_reviews.of(entity_id)
+    seen = await registry.access_reviews.find(entity_id)
     review = seen or rules.first(entity_id, now=now)
     if not review.began_at:
-        review = rules.begun(review, by=actor.name, now=now)
+        review = rules.begin_review(review, by=actor.name, now=now)
         events = [audit_event(actor, AuditAction.ACCESS_REVIEW_BEGIN, entity_id, entity_id=entity_id), *events]
 
     async def within() -> None:

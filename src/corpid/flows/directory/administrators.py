@@ -22,7 +22,7 @@ from corpid.rules.directory.actors import (
     Person,
     ProvisioningToken,
 )
-from corpid.rules.directory.approvals import OF_ENTITIES, approvers, ends_approval, needed
+from corpid.rules.directory.approvals import OF_ENTITIES, approvers, change_needs_approval, ends_approval
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection
 from corpid.rules.directory.records import (
     Administrator,
@@ -114,7 +114,7 @@ async def _operator(registry: Registry, user_id: str) -> tuple[User, Operator] |
     return None if user is None or held is None or not user.enabled else (user, held)
 
 
-async def considered(
+async def add_facts(
     registry: Registry, actor: Actor, changes: Sequence[Change], objects: Sequence[Object]
 ) -> tuple[list[Object], list[StoreChange]]:
     """Return the objects with their facts, and guards of the write.
@@ -163,7 +163,7 @@ async def needing_approval(
     found = [
         change
         for change, thing, entity, service in asked
-        if needed(change, thing.level or "", entities.get(entity), services.get(service))
+        if change_needs_approval(change, thing.level or "", entities.get(entity), services.get(service))
     ]
     guards = [
         *(Precondition(Entity, key, record) for key, record in entities.items()),

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.apply import ApplyResult
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.write import Refused, audit_event, switched
+from corpid.flows.directory.write import Refused, audit_event, switch_record
 from corpid.ports import Delete, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import api_clients as rules_of_members
@@ -44,7 +44,7 @@ async def find(registry: Registry, client_id: str, *, actor: Actor) -> Registere
 async def api_clients(registry: Registry, *, actor: Actor) -> list[RegisteredApiClient]:
     """Every client of the API, by identifier. Raises access.Forbidden, StoreUnavailable. Source: D59"""
     authorise(actor, "read", Object(kind="API client"))
-    return await registry.api_clients.all()
+    return await registry.api_clients.list_all()
 
 
 async def acting_api_client(registry: Registry, client_id: str) -> tuple[ApiClient, Precondition] | None:
@@ -131,7 +131,7 @@ async def switch_api_client(
     A running server follows within 5 s. Its tokens are refused while it is disabled. Raises Refused when nothing would
     change, access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
     """
-    becomes = switched(client, _described(client), enabled=enabled)
+    becomes = switch_record(client, _described(client), enabled=enabled)
     action = AuditAction.API_CLIENT_ENABLE if enabled else AuditAction.API_CLIENT_DISABLE
     if not dry_run:
         await _write(registry, actor, action, client, becomes)

@@ -11,9 +11,9 @@ from corpid.flows.directory.finding import RowFilter, entity_named, only_one, se
 from corpid.flows.directory.provisioning import Member
 from corpid.flows.directory.write import Refused
 from corpid.ports import Precondition
-from corpid.rules.directory.access import Object, authorise, obstacle
+from corpid.rules.directory.access import Object, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import APPOINTS, Condition
-from corpid.rules.directory.approvals import needed, unfit
+from corpid.rules.directory.approvals import change_needs_approval, unfit
 from corpid.rules.directory.current import Current
 from corpid.rules.directory.effect import in_words
 from corpid.rules.directory.plan import Change
@@ -214,12 +214,12 @@ def refusal(actor: EntityAdministrator, held: MemberLevel, becomes: Level) -> Co
         belongs=True,
         takes_last_owner=held.last_owner and becomes != "owner",
     )
-    return obstacle(actor, "write" if becomes else "delete", thing, unruled=APPOINTS)
+    return find_obstacle(actor, "write" if becomes else "delete", thing, unruled=APPOINTS)
 
 
 def needs_approval(entity: Entity) -> bool:
     """Return whether a change of a level becomes a request. Source: D55"""
-    return needed(Change(verb="add", kind="administrator", key=()), "", entity, None)
+    return change_needs_approval(Change(verb="add", kind="administrator", key=()), "", entity, None)
 
 
 async def appoint(

@@ -13,15 +13,15 @@ import msgspec
 
 from corpid.flows.directory.administrators import MOST_GRANTS, acting_administrator
 from corpid.flows.directory.api_clients import acting_api_client
-from corpid.flows.directory.lists import ListPage, cut, place
+from corpid.flows.directory.lists import ListPage, cut_page, place
 from corpid.flows.directory.person_names import NameChanges, as_requested, name_changes, names_digest, people_of
 from corpid.flows.directory.write import (
     AuthorisedChanges,
     Refused,
-    authorised,
+    authorise_changes,
     is_of_entity,
     object_of,
-    recorded,
+    record_changes,
     with_reason,
 )
 from corpid.ports import AuditEvent, ChangedMeanwhile, MemberNameTaken, Precondition, Upsert
@@ -36,12 +36,12 @@ from corpid.rules.directory.approvals import (
     ApprovalState,
     RequestClosed,
     change_of,
-    decided,
+    decide_request,
     is_asked_for_oneself,
-    refreshed,
-    requested,
+    refresh_change,
     stale,
     state_at,
+    to_requested_change,
     unfit,
 )
 from corpid.rules.directory.current import Current
@@ -135,9 +135,9 @@ async def submit(
     seconds; `unique` makes the identifier of a request, with the moment; `seen` as in `write`. Raises access.Forbidden
     (also for provisioning tokens, which request nothing), Refused, Conflict, StoreUnavailable. Source: D55, D59, D60
     """
-    found = await authorised(registry, actor, changes)
+    found = await authorise_changes(registry, actor, changes)
     if not is_of_entity(actor) or not found.needing:
-        await registry.directory.write([*recorded(found), *(each for each in seen if each not in found.guards)])
+        await registry.directory.write([*record_changes(found), *(each for each in seen if each not in found.guards)])
         return None
     if isinstance(actor, ProvisioningToken):
         raise Forbidden(actor, "write", found.needing[0].kind, phrase("this is read-only here: it needs approval"))
@@ -147,7 +147,7 @@ async def submit(
         entity_id=_entity_of(found),
         requester=actor.name,
         bound_to=actor.entity_id if isinstance(actor, ApiClient) else "",
-        changes=tuple(map(requested, changes)),
+        changes=tuple(map(to_requested_change, changes)),
         reason=reason,
         created_at=int(now),
         people=await people_of(registry, _entity_of(found), changes, actor.name),
@@ -197,7 +197,7 @@ async def approve(
     if are_now.digest != (names or names_digest(request.people)):
         raise NamesChanged(_NAMES_CHANGED, *(f"  {was} → {is_now}" for was, is_now in are_now.changed))
     current = await _current(registry, changes)
-    changes = [refreshed(each, current, now=now) for each in changes]
+    changes = [refresh_change(each, current, now=now) for each in changes]
     gone = stale(changes, current)
     if gone:
         named = await _user_names(registry, gone)
@@ -206,15 +206,15 @@ async def approve(
     problems = unfit(changes, Current(records=current), await _user_names(registry, changes))
     if problems:
         raise Refused("the rules no longer allow this:", *(f"  {problem}" for problem in problems))
-    agreed = await authorised(registry, actor, changes, approving=request_id)
+    agreed = await authorise_changes(registry, actor, changes, approving=request_id)
     if is_asked_for_oneself(request):
         still = await _still_belonging(registry, request)
-        done = recorded(
+        done = record_changes(
             msgspec.structs.replace(agreed, needing=()), approval=request.request_id, requested_by=request.requester
         )
     else:
         asked, still = await _asked(registry, request, changes, now)
-        done = recorded(asked, approval=request.request_id, approved_by=actor.name)
+        done = record_changes(asked, approval=request.request_id, approved_by=actor.name)
     rests_on = [
         *still,
         *(Precondition(Service, key, record) for key, record in current.get("service", {}).items()),  # type: ignore[arg-type]
@@ -253,12 +253,12 @@ async def _asked(
     try:
         if kind == "user":
             person = await acting_administrator(registry, identifier, request.entity_id, auth_time=now, now=now)
-            return await authorised(registry, person, changes, approving=request.request_id), []
+            return await authorise_changes(registry, person, changes, approving=request.request_id), []
         found = await acting_api_client(registry, identifier) if kind == "client" else None
         if found is None or found[0].entity_id != request.bound_to:
             raise Refused(phrase("the requester has no rights here any more: decline it"))
         client, still = found
-        return await authorised(registry, client, changes, approving=request.request_id), [still]
+        return await authorise_changes(registry, client, changes, approving=request.request_id), [still]
     except Forbidden as error:
         raise Refused(phrase("the requester may not do this any more: {reason}", reason=error.reason)) from None
 
@@ -311,7 +311,7 @@ async def expire(registry: Registry, *, now: float) -> int:
     for request in oldest:
         if state_at(request, now) is not ApprovalState.EXPIRED:
             break
-        after = decided(request, ApprovalEvent.EXPIRE, by=SYSTEM, reason="", now=now)
+        after = decide_request(request, ApprovalEvent.EXPIRE, by=SYSTEM, reason="", now=now)
         event = AuditEvent(
             actor=SYSTEM, action=AuditAction.APPROVAL_EXPIRE, object=request.request_id, entity_id=request.entity_id
         )
@@ -333,8 +333,10 @@ async def requests(
     """
     authorise(actor, "read", Object(kind="approval", entity_id=entity_id))
     found = await _listed(registry, entity_id, state, after=place(after, 1), limit=limit + 1)
-    page = cut(found, limit, [request.request_id for request in found])
-    return ListPage(found=tuple([await shown(registry, request, now) for request in page.found]), after=page.after)
+    page = cut_page(found, limit, [request.request_id for request in found])
+    return ListPage(
+        found=tuple([await summarise_request(registry, request, now) for request in page.found]), after=page.after
+    )
 
 
 async def _listed(
@@ -360,10 +362,10 @@ async def request(registry: Registry, actor: Actor, request_id: str, *, now: flo
     Raises Refused if there is none, access.Forbidden, StoreUnavailable. Source: D55
     """
     found = await _request(registry, request_id, actor)
-    return await shown(registry, found, now)
+    return await summarise_request(registry, found, now)
 
 
-async def shown(registry: Registry, found: ChangeRequest, now: float) -> RequestSummary:
+async def summarise_request(registry: Registry, found: ChangeRequest, now: float) -> RequestSummary:
     """A request as people read it. Raises StoreUnavailable. Source: D55"""
     changes = [change_of(each) for each in found.changes]
     names = await name_changes(registry, found)
@@ -417,7 +419,7 @@ def object_of_request(found: ChangeRequest, kind: Literal["approval", "withdrawa
 
 def _after(found: ChangeRequest, event: ApprovalEvent, actor: Actor, reason: str, now: float) -> ChangeRequest:
     try:
-        return decided(found, event, by=actor.name, reason=reason, now=now)
+        return decide_request(found, event, by=actor.name, reason=reason, now=now)
     except RequestClosed as error:
         raise AlreadyDecided(str(error)) from None
 

@@ -9,7 +9,7 @@ import msgspec
 from corpid.flows.directory.apply import PlanWithNames
 from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change, prepared_entry
 from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
-from corpid.flows.directory.write import Refused, audit_event, switched
+from corpid.flows.directory.write import Refused, audit_event, switch_record
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.plan import Change, Plan
@@ -74,7 +74,7 @@ async def client(registry: Registry, client_id: str, *, actor: Actor) -> Client:
 async def clients(registry: Registry, *, actor: Actor) -> list[Client]:
     """Every client, by identifier. Raises access.Forbidden, StoreUnavailable. Spec 1"""
     authorise(actor, "read", Object(kind="client"))
-    return sorted(await registry.clients.all(), key=lambda each: each.client_id)
+    return sorted(await registry.clients.list_all(), key=lambda each: each.client_id)
 
 
 async def page_of_clients(
@@ -123,7 +123,7 @@ async def switch_client(
     Raises write.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
     """
     found = await client(registry, client_id, actor=actor)
-    becomes = switched(found, phrase("client {name}", name=client_id), enabled=enabled)
+    becomes = switch_record(found, phrase("client {name}", name=client_id), enabled=enabled)
     change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=becomes)
     return await one_change(registry, change, actor=actor, dry_run=dry_run)
 

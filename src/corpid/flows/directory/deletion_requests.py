@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.flows.directory.lists import ListPage, cut
+from corpid.flows.directory.lists import ListPage, cut_page
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.records import DeletionRequest, User
 
@@ -30,7 +30,7 @@ async def requests(registry: Registry, actor: Actor, *, after: str, limit: int) 
     authorise(actor, "read", Object(kind="deletion request"))
     found = await registry.directory.page(DeletionRequest, {}, after=(after,), limit=limit + 1)
     users = await registry.directory.read(User, [each.key for each in found])
-    page = cut(found, limit, [each.user_id for each in found])
+    page = cut_page(found, limit, [each.user_id for each in found])
     known = ((users.get(each.key), each.requested_at) for each in page.found)
     return ListPage(
         found=tuple(PendingDeletion(user=user, requested_at=at) for user, at in known if user is not None),

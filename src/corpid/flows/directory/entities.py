@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.flows.directory.apply import ApplyResult, PlanWithNames, prepare
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.write import MembersRefused, Refused, switched, write
+from corpid.flows.directory.write import MembersRefused, Refused, switch_record, write
 from corpid.ports import Precondition
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.document import one_entry, parse
@@ -181,7 +181,7 @@ async def switch_entity(
     Raises Refused if it does not exist or nothing would change, access.Forbidden, StoreUnavailable. Source: D50
     """
     found = await entity_named(registry, entity_id, actor=actor)
-    becomes = switched(found, phrase("entity {name}", name=entity_id), enabled=enabled)
+    becomes = switch_record(found, phrase("entity {name}", name=entity_id), enabled=enabled)
     change = Change(verb="change", kind="entity", key=found.key, was=found, becomes=becomes)
     return await one_change(registry, change, actor=actor, dry_run=dry_run)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.approvals import decidable
-from corpid.flows.directory.lists import ListPage, as_place, cut, place
+from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
 from corpid.ports.directory_lists import EntityTotals
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.records import Assignment, ChangeRequest, Membership, Service, User
@@ -72,7 +72,7 @@ async def ending(
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
     directory = registry.directory
     found = await directory.ending(actor.entity_id, first=first, last=last, after=place(after, _WIDTH), limit=limit + 1)
-    page = cut(found, limit, [as_place((each.end_date, *each.key)) for each in found])
+    page = cut_page(found, limit, [as_place((each.end_date, *each.key)) for each in found])
     rows = [each for each in page.found if _may_read(actor, each)]
     users = await directory.read(User, {(each.user_id,) for each in rows})
     memberships = await directory.read(Membership, {each.key[:2] for each in rows})

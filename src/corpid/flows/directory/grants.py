@@ -11,13 +11,13 @@ import msgspec
 
 from corpid.flows.directory.entities import prepared_entry
 from corpid.flows.directory.finding import LAST
-from corpid.flows.directory.lists import ListPage, as_place, cut, place
+from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
 from corpid.flows.directory.third_parties import narrowed_or_offered, roles_ending
 from corpid.flows.directory.write import Refused
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.approvals import needed
+from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
@@ -131,7 +131,7 @@ async def authorisations(
     narrowed = {sides[0]: own, sides[1]: other, "state": state or ""}
     where = {name: value for name, value in narrowed.items() if value}
     found = await registry.directory.page(ThirdPartyGrant, where, after=place(after, 6), limit=limit + 1)
-    page = cut(found, limit, [as_place(each.key) for each in found])
+    page = cut_page(found, limit, [as_place(each.key) for each in found])
     return ListPage(found=tuple(await _with_names(registry, page.found)), after=page.after)
 
 
@@ -169,10 +169,10 @@ def needs_approval(entity: Entity, service: Service) -> bool:
 
     Ending a grant needs none. Source: D55, D56
     """
-    return needed(Change(verb="add", kind="grant", key=()), "", entity, service)
+    return change_needs_approval(Change(verb="add", kind="grant", key=()), "", entity, service)
 
 
-async def offered(
+async def plan_offer(
     registry: Registry, passwords: Passwords, wanted: ThirdPartyGrant, was: ThirdPartyGrant | None
 ) -> tuple[Change, ...]:
     """Plan an offer, or other terms of a grant.
@@ -193,13 +193,13 @@ async def offered(
     return tuple(changes)
 
 
-def accepted(grant: ThirdPartyGrant) -> Change:
+def plan_acceptance(grant: ThirdPartyGrant) -> Change:
     """Plan the acceptance of an offer. Source: D56"""
     becomes = msgspec.structs.replace(grant, state="accepted")
     return Change(verb="change", kind="grant", key=grant.key, was=grant, becomes=becomes)
 
 
-def ended(grant: ThirdPartyGrant) -> Change:
+def plan_grant_end(grant: ThirdPartyGrant) -> Change:
     """Plan the end of a grant, or that of an offer. Source: D56"""
     return Change(verb="remove", kind="grant", key=grant.key, was=grant)
 
@@ -233,7 +233,7 @@ async def roles(
         start = rows[-1].key
     else:
         stopped = as_place(start)
-    page = cut(found, limit, [as_place(row.key) for row in found])
+    page = cut_page(found, limit, [as_place(row.key) for row in found])
     return ListPage(found=tuple(await _with_people(registry, actor, page.found)), after=page.after or stopped)
 
 
@@ -310,7 +310,7 @@ async def is_stored(registry: Registry, row: ThirdPartyGrant | ThirdPartyAssignm
     return bool(await registry.directory.read(type(row), [row.key]))
 
 
-async def assigned(
+async def plan_role(
     registry: Registry,
     passwords: Passwords,
     actor: Actor,
@@ -337,7 +337,7 @@ async def assigned(
     return prepared.plan.changes
 
 
-def taken(row: ThirdPartyAssignment) -> Change:
+def plan_role_end(row: ThirdPartyAssignment) -> Change:
     """Plan the end of a role of the third party's person. Source: D56"""
     return Change(verb="remove", kind="third-party row", key=row.key, was=row)
 

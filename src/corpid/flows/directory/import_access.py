@@ -11,7 +11,7 @@ import msgspec
 
 from corpid.flows.directory import approvals, role_assignment
 from corpid.flows.directory.members import AmbiguousName, find_member
-from corpid.flows.directory.person_names import known, names_digest
+from corpid.flows.directory.person_names import known_name, names_digest
 from corpid.flows.directory.provisioning import (
     IdentifierConflict,
     InvalidDetails,
@@ -21,11 +21,11 @@ from corpid.flows.directory.provisioning import (
     refuse_taken,
     store_refusals,
 )
-from corpid.flows.directory.write import Refused, authorised
+from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_file import parse_access
-from corpid.rules.directory.names import folded
+from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Membership, Service, User
@@ -75,7 +75,7 @@ class ImportPlan(msgspec.Struct, frozen=True, kw_only=True):
         return names_digest(
             (
                 each.line,
-                None if each.person.user.user_id in invited else known(each.person.user, each.person.membership),
+                None if each.person.user.user_id in invited else known_name(each.person.user, each.person.membership),
                 each.row.key[1:] if each.row is not None else (),
             )
             for each in self.lines
@@ -125,7 +125,7 @@ class _ImportPlanner:
         await self._role(line, person, service)
 
     def _by_name(self, name: str) -> Service | None:
-        return next((each for each in self._services.values() if folded(each.name) == folded(name)), None)
+        return next((each for each in self._services.values() if fold_text(each.name) == fold_text(name)), None)
 
     async def _person(self, line: AccessLine) -> Member | None:
         user_name = line.cells["user_name"]
@@ -135,7 +135,7 @@ class _ImportPlanner:
             except AmbiguousName as error:
                 self._wrong(line, str(error))
                 return None
-            found = found or self._invitees.get(folded(user_name)) or await self._invited(line)
+            found = found or self._invitees.get(fold_text(user_name)) or await self._invited(line)
             if found is None:
                 return None
             self._people[user_name] = found
@@ -157,7 +157,7 @@ class _ImportPlanner:
             membership = change.becomes
             assert isinstance(membership, Membership)  # noqa: S101 - of an invitation
             await refuse_taken(self._registry, membership)
-            await authorised(self._registry, self._actor, [change])
+            await authorise_changes(self._registry, self._actor, [change])
         except InvalidDetails as error:
             self.problems += [Problem(line.line, f"{member}: {sentence}") for member, sentence in error.faults]
             return None
@@ -171,7 +171,7 @@ class _ImportPlanner:
         nobody = User(user_id=membership.user_id, user_name="", name="", enabled=False, placeholder=True)
         found = Member(membership=membership, user=nobody)
         self.lines.append(ImportPlanLine(line=line.line, verb="invite", person=found))
-        self._invitees[folded(cells["user_name"])] = found
+        self._invitees[fold_text(cells["user_name"])] = found
         return found
 
     async def _role(self, line: AccessLine, person: Member, service: Service) -> None:
@@ -180,7 +180,7 @@ class _ImportPlanner:
             user_id=user_id, entity_id=entity_id, service_id=service.service_id,
             role=line.cells.get("role", ""), sub_entity=line.cells.get("sub_entity", ""),
         )  # fmt: skip
-        was = await role_assignment.as_it_is(self._registry, named)
+        was = await role_assignment.find_stored_role(self._registry, named)
         form = _form(line, service, was if was and was.end_date >= self._today.isoformat() else None)
         wrong = faults(form, self._today)
         if wrong:
@@ -196,9 +196,9 @@ class _ImportPlanner:
         if was == row:
             self.lines.append(ImportPlanLine(line=line.line, verb="nothing", person=person, row=row, service=service))
             return
-        change = role_assignment.given(was, row)
+        change = role_assignment.plan_role(was, row)
         try:
-            await authorised(self._registry, self._actor, [change])
+            await authorise_changes(self._registry, self._actor, [change])
         except Forbidden as error:
             self._wrong(line, error.reason)
             return
@@ -245,7 +245,7 @@ def _form(line: AccessLine, service: Service, was: Assignment | None) -> RoleFor
     )
 
 
-async def planned(
+async def plan_import(
     registry: Registry,
     actor: EntityAdministrator,
     entity: Entity,
@@ -268,7 +268,7 @@ async def planned(
     if planning.problems:
         raise DirectoryError("", sorted(planning.problems, key=lambda each: each.line))
     changes = (*planning.invited, *planning.roles)
-    needs = bool(changes) and bool((await authorised(registry, actor, changes)).needing)
+    needs = bool(changes) and bool((await authorise_changes(registry, actor, changes)).needing)
     return ImportPlan(lines=tuple(planning.lines), changes=changes, needs_approval=needs)
 
 

@@ -64,7 +64,7 @@ async def import_people(
     await entity_named(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="user"))
     document = parse_people(content, file, entity_id=entity_id)
-    total = len(document.of("user"))
+    total = len(document.entries_of("user"))
     parts: list[list[Change]] = []
     problems: list[Problem] = []
     remarks: list[Problem] = []
@@ -115,7 +115,7 @@ async def write_parts(
 
 def _parts(document: Document) -> Iterator[Document]:
     """The document of each hundred people."""
-    users, memberships = ([*document.of(kind).items()] for kind in ("user", "membership"))
+    users, memberships = ([*document.entries_of(kind).items()] for kind in ("user", "membership"))
     for start in range(0, len(users), PEOPLE_AT_ONCE):
         end = start + PEOPLE_AT_ONCE
         yield msgspec.structs.replace(
@@ -130,5 +130,5 @@ def _others(document: Document, changes: tuple[Change, ...]) -> Iterator[Problem
             name = str(getattr(change.becomes, "user_name", ""))
             names = change.becomes.__struct_fields__
             differing = [each for each in names if getattr(change.was, each) != getattr(change.becomes, each)]
-            line = document.of("user")[(name,)].line
+            line = document.entries_of("user")[(name,)].line
             yield Problem(line, f"{name} is there already, with another {' and '.join(differing)}, which stays")

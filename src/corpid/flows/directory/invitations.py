@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from corpid.flows.directory.administrators import still_acting
-from corpid.flows.directory.lists import cut
+from corpid.flows.directory.lists import cut_page
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.ports import Accept, ChangedMeanwhile, Delete, Precondition, Upsert
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
@@ -97,7 +97,7 @@ async def open_invitations(
     """
     authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
     found = await registry.invitations.of_entity(entity_id, after=after, limit=limit + 1)
-    return cut(found, limit, [each.membership_id for each in found])
+    return cut_page(found, limit, [each.membership_id for each in found])
 
 
 async def send_again(

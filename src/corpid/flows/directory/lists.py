@@ -113,7 +113,7 @@ async def people_by_name(registry: Registry, actor: Actor, *, name: str, after: 
     before = await _before(registry, actor, after)
     place = (before.name, before.user_id) if before else ("", "")
     found = await registry.directory.people_by_name(first=name, until=name + LAST, after=place, limit=limit + 1)
-    return await _seen(registry, actor, cut(found, limit, [each.user_name for each in found]))
+    return await _seen(registry, actor, cut_page(found, limit, [each.user_name for each in found]))
 
 
 async def people_by_email(registry: Registry, actor: Actor, *, email: str, after: str, limit: int) -> ListPage[User]:
@@ -128,7 +128,7 @@ async def people_by_email(registry: Registry, actor: Actor, *, email: str, after
     before = await _before(registry, actor, after)
     place = (before.email, before.user_id) if before else ("", "")
     found = await registry.directory.people_by_email(first=email, until=email + LAST, after=place, limit=limit + 1)
-    return await _seen(registry, actor, cut(found, limit, [each.user_name for each in found]))
+    return await _seen(registry, actor, cut_page(found, limit, [each.user_name for each in found]))
 
 
 async def _before(registry: Registry, actor: Actor, user_name: str) -> User | None:
@@ -169,7 +169,7 @@ async def members(
         for user, key in zip(users, keys, strict=True)
         if key in held
     ]
-    page = cut(found, limit, [each.user.user_name for each in found])
+    page = cut_page(found, limit, [each.user.user_name for each in found])
     seen = await visible(registry, actor, thing, page.found, lambda each: each.user.user_id)
     return ListPage(found=seen, after=page.after)
 
@@ -195,7 +195,7 @@ async def entities_by_name(registry: Registry, actor: Actor, *, name: str, after
     first = " ".join(search_words(name))
     place = (search_text(before), before.entity_id) if before else ("", "")
     found = await registry.directory.entities_by_name(first=first, until=first + LAST, after=place, limit=limit + 1)
-    return cut(found, limit, [each.entity_id for each in found])
+    return cut_page(found, limit, [each.entity_id for each in found])
 
 
 async def entities_by_number(
@@ -211,7 +211,7 @@ async def entities_by_number(
     before = await entity_named(registry, after, actor=actor) if after else None
     place = (before.registration_number, before.entity_id) if before else ("", "")
     found = await registry.directory.entities_by_number(first=number, until=number + LAST, after=place, limit=limit + 1)
-    return cut(found, limit, [each.entity_id for each in found])
+    return cut_page(found, limit, [each.entity_id for each in found])
 
 
 async def services(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> ListPage[Service]:
@@ -362,17 +362,17 @@ async def _named(registry: Registry, kind: type[N], *, search: str, after: str, 
         raise Refused("this has characters that no identifier has: leave them out")
     first, until = _span(search, after)
     found = await registry.directory.named(kind, first=first, until=until, limit=limit + 1)
-    return cut(found, limit, [shown_key(each) for each in found])
+    return cut_page(found, limit, [shown_key(each) for each in found])
 
 
 async def _page(
     registry: Registry, kind: type[L], where: Mapping[str, str], *, after: str, limit: int, width: int
 ) -> ListPage[L]:
     found = await registry.directory.page(kind, where, after=place(after, width), limit=limit + 1)
-    return cut(found, limit, [as_place(each.key) for each in found])
+    return cut_page(found, limit, [as_place(each.key) for each in found])
 
 
-def cut(found: Sequence[S], limit: int, places: Sequence[str]) -> ListPage[S]:
+def cut_page(found: Sequence[S], limit: int, places: Sequence[str]) -> ListPage[S]:
     """Limit results to one page.
 
     It is one more than the page may have, if there are more. `places` are those of each. Source: DESIGN, Speed

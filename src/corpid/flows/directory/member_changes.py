@@ -21,7 +21,7 @@ from corpid.flows.directory.provisioning import (
     store_refusals,
     with_details,
 )
-from corpid.flows.directory.write import Refused, authorised
+from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.ports import MemberQuery, Precondition
 from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.access_conditions import OWNER_STAYS
@@ -191,7 +191,7 @@ async def submit_end(
 async def _check(registry: Registry, actor: EntityAdministrator, changes: Sequence[Change]) -> bool:
     """Authorise changes; True if they need approval. Raises LastOwner."""
     try:
-        return bool((await authorised(registry, actor, changes)).needing)
+        return bool((await authorise_changes(registry, actor, changes)).needing)
     except Forbidden as error:
         if error.reason == OWNER_STAYS.reason:
             raise LastOwner from None

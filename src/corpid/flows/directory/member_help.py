@@ -19,7 +19,7 @@ from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.ports import AuditEvent, Conflict, Precondition, StoreUnavailable
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise, obstacle
+from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import BELOW
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.records import Administrator, Entity, Membership, Operator
@@ -67,7 +67,7 @@ def refusal(of: Membership, held: Administrator | None, *, actor: EntityAdminist
     `held` is the member's level. None if nothing does, but perhaps a sign-in that is too old. The same whatever else the
     member is. Source: D69
     """
-    found = (obstacle(actor, each.action, _thing(each, of, held), unruled=BELOW) for each in _RULES.values())
+    found = (find_obstacle(actor, each.action, _thing(each, of, held), unruled=BELOW) for each in _RULES.values())
     return next((each for each in found if each is not None), None)
 
 
@@ -220,7 +220,7 @@ async def _unlock(context: RequestContext, user: User, done: AuditEvent, asked_b
     provider = context.provider
     issuer = provider.policy.deployment_url
     await people.unlock(provider.registry, provider.transient, issuer, user, event=done, now=context.now)
-    notifications.tell(provider, user, notifications.unlocked(asked_by), now=context.now)
+    notifications.tell(provider, user, notifications.notify_unlocked(asked_by), now=context.now)
 
 
 async def _send(

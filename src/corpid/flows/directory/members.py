@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory.lists import ListPage, as_place, cut, place, with_records
+from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, with_records
 from corpid.flows.directory.provisioning import Member, MemberState, invited_at, members_by_name
-from corpid.flows.directory.write import Refused, authorised
+from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.ports import MemberQuery, MemberSearch
 from corpid.ports.provisioning import SEARCH_WORDS
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
-from corpid.rules.directory.approvals import needed
+from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.person_names import canonical
@@ -134,7 +134,7 @@ def refuse_several(named: str, candidates: Sequence[str]) -> None:
         )
 
 
-async def listed(
+async def list_members(
     registry: Registry, wanted: MemberFilter, *, actor: EntityAdministrator, after: str, limit: int
 ) -> ListPage[MemberSummary]:
     """List members of the actor's entity by user name.
@@ -177,7 +177,7 @@ async def _searched(registry: Registry, search: MemberSearch, after: str, limit:
         )
         found += part
         await asyncio.sleep(0)
-    page = cut(
+    page = cut_page(
         [Member(membership=stored.membership, user=stored.user) for stored, _ in found],
         limit,
         [as_place(each) for _, each in found],
@@ -195,7 +195,7 @@ async def _counted(registry: Registry, actor: EntityAdministrator, user_ids: Col
     return counts
 
 
-async def held(
+async def load_access(
     registry: Registry, of: Membership, *, actor: EntityAdministrator, after: str, limit: int
 ) -> MemberAccess:
     """Return level and access of a member, a page of roles.
@@ -206,7 +206,7 @@ async def held(
     authorise(actor, "read", Object(kind="membership", entity_id=of.entity_id, user_id=of.user_id))
     directory, where = registry.directory, {"user_id": of.user_id, "entity_id": of.entity_id}
     rows = await directory.page(Assignment, where, after=place(after, 6), limit=limit + 1)
-    page = cut(rows, limit, [as_place(row.key) for row in rows])
+    page = cut_page(rows, limit, [as_place(row.key) for row in rows])
     seen = [row for row in page.found if _sees(actor, "assignment", row.service_id)]
     others: list[ThirdPartyAssignment] = []
     if _sees(actor, "third-party row"):
@@ -243,7 +243,7 @@ async def possible_change(
     becomes = None if end else msgspec.structs.replace(of, changed_at=int(actor.now))
     change = Change(verb="remove" if end else "change", kind="membership", key=of.key, was=of, becomes=becomes)
     try:
-        found = await authorised(registry, recent, [change])
+        found = await authorise_changes(registry, recent, [change])
     except Forbidden as error:
         return ChangePreview(refusal=error.reason)
     return ChangePreview(needs_approval=bool(found.needing))
@@ -282,7 +282,7 @@ def may_send_again(of: Membership, *, actor: EntityAdministrator) -> bool:
 
 def invitation_needs_approval(entity: Entity) -> bool:
     """Return whether an invitation becomes a request. Source: D55"""
-    return needed(Change(verb="add", kind="membership", key=()), "", entity, None)
+    return change_needs_approval(Change(verb="add", kind="membership", key=()), "", entity, None)
 
 
 def _sees(actor: EntityAdministrator, kind: ObjectKind, service_id: str = "") -> bool:

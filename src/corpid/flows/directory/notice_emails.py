@@ -259,7 +259,7 @@ class NoticeEmails:
             )
             for each in requests
         ]
-        return notice_texts.waiting(reader, waiting, ends_after=LIFETIME_SECONDS) if waiting else None
+        return notice_texts.notify_waiting(reader, waiting, ends_after=LIFETIME_SECONDS) if waiting else None
 
     async def _decision(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         decided = [
@@ -267,12 +267,12 @@ class NoticeEmails:
             for each in await self._requests(queued)
             if each.state != "pending"
         ]
-        return notice_texts.decided(reader, decided) if decided else None
+        return notice_texts.notify_decided(reader, decided) if decided else None
 
     async def _review(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         """The review, if it was not signed off meanwhile."""
         due_at, again = int(queued[-1].facts["due_at"]), any("again" in each.facts for each in queued)
-        found = await self._registry.access_reviews.of(reader.entity.entity_id)
+        found = await self._registry.access_reviews.find(reader.entity.entity_id)
         if found is None or found.due_at != due_at:
             return None
         due = datetime.fromtimestamp(due_at, self._provider.policy.timezone).date()

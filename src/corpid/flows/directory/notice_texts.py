@@ -200,7 +200,7 @@ def token(reader: Reader, tokens: Sequence[tuple[str, int]]) -> Email:
     return _email(reader, subject, phrase("Create another one before then."), parts)
 
 
-def waiting(reader: Reader, requests: Sequence[RequestDecision], *, ends_after: int) -> Email:
+def notify_waiting(reader: Reader, requests: Sequence[RequestDecision], *, ends_after: int) -> Email:
     """Requests wait for the decision of a person.
 
     `ends_after` are the seconds that each of them waits. Source: docs/decisions/0022
@@ -234,7 +234,7 @@ def waiting(reader: Reader, requests: Sequence[RequestDecision], *, ends_after: 
     return _email(reader, subject, phrase("Approve or decline it within 14 days."), parts)
 
 
-def decided(reader: Reader, requests: Sequence[RequestDecision]) -> Email:
+def notify_decided(reader: Reader, requests: Sequence[RequestDecision]) -> Email:
     """Requests of a person were decided.
 
     Source: docs/decisions/0022

@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
 from corpid.flows.directory.members import find_person
-from corpid.flows.directory.objects import ApiObject, found, key_of_record, user_names
+from corpid.flows.directory.objects import ApiObject, key_of_record, to_api_object, user_names
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import (
@@ -45,7 +45,7 @@ class ObjectPage(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
 
 
-async def listed(
+async def list_objects(
     by: Administration, resource: Resource, wanted: Mapping[str, str], *, after: tuple[str, ...], limit: int
 ) -> ObjectPage:
     """List objects by key, people by user name.
@@ -59,7 +59,7 @@ async def listed(
         return ObjectPage(found=())
     page, places = await _page(by, resource, narrowed, after, limit + 1)
     users = await user_names(by.registry, page[:limit])
-    shown = tuple(found(by, resource, record, users) for record in page[:limit])
+    shown = tuple(to_api_object(by, resource, record, users) for record in page[:limit])
     return ObjectPage(found=shown, after=places[limit - 1] if len(page) > limit else ())
 
 

@@ -18,12 +18,20 @@ from corpid.flows.directory.write import object_of
 from corpid.ports import ChangedMeanwhile, NameTaken, Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
-from corpid.rules.directory.json_nodes import Json, merged
+from corpid.rules.directory.json_nodes import Json, merge_patch
 from corpid.rules.directory.levels import without_services
-from corpid.rules.directory.members import masked
+from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.objects import READ_ONLY, InvalidObject, MemberFault, key_of, read_changed, read_new, shown
+from corpid.rules.directory.objects import (
+    READ_ONLY,
+    InvalidObject,
+    MemberFault,
+    key_of,
+    read_changed,
+    read_new,
+    to_json_object,
+)
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
@@ -83,27 +91,27 @@ class ApiObject(msgspec.Struct, frozen=True, kw_only=True):
     members: dict[str, Json]
 
 
-async def read(by: Administration, resource: Resource, identifier: str) -> ApiObject:
+async def read_object(by: Administration, resource: Resource, identifier: str) -> ApiObject:
     """One object.
 
     Raises ObjectNotFound, access.Forbidden, StoreUnavailable. Source: D59, D61
     """
     record = await _visible(by, resource, identifier)
     await _authorise_reading(by, by.actor, resource, record)
-    return found(by, resource, record, await user_names(by.registry, [record]))
+    return to_api_object(by, resource, record, await user_names(by.registry, [record]))
 
 
-async def written(by: Administration, resource: Resource, identifier: str) -> ApiObject:
+async def read_written(by: Administration, resource: Resource, identifier: str) -> ApiObject:
     """An object that the caller has written before.
 
     For an answer that is repeated. Raises ObjectNotFound, access.Forbidden, StoreUnavailable. Source: D59, D61
     """
     record = await _visible(by, resource, identifier)
     refuse_early(by.actor, "write", _object(resource, record))
-    return found(by, resource, record, await user_names(by.registry, [record]))
+    return to_api_object(by, resource, record, await user_names(by.registry, [record]))
 
 
-async def added(by: Administration, resource: Resource, value: Json) -> ApiObject | ChangeRequest:
+async def add_object(by: Administration, resource: Resource, value: Json) -> ApiObject | ChangeRequest:
     """Add an object, or request it if that needs approval.
 
     A grant by a client that is bound to an entity is an offer, unless it says otherwise. Raises InvalidObject with every fault,
@@ -125,7 +133,7 @@ async def added(by: Administration, resource: Resource, value: Json) -> ApiObjec
         raise ObjectConflict(_NAME_TAKEN) from None
     if request is None and isinstance(record, Membership):  # the store gives it its identifier
         record = await _stored(by.registry, resource, record.key) or record
-    return request or found(by, resource, record, users)
+    return request or to_api_object(by, resource, record, users)
 
 
 def _offered(actor: ApiClient, resource: Resource, value: Json) -> Json:
@@ -151,7 +159,7 @@ async def _resolved(by: Administration, resource: Resource, value: Json) -> Json
     return value if found is None else {**value, "user": found.user_name}
 
 
-async def changed(
+async def change_object(
     by: Administration, resource: Resource, identifier: str, patch: Json, *, matches: Callable[[str], bool]
 ) -> ApiObject | ChangeRequest:
     """Change an object by a JSON merge patch, or request it.
@@ -169,13 +177,13 @@ async def changed(
     changes, known = await _planned(by, read_one)
     _refuse_other_key(resource, changes, record)
     if not changes:
-        return found(by, resource, record, users)
+        return to_api_object(by, resource, record, users)
     becomes = next(change.becomes for change in changes if change.kind == resource.kind)
     request = await _write_seen(by, resource, changes, record)
-    return request or found(by, resource, becomes or record, known)
+    return request or to_api_object(by, resource, becomes or record, known)
 
 
-async def removed(
+async def remove_object(
     by: Administration, resource: Resource, identifier: str, *, matches: Callable[[str], bool]
 ) -> ChangeRequest | None:
     """Remove an object, with everything that rests on it, or request it.
@@ -305,7 +313,9 @@ def key_of_record(record: msgspec.Struct) -> tuple[str, ...]:
     return (record.client_id,) if isinstance(record, Client) else record.key  # type: ignore[attr-defined]
 
 
-def found(by: Administration, resource: Resource, record: msgspec.Struct, names: Mapping[str, str]) -> ApiObject:
+def to_api_object(
+    by: Administration, resource: Resource, record: msgspec.Struct, names: Mapping[str, str]
+) -> ApiObject:
     """A record as it is shown.
 
     `names` is user identifier → user name; a client entity gets none of its third parties' people. Source: D59, D61
@@ -313,7 +323,7 @@ def found(by: Administration, resource: Resource, record: msgspec.Struct, names:
     tag = by.tag(record)
     user_name = "" if _is_outside(by.actor, record) else names.get(getattr(record, "user_id", ""), "")
     whole = _reads_numbers(by.actor)
-    members = {**shown(resource, record, user_name=user_name, whole=whole), "etag": tag}
+    members = {**to_json_object(resource, record, user_name=user_name, whole=whole), "etag": tag}
     return ApiObject(id=str(members["id"]), tag=tag, members=members)
 
 
@@ -361,7 +371,7 @@ def _whole(
     """
     if not isinstance(patch, dict):
         raise InvalidObject([MemberFault("", "a JSON object is expected here: the members to change (RFC 7396)")])
-    is_now = shown(resource, record, user_name=users.get(getattr(record, "user_id", ""), ""), whole=True)
+    is_now = to_json_object(resource, record, user_name=users.get(getattr(record, "user_id", ""), ""), whole=True)
     current = {**is_now, "etag": by.tag(record)}
     faults = [
         MemberFault(f"/{name}", f"{name} never changes: leave it out")
@@ -377,9 +387,9 @@ def _whole(
         raise InvalidObject(faults)
     given = {name: value for name, value in patch.items() if name not in READ_ONLY}
     number = is_now.get("identity_number")
-    if number and given.get("identity_number") == masked(str(number)):
+    if number and given.get("identity_number") == mask_text(str(number)):
         del given["identity_number"]
-    whole = merged({name: value for name, value in is_now.items() if name not in READ_ONLY}, given)
+    whole = merge_patch({name: value for name, value in is_now.items() if name not in READ_ONLY}, given)
     assert isinstance(whole, dict)  # noqa: S101 - merged from two objects
     return whole
 

@@ -12,7 +12,7 @@ from corpid.flows.directory.administrators import entities_without_owner
 from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change
 from corpid.flows.directory.finding import user_named
 from corpid.flows.directory.people_facts import authorise_on_person
-from corpid.flows.directory.write import Refused, audit_event, switched, write
+from corpid.flows.directory.write import Refused, audit_event, switch_record, write
 from corpid.ports import COMMAND_LINE, FactorChange
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused
@@ -132,7 +132,7 @@ async def switch_user(
     change, access.Forbidden, StoreUnavailable. Source: D50
     """
     user = await _account_named(registry, user_name, actor=actor)
-    becomes = switched(user, phrase("user {name}", name=user.user_name), enabled=enabled)
+    becomes = switch_record(user, phrase("user {name}", name=user.user_name), enabled=enabled)
     change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
     alone = [] if enabled else await entities_without_owner(registry, user.user_id)
     return await one_change(
@@ -171,7 +171,7 @@ async def unlock(
 
 async def _hashed(passwords: Passwords, user: User, password: str) -> str:
     try:
-        return await password_checks.hashed(passwords, user, password, source=COMMAND_LINE)
+        return await password_checks.hash_password(passwords, user, password, source=COMMAND_LINE)
     except PasswordRefused as error:
         raise Refused(str(error)) from None
 

@@ -84,7 +84,7 @@ async def person(registry: Registry, actor: Actor, user_name: str, *, limit: int
         operator=operators[user.key].level if user.key in operators else "",
         consents=tuple((await consents_of(registry, actor, user.user_id, now=now))[:limit]),
         memberships=belongs,
-        email_change=await registry.email_changes.of(user.user_id),
+        email_change=await registry.email_changes.find(user.user_id),
         roles=own,
         third_party_roles=for_others,
         written_by=written_by,

@@ -37,7 +37,7 @@ class PortalRequest(SelfServiceRequest):
         return f"{super().form} {self.session.entity_id}"
 
 
-async def arrived(
+async def admit_to_entity(
     context: RequestContext, visit: SelfServiceRequest, *, wanted: str = "", choosing: bool = False
 ) -> PortalRequest:
     """The person with the entity of their session, or a chosen one.
@@ -48,7 +48,7 @@ async def arrived(
     """
     found = PortalRequest(user=visit.user, browser=visit.browser, session=visit.session)
     if not visit.session.entity_id:
-        mine = await administered(context, visit.user.user_id)
+        mine = await list_administered(context, visit.user.user_id)
         only = mine[0].entity_id if len(mine) == 1 else ""
         chosen = wanted if any(each.entity_id == wanted for each in mine) else only
         if not chosen:
@@ -68,7 +68,7 @@ async def choose(context: RequestContext, visit: PortalRequest, entity_id: str) 
     The session stays as old as it is, so that a change needs a sign-in as before. Raises InvalidInput for an entity that they
     do not administer, StaleStep if the session has ended. Source: D54
     """
-    if entity_id not in {each.entity_id for each in await administered(context, visit.user.user_id)}:
+    if entity_id not in {each.entity_id for each in await list_administered(context, visit.user.user_id)}:
         raise InvalidInput(phrase("Choose one of your organisations."), field="entity")
     return await _chosen(context, visit, entity_id)
 
@@ -83,7 +83,7 @@ async def _chosen(context: RequestContext, visit: PortalRequest, entity_id: str)
     return await _acting(context, replace(visit, session=session))
 
 
-async def administered(context: RequestContext, user_id: str) -> Sequence[Entity]:
+async def list_administered(context: RequestContext, user_id: str) -> Sequence[Entity]:
     """The entities that a person can administer now, by name.
 
     Raises StoreUnavailable. Source: D50, D53
@@ -110,5 +110,5 @@ async def _acting(context: RequestContext, visit: PortalRequest) -> PortalReques
     )
     key = (session.entity_id,)
     entity = (await registry.directory.read(Entity, [key]))[key]
-    several = len(await administered(context, visit.user.user_id)) > 1
+    several = len(await list_administered(context, visit.user.user_id)) > 1
     return replace(visit, entity=entity, actor=actor, several=several)

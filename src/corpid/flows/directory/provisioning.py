@@ -14,14 +14,14 @@ from msgspec.structs import asdict, replace
 
 from corpid.flows.directory.approvals import submit
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.lists import as_place, cut, place
+from corpid.flows.directory.lists import as_place, cut_page, place
 from corpid.flows.directory.write import (
     NEEDS_APPROVAL,
     Refused,
-    authorised,
+    authorise_changes,
     change_event,
     is_of_entity,
-    recorded,
+    record_changes,
 )
 from corpid.ports import (
     ChangedMeanwhile,
@@ -38,7 +38,7 @@ from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.access_conditions import OWNER_STAYS
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, checked
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
@@ -117,7 +117,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name_alone(self) -> str:
         """The name that the entity wrote, else their own, else the identity (D61)."""
-        return person_names.bounded(person_names.full_name(self.membership, self.user)) or self.identity
+        return person_names.bound_name(person_names.full_name(self.membership, self.user)) or self.identity
 
     @property
     def email(self) -> str:
@@ -204,7 +204,7 @@ async def members_by_name(
     name, last = place(after, 2)
     found = await registry.provisioning.members_by_name(entity_id, after=(name, last), limit=limit + 1)
     places = [as_place(each) for _, each in found]
-    return cut([_shown(stored) for stored, _ in found], limit, places)
+    return cut_page([_shown(stored) for stored, _ in found], limit, places)
 
 
 async def invite(
@@ -256,7 +256,7 @@ async def submit_invitation(
     change = invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
     membership = change.becomes
     assert isinstance(membership, Membership)  # noqa: S101
-    await authorised(registry, actor, [change])
+    await authorise_changes(registry, actor, [change])
     if not await registry.directory.read(Entity, [(entity_id,)]):
         raise InvalidDetails((("entity", "there is no entity of this identifier"),))
     await refuse_taken(registry, membership)
@@ -290,7 +290,7 @@ def invitation(
 
     Raises InvalidDetails. Source: D60
     """
-    stored = checked(details)
+    stored = check_details(details)
     membership = Membership(
         user_id=new_id(), entity_id=entity_id, membership_id=new_id(), invited=True, enabled=enabled,
         created_at=int(now), changed_at=int(now),
@@ -336,7 +336,7 @@ def with_details(was: Membership, details: MemberDetails, *, enabled: bool, now:
 
     If the address of an invited member changes, an e-mail is due. Raises InvalidDetails. Source: D60, D61
     """
-    stored = checked(details, named=was.invited or bool(was.user_name))
+    stored = check_details(details, named=was.invited or bool(was.user_name))
     becomes = replace(was, enabled=enabled, **asdict(stored))
     if becomes == was:
         return was
@@ -391,7 +391,7 @@ async def end_seen(registry: Registry, found: Membership, *, actor: Actor) -> No
     invited = found if found.invited else None
     ended = [Delete(row.was, change_event(actor, row, invited=invited)) for row in rows]  # type: ignore[arg-type]
     try:
-        await registry.directory.write([Precondition(Membership, found.key, found), *ended, *recorded(allowed)])
+        await registry.directory.write([Precondition(Membership, found.key, found), *ended, *record_changes(allowed)])
     except LastOwnerRemoved:
         raise LastOwner from None
 
@@ -422,7 +422,7 @@ async def rows_under(registry: Registry, of: Membership) -> list[Change]:
 async def _authorised(registry: Registry, actor: Actor, change: Change) -> AuthorisedChanges:
     """Authorise one change of a membership that needs no approval."""
     try:
-        found = await authorised(registry, actor, [change])
+        found = await authorise_changes(registry, actor, [change])
     except Forbidden as error:
         if error.reason == OWNER_STAYS.reason:
             raise LastOwner from None
@@ -434,7 +434,7 @@ async def _authorised(registry: Registry, actor: Actor, change: Change) -> Autho
 
 async def _write(registry: Registry, allowed: AuthorisedChanges, seen: Precondition) -> None:
     with store_refusals():
-        await registry.directory.write([*recorded(allowed), seen])
+        await registry.directory.write([*record_changes(allowed), seen])
 
 
 @contextmanager

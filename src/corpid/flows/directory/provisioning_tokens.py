@@ -116,7 +116,7 @@ async def remove_token(
     return record
 
 
-async def authenticated(registry: Registry, token: str, *, now: float) -> ProvisioningToken | None:
+async def authenticate_token(registry: Registry, token: str, *, now: float) -> ProvisioningToken | None:
     """Return the actor of a token; None if it is not valid.
 
     A token is not valid if it is unknown, removed or expired, or if its entity is disabled. Its last use is stored at
@@ -131,7 +131,7 @@ async def authenticated(registry: Registry, token: str, *, now: float) -> Provis
         return None
     since = int(now) - USE_WRITTEN_SECONDS
     if record.last_used_at <= since:
-        await registry.provisioning.used(record.token_id, at=int(now), unless_since=since + 1)
+        await registry.provisioning.note_use(record.token_id, at=int(now), unless_since=since + 1)
     return ProvisioningToken(token_id=record.token_id, entity_id=record.entity_id)
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.approvals import NoRequest, object_of_request
-from corpid.flows.directory.lists import ListPage, as_place, cut, place
+from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
 from corpid.flows.directory.person_names import NameChanges, as_requested, name_changes, names_of
-from corpid.flows.directory.write import Refused, authorised
+from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, ApprovalState, change_of, state_at
 from corpid.rules.directory.invitations import shown_invitation
@@ -69,7 +69,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return self.record.created_at + LIFETIME_SECONDS
 
 
-async def waiting(
+async def list_waiting(
     registry: Registry, actor: EntityAdministrator, *, own: bool, now: float, after: str, limit: int
 ) -> ListPage[Request]:
     """List requests that wait, the oldest first.
@@ -124,7 +124,7 @@ async def _pending(
     return found, stopped
 
 
-async def ended(
+async def list_ended(
     registry: Registry,
     actor: EntityAdministrator,
     *,
@@ -170,7 +170,7 @@ class ChangesWithNames(msgspec.Struct, frozen=True, kw_only=True):
 NOTHING: Final = ChangesWithNames(changes={}, names={})
 
 
-async def about(registry: Registry, actor: EntityAdministrator, request_ids: Iterable[str]) -> ChangesWithNames:
+async def load_changes(registry: Registry, actor: EntityAdministrator, request_ids: Iterable[str]) -> ChangesWithNames:
     """Return the changes of requests of the actor's entity that are kept.
 
     Raises access.Forbidden, StoreUnavailable. Source: D55, D57
@@ -182,7 +182,7 @@ async def about(registry: Registry, actor: EntityAdministrator, request_ids: Ite
     found = (await registry.directory.read(ChangeRequest, keys)).values()
     own = [each for each in found if each.entity_id == actor.entity_id]
     changes = {each.request_id: tuple(map(change_of, each.changes)) for each in own}
-    names = await named(registry, actor.entity_id, [each for some in changes.values() for each in some])
+    names = await load_names(registry, actor.entity_id, [each for some in changes.values() for each in some])
     return ChangesWithNames(changes=changes, names={each.request_id: _as_requested(each, names) for each in own})
 
 
@@ -268,7 +268,7 @@ async def _why_no_approval(registry: Registry, found: ChangeRequest, actor: Enti
     Approval takes the right to make the changes.
     """
     try:
-        await authorised(registry, _recent(actor), [change_of(each) for each in found.changes])
+        await authorise_changes(registry, _recent(actor), [change_of(each) for each in found.changes])
     except Forbidden as error:
         return error.reason
     except Refused as error:
@@ -292,13 +292,13 @@ async def _shown(
 ) -> ListPage[Request]:
     """A page of requests.
 
-    `stopped` is the place at which the search ended before the list did; `names_read` as in `named`.
+    `stopped` is the place at which the search ended before the list did; `names_read` as in `load_names`.
     """
-    page = cut(found, limit, [each.request_id for each in found])
+    page = cut_page(found, limit, [each.request_id for each in found])
     changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
     actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
     people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
-    names = await named(
+    names = await load_names(
         registry, actor.entity_id, [each for some in changes.values() for each in some], people, names_read
     )
     called = {name: await _called(registry, name, names) for name in actors}
@@ -329,7 +329,7 @@ async def _called(registry: Registry, name: str, names: RequestNames) -> str:
     return names.people.get(identifier, "") if kind == "user" else name
 
 
-async def named(
+async def load_names(
     registry: Registry,
     entity_id: str,
     changes: Iterable[Change],

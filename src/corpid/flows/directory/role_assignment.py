@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory import approvals
-from corpid.flows.directory.lists import ListPage, as_place, cut
+from corpid.flows.directory.lists import ListPage, as_place, cut_page
 from corpid.flows.directory.provisioning import Member, UnknownMember, member
-from corpid.flows.directory.write import Refused, authorised
+from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.objects import key_of, object_id
@@ -67,7 +67,7 @@ async def services(registry: Registry, actor: EntityAdministrator, entity: Entit
     return sorted((each for each in found if is_open_to(each, entity)), key=lambda each: each.name.casefold())
 
 
-async def held(registry: Registry, actor: EntityAdministrator, user_id: str) -> ListPage[HeldRole]:
+async def list_roles(registry: Registry, actor: EntityAdministrator, user_id: str) -> ListPage[HeldRole]:
     """Roles of a member that the actor may see, by key.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
@@ -75,7 +75,7 @@ async def held(registry: Registry, actor: EntityAdministrator, user_id: str) -> 
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id, user_id=user_id))
     where = {"user_id": user_id, "entity_id": actor.entity_id}
     rows = await registry.directory.page(Assignment, where, after=("",) * _WIDTH, limit=MOST_ROLES + 1)
-    page = cut(rows, MOST_ROLES, [as_place(row.key) for row in rows])
+    page = cut_page(rows, MOST_ROLES, [as_place(row.key) for row in rows])
     known = await registry.directory.read(Service, {(row.service_id,) for row in rows})
     seen = [row for row in page.found if _may_read(actor, row)]
     roles = tuple(HeldRole(row=row, service=known[row.service_id,]) for row in seen if (row.service_id,) in known)
@@ -142,13 +142,13 @@ async def refusal(registry: Registry, actor: EntityAdministrator, found: Member,
     """
     probe = Assignment(user_id=found.user.user_id, entity_id=actor.entity_id, service_id=at.service_id)
     try:
-        await authorised(registry, actor, [Change(verb="add", kind="assignment", key=probe.key, becomes=probe)])
+        await authorise_changes(registry, actor, [Change(verb="add", kind="assignment", key=probe.key, becomes=probe)])
     except Forbidden as error:
         return error.reason
     return ""
 
 
-async def as_it_is(registry: Registry, row: Assignment) -> Assignment | None:
+async def find_stored_role(registry: Registry, row: Assignment) -> Assignment | None:
     """The stored row of the same key; None without one.
 
     Raises StoreUnavailable. Source: D55
@@ -156,7 +156,7 @@ async def as_it_is(registry: Registry, row: Assignment) -> Assignment | None:
     return (await registry.directory.read(Assignment, [row.key])).get(row.key)
 
 
-def given(was: Assignment | None, row: Assignment) -> Change:
+def plan_role(was: Assignment | None, row: Assignment) -> Change:
     """The change that gives a role, perhaps again.
 
     Source: D55
@@ -164,14 +164,14 @@ def given(was: Assignment | None, row: Assignment) -> Change:
     return Change(verb="change" if was else "add", kind="assignment", key=row.key, was=was, becomes=row)
 
 
-def replaced(was: Assignment, becomes: Assignment) -> list[Change]:
+def plan_replacement(was: Assignment, becomes: Assignment) -> list[Change]:
     """The changes that make one role another one. Source: D55"""
     if was.key == becomes.key:
-        return [] if was == becomes else [given(was, becomes)]
-    return [ended(was), given(None, becomes)]
+        return [] if was == becomes else [plan_role(was, becomes)]
+    return [plan_role_end(was), plan_role(None, becomes)]
 
 
-def copied(row: Assignment, service: Service, *, user_id: str, today: str) -> Assignment | None:
+def copy_role(row: Assignment, service: Service, *, user_id: str, today: str) -> Assignment | None:
     """The same role from today for somebody else.
 
     None for one that has ended, or lacks a mandatory value. Source: R-14.1, D23
@@ -183,7 +183,7 @@ def copied(row: Assignment, service: Service, *, user_id: str, today: str) -> As
     return msgspec.structs.replace(row, user_id=user_id, start_date=max(today, row.start_date))
 
 
-def ended(row: Assignment) -> Change:
+def plan_role_end(row: Assignment) -> Change:
     """The change that ends a role. Source: D55"""
     return Change(verb="remove", kind="assignment", key=row.key, was=row)
 
@@ -194,7 +194,7 @@ async def needs_approval(registry: Registry, actor: EntityAdministrator, changes
     Raises Refused if they break a rule, access.Forbidden, StoreUnavailable. Source: D55, R-14
     """
     await _refuse_unfit(registry, changes)
-    return bool((await authorised(registry, actor, changes)).needing)
+    return bool((await authorise_changes(registry, actor, changes)).needing)
 
 
 async def submit(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from corpid.flows.directory.administrators import considered, needing_approval
+from corpid.flows.directory.administrators import add_facts, needing_approval
 from corpid.flows.large import in_thread_if_many
 from corpid.ports import AccessUnder, AuditEvent, Delete, Precondition, RolesUnder, SignOut, Upsert
 from corpid.ports import Change as StoreChange
@@ -15,7 +15,7 @@ from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
 from corpid.rules.directory.actors import SYSTEM, Actor, ApiClient, CommandLine, EntityAdministrator, ProvisioningToken
-from corpid.rules.directory.approvals import REDIRECTED, ApprovalState, approvers, decided, state_at, step
+from corpid.rules.directory.approvals import REDIRECTED, ApprovalState, approvers, decide_request, state_at, step
 from corpid.rules.directory.approvals import ApprovalEvent as Decision
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
 from corpid.rules.directory.levels import APPROVERS
@@ -111,7 +111,7 @@ class AuthorisedChanges(msgspec.Struct, frozen=True, kw_only=True):
         return {each.key: each for each in known if isinstance(each, Membership) and each.invited}
 
 
-async def authorised(
+async def authorise_changes(
     registry: Registry, actor: Actor, changes: Sequence[Change], *, approving: str = ""
 ) -> AuthorisedChanges:
     """Authorise all changes.
@@ -121,7 +121,7 @@ async def authorised(
     D55
     """
     plain = await in_thread_if_many(lambda: [object_of(change) for change in changes], len(changes))
-    objects, guards = await considered(registry, actor, changes, plain)
+    objects, guards = await add_facts(registry, actor, changes, plain)
 
     def allowed() -> None:
         for change, thing in zip(changes, objects, strict=True):
@@ -157,7 +157,7 @@ async def _ended_requests(
         for request in await _waiting(registry, was, now=becomes.changed_at):
             if request.request_id == approving:
                 continue
-            after = decided(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
+            after = decide_request(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
             event = AuditEvent(
                 actor=SYSTEM,
                 action=AuditAction.APPROVAL_DECLINE,
@@ -221,16 +221,16 @@ async def write(
     Conflict (LastOwnerRemoved if the last operator or owner would go, ChangedMeanwhile if what was decided on is no longer
     so), and StoreUnavailable. Source: DESIGN "Security", D53, D55, D57
     """
-    found = await authorised(registry, actor, changes)
+    found = await authorise_changes(registry, actor, changes)
     if found.needing and is_of_entity(actor):
         needing = found.needing[0]
         raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
     further = [each for each in seen if each not in found.guards]
-    written = await in_thread_if_many(partial(recorded, found, action=action), len(changes))
+    written = await in_thread_if_many(partial(record_changes, found, action=action), len(changes))
     await registry.directory.write([*written, *further], summary, within)
 
 
-def recorded(found: AuthorisedChanges, *, action: AuditAction | None = None, **detail: str) -> list[StoreChange]:
+def record_changes(found: AuthorisedChanges, *, action: AuditAction | None = None, **detail: str) -> list[StoreChange]:
     """Return authorised changes for the store, each with its event, and guards.
 
     Each event has `detail`. Source: D54, D55, D57
@@ -316,7 +316,7 @@ def action_of(change: Change) -> AuditAction:
     return ACTIONS[change.kind, change.verb]
 
 
-def switched(record: S, described: str, *, enabled: bool) -> S:
+def switch_record(record: S, described: str, *, enabled: bool) -> S:
     """The record enabled or disabled.
 
     Raises Refused when it is so already. Source: D50

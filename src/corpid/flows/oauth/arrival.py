@@ -91,7 +91,7 @@ class SsoResult(msgspec.Struct, frozen=True, kw_only=True):
     """a new value for a browser that is new"""
 
 
-async def answered(
+async def answer_errors(
     context: RequestContext,
     requesting_client: RequestingClient,
     address: ReturnAddress,
@@ -110,7 +110,7 @@ async def answered(
             Reason.SIGN_IN_IN_ANOTHER_BROWSER,
             "this sign-in was started in another browser and continues there",
             sentence=phrase("This sign-in was started in another browser and continues there."),
-        ).of(requesting_client) from None
+        ).with_client(requesting_client) from None
     except OAuthError as raised:
         error, cause = raised, raised
     except StoreUnavailable as raised:
@@ -123,7 +123,7 @@ async def answered(
     return ImmediateResponse(response=response, requesting_client=requesting_client, failure=cause)
 
 
-async def before(
+async def find_earlier_interaction(
     context: RequestContext, client_id: str, fingerprint: str, browser: Browser | None
 ) -> Interaction | None:
     """The interaction that this browser began with the same request.
@@ -157,7 +157,7 @@ async def sso_result(context: RequestContext, arrival: AuthorizationAttempt) -> 
             else "the sign-in is older than max_age, or does not reach the acr",
         )
         return SsoResult(interaction=interaction, required_prompt=refusal, cookie=cookie)
-    only = await entity_selection.unasked(context, session.user_id, arrival.client, arrival.request)
+    only = await entity_selection.find_only_entity(context, session.user_id, arrival.client, arrival.request)
     known = msgspec.structs.replace(
         interaction,
         user_id=session.user_id,
@@ -187,7 +187,9 @@ async def _required_prompt(
     ):
         return ConsentRequired(Reason.CONSENT_REQUIRED, "prompt is none, and the person has to be asked for consent")
     if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
-        cause = await context.provider.registry_cache.obstacle(interaction.user_id, interaction.entity_id, context.now)
+        cause = await context.provider.registry_cache.find_obstacle(
+            interaction.user_id, interaction.entity_id, context.now
+        )
         return AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may not act for this entity", detail=cause)
     return None
 
@@ -228,7 +230,7 @@ async def complete_at_once(
     )
 
 
-async def named(context: RequestContext, interaction: Interaction) -> Interaction:
+async def add_user_name(context: RequestContext, interaction: Interaction) -> Interaction:
     """Add the name of the person signed in by single sign-on.
 
     The pages of the new interaction show it. Source: D30

@@ -32,8 +32,8 @@ from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
 from corpid.rules.oauth.authorization_response import ReturnAddress
 from corpid.rules.oauth.discovery import PAR_PATH
 from corpid.rules.oauth.errors import InvalidRequest, InvalidRequestURI, OAuthError, RequestOf
-from corpid.rules.oauth.explanations import clipped, listed, without_query
-from corpid.rules.oauth.parameters import required
+from corpid.rules.oauth.explanations import clip_text, list_values, without_query
+from corpid.rules.oauth.parameters import require_parameter
 from corpid.rules.oauth.records import RequestingClient
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
@@ -70,15 +70,15 @@ async def arrive(
     Source: Spec 4.2, D15, D16
     """
     sent = parameters.parse(query, AUTHORIZATION_PARAMETERS)
-    client_id = required(sent, "client_id")
+    client_id = require_parameter(sent, "client_id")
     known = await context.provider.registry_cache.known_client(client_id, context.now)
-    client = context.provider.registry_cache.admitted(known)
+    client = context.provider.registry_cache.admit_client(known)
     if client is None:
         raise _not_admitted(known, client_id, context.provider.policy.issuer_id)
     try:
         return await _of_client(context, client, query, sent=sent, cookie=cookie, held=held, may_complete=may_complete)
     except OAuthError as error:
-        raise error.of(RequestingClient(client=client))  # noqa: B904 - it is the same
+        raise error.with_client(RequestingClient(client=client))  # noqa: B904 - it is the same
 
 
 def _not_admitted(known: Client | None, client_id: str, issuer_id: str) -> InvalidRequest:
@@ -116,7 +116,7 @@ async def _of_client(
             raise InvalidRequest(
                 Reason.QUERY_NOT_REGISTERED,
                 f"this client is not registered to send its request in the query, or its end date has passed{way_on}",
-            ).explained(
+            ).with_cause(
                 expected=policy.query.name,
                 registered=f"{client_registration.registered_generations(client)}, legacy_until {client.legacy_until or 'none'}",
             )
@@ -137,9 +137,9 @@ def _not_pushed(query: bytes, base_url: str) -> InvalidRequest:
     )
     if not found:
         return InvalidRequest(Reason.PARAMETER_MISSING, "parameter request_uri is missing")
-    return InvalidRequest(Reason.REQUEST_NOT_PUSHED, "parameter request_uri is missing").explained(
+    return InvalidRequest(Reason.REQUEST_NOT_PUSHED, "parameter request_uri is missing").with_cause(
         cause="the request was not pushed: request_uri is missing",
-        received=listed(found),
+        received=list_values(found),
         expected=f"client_id, and the request_uri of POST {base_url}{PAR_PATH}",
     )
 
@@ -148,7 +148,7 @@ async def _with_reference(
     context: RequestContext, client: Client, request_uri: str, *, cookie: str | None, may_complete: bool
 ) -> InteractionRedirect | ImmediateResponse:
     if not request_uri.startswith(REQUEST_URI_PREFIX):
-        raise InvalidRequestURI(Reason.REQUEST_URI_FOREIGN, _NOT_FOUND).explained(
+        raise InvalidRequestURI(Reason.REQUEST_URI_FOREIGN, _NOT_FOUND).with_cause(
             cause="request_uri is not one that this provider issues",
             received="a URL" if "://" in request_uri else "a text of another form",
             expected=f"{REQUEST_URI_PREFIX}...",
@@ -161,16 +161,16 @@ async def _with_reference(
     looked_at = await browsers.recognise_with(context, cookie, entry, completion_of, claim)
     browser, pushed, completed, owner = looked_at
     if pushed is None:
-        interaction = await arrival.before(context, client.client_id, reference, browser)
+        interaction = await arrival.find_earlier_interaction(context, client.client_id, reference, browser)
         if interaction is None:
             raise _no_request(context, context.provider.issued.client_of_request(reference), client.client_id)
         return InteractionRedirect(interaction_id=interaction.interaction_id, cookie=None)
     if pushed.request.redirect_uri not in client.redirect_uris:
         raise InvalidRequest(
             Reason.REDIRECT_URI_NOT_REGISTERED, "redirect_uri is no longer registered for this client"
-        ).explained(
+        ).with_cause(
             received=without_query(pushed.request.redirect_uri),
-            registered=listed(map(without_query, client.redirect_uris)),
+            registered=list_values(map(without_query, client.redirect_uris)),
         )
     # The redirect URI is proven: from here on errors are the client's to know.
     arriving = AuthorizationAttempt(
@@ -184,7 +184,7 @@ async def _with_reference(
     requesting_client = RequestingClient(client=client, ui_locales=pushed.request.ui_locales)
     address = authorization_response.of_request(pushed.request, iss=context.provider.policy.iss_of_callback)
     in_time = context.now < pushed.pushed_at + REQUEST_URI_SECONDS
-    return await arrival.answered(
+    return await arrival.answer_errors(
         context,
         requesting_client,
         address,
@@ -198,15 +198,15 @@ def _no_request(context: RequestContext, pushed_by: str | None, client_id: str) 
     `pushed_by` is the client that pushed it, None if this process does not know. Source: D16, D28
     """
     if pushed_by is not None and pushed_by != client_id:
-        return InvalidRequestURI(Reason.REQUEST_URI_OF_ANOTHER_CLIENT, _NOT_FOUND).explained(
+        return InvalidRequestURI(Reason.REQUEST_URI_OF_ANOTHER_CLIENT, _NOT_FOUND).with_cause(
             cause="request_uri was pushed by another client",
-            received=f"client_id {clipped(client_id)}",
-            expected=clipped(pushed_by),
+            received=f"client_id {clip_text(client_id)}",
+            expected=clip_text(pushed_by),
         )
     known = "was pushed, but is no longer stored" if pushed_by else "is unknown, and this process did not issue it"
-    return InvalidRequestURI(Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND, sentence=interactions.lost(context)).explained(
-        cause=f"request_uri {known}", expected=f"an arrival within {REQUEST_URI_SECONDS} s of the push"
-    )
+    return InvalidRequestURI(
+        Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND, sentence=interactions.loss_reason(context)
+    ).with_cause(cause=f"request_uri {known}", expected=f"an arrival within {REQUEST_URI_SECONDS} s of the push")
 
 
 async def _enter_pushed(
@@ -226,7 +226,7 @@ async def _enter_pushed(
             raise InvalidRequestURI(
                 Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: push a new one"
             )
-        before = await arrival.before(context, client_id, arriving.fingerprint, arriving.browser)
+        before = await arrival.find_earlier_interaction(context, client_id, arriving.fingerprint, arriving.browser)
         if before is not None and now < before.expires_at:
             return InteractionRedirect(interaction_id=before.interaction_id, cookie=None)
         if not in_time:
@@ -241,7 +241,7 @@ async def _open_pushed(
     context: RequestContext, arriving: AuthorizationAttempt, result: SsoResult
 ) -> InteractionRedirect:
     client_id, issuer = arriving.client.client_id, context.provider.policy.base_url
-    interaction = await arrival.named(context, result.interaction)
+    interaction = await arrival.add_user_name(context, result.interaction)
     opened = namespaces.INTERACTION_COUNT.entry(issuer, client_id, arriving.reference)
     here = namespaces.ARRIVAL.entry(issuer, client_id, arriving.fingerprint, interaction.browser_id)
     async with context.provider.transient.unit(context.now) as unit:
@@ -284,7 +284,7 @@ async def _with_query(
     entering = _enter_with_query(
         context, client, query, generation=generation, cookie=cookie, held=held, visible=may_complete
     )
-    return await arrival.answered(context, requesting_client, address, entering)
+    return await arrival.answer_errors(context, requesting_client, address, entering)
 
 
 async def _enter_with_query(
@@ -312,7 +312,7 @@ async def _enter_with_query(
     result = await arrival.sso_result(context, arriving)
     if result.required_prompt is None and visible:
         return await arrival.complete_at_once(context, client, result)
-    before = await arrival.before(context, client.client_id, arriving.fingerprint, browser)
+    before = await arrival.find_earlier_interaction(context, client.client_id, arriving.fingerprint, browser)
     if before is not None and before.outcome is None and context.now < before.expires_at:
         return InteractionRedirect(interaction_id=before.interaction_id, cookie=None)
     arrival.refuse_silence(request, result.required_prompt)
@@ -352,7 +352,7 @@ async def _open_with_query(
     It holds one if it was given one for the same query. Source: D15
     """
     begun = PendingRequest(
-        interaction=await arrival.named(context, result.interaction), fingerprint=arriving.fingerprint
+        interaction=await arrival.add_user_name(context, result.interaction), fingerprint=arriving.fingerprint
     )
     if arriving.browser is None:
         return InteractionRedirect(
@@ -361,7 +361,7 @@ async def _open_with_query(
             held=held_arrivals.seal(context, begun),
             requesting_client=RequestingClient(client=arriving.client, ui_locales=arriving.request.ui_locales),
         )
-    before = await held_arrivals.waiting(context, arriving.browser, held)
+    before = await held_arrivals.open_pending(context, arriving.browser, held)
     if before is not None and (before.fingerprint, before.interaction.request) == (
         arriving.fingerprint,
         arriving.request,

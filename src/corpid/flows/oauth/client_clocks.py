@@ -57,7 +57,7 @@ class ClientClocks:
         self._known: dict[str, int | None] = {}
         """leads from before the loss of that name"""
 
-    async def examined(self, assertion: Assertion, store: TransientStore) -> ClockSkew:
+    async def record_skew(self, assertion: Assertion, store: TransientStore) -> ClockSkew:
         """Record the lead of an assertion that is about to be spent.
 
         It is called before the unit that spends it. Returns what `dpop.spend_proof_and_assertion` needs if data was lost.
@@ -97,7 +97,7 @@ class ClientClocks:
             and 0 <= moment - checked.at < CHECKED_SECONDS
         ):
             return
-        stored = await self._registry.client_clocks.of(client_id)
+        stored = await self._registry.client_clocks.find(client_id)
         recorded = stored.lead if stored is not None and stored.period >= period else None
         if recorded is None or recorded < lead:
             await self._registry.client_clocks.note(client_id, lead=lead, period=period, now=moment)
@@ -133,9 +133,9 @@ class ClientClocks:
         recorded = self._registry.client_clocks
         if not are_known(await recorded.recorded_since(), lost_at=lost_at):
             return None
-        if client_clocks.may_not_record(await self._registry.server_processes.all(), self._version, now=moment):
+        if client_clocks.may_not_record(await self._registry.server_processes.list_all(), self._version, now=moment):
             return None
-        clock = await recorded.of(client_id)
+        clock = await recorded.find(client_id)
         largest = clock.largest(period_at(moment)) if clock is not None else None
         if largest is not None and clock is not None and are_known(clock.since, lost_at=lost_at):
             return largest

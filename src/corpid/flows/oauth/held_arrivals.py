@@ -55,7 +55,7 @@ def is_of(held: str | None, interaction_id: str) -> bool:
     return bool(held) and str(held).partition(".")[0] == interaction_id
 
 
-async def waiting(context: RequestContext, browser: Browser, held: str | None) -> PendingRequest | None:
+async def open_pending(context: RequestContext, browser: Browser, held: str | None) -> PendingRequest | None:
     """Read the browser's unstored sign-in, if its ten minutes have not passed.
 
     None for anything else. Source: D15, D34
@@ -83,7 +83,7 @@ async def brought(
     browser = await browsers.recognise(context, cookie)
     if browser is None or not is_of(held, interaction_id):
         return None
-    arrival = await waiting(context, browser, held)
+    arrival = await open_pending(context, browser, held)
     return None if arrival is None else (browser, arrival)
 
 
@@ -96,7 +96,7 @@ async def store(context: RequestContext, browser: Browser, arrival: PendingReque
     TemporarilyUnavailable. Source: D15, D34, D47
     """
     interaction, issuer = arrival.interaction, context.provider.policy.base_url
-    if not browser.known:
+    if not browser.is_known:
         await context.provider.rate_limits.arrival(context.address, context.now, context.counts)
     async with context.provider.transient.unit(context.now) as unit:
         if not await interactions.begin(context, unit, interaction):

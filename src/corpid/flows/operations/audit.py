@@ -97,7 +97,7 @@ async def unknown(registry: Registry, query: AuditQuery) -> tuple[str, ...]:
         warnings.append(f"There is no entity {query.entity_id!r} in the directory.")
     clients = registry.clients, registry.api_clients
     if query.client_id and not any([await kind.get(query.client_id) for kind in clients]):
-        known = [client.client_id for kind in clients for client in await kind.all()]
+        known = [client.client_id for kind in clients for client in await kind.list_all()]
         warnings.append(f"There is no client {query.client_id!r}{suggestion(query.client_id, known) or '.'}")
     return tuple(warnings)
 

@@ -149,7 +149,7 @@ class Sealer:
         seals = self._registry.seals
         before = await seals.last()
         covered = 0 if before is None else before.last
-        settled = await seals.settled()
+        settled = await seals.settled_number()
         due = at_once or settled - covered >= ENTRIES or before is None or not 0 <= now - before.at < SECONDS
         if settled <= covered or not due:
             return None
@@ -195,7 +195,7 @@ async def stored_audit_keys(registry: Registry) -> list[SealedKey]:
 
     None is ever removed: it goes on verifying what it sealed. Source: D58
     """
-    return [key for key in await registry.keys.all() if key.use == "audit"]
+    return [key for key in await registry.keys.list_all() if key.use == "audit"]
 
 
 async def _first_key_at(registry: Registry) -> int | None:

@@ -29,7 +29,7 @@ class ClientKeyReport(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
-async def look(provider: Provider, client: Client, *, actor: Actor, now: float) -> ClientKeyReport:
+async def describe_keys(provider: Provider, client: Client, *, actor: Actor, now: float) -> ClientKeyReport:
     """Fetch a client's key set again and describe it.
 
     At most once a minute. `now` is in epoch seconds. Raises access.Forbidden, StoreUnavailable. Source: D27
@@ -37,7 +37,7 @@ async def look(provider: Provider, client: Client, *, actor: Actor, now: float) 
     authorise(actor, "read", Object(kind="client"))
     url = client.jwks_uri or ""
     try:
-        found = await provider.client_keys.refetched(client, now=now)
+        found = await provider.client_keys.refetch(client, now=now)
     except KeySetUnavailable as error:
         return ClientKeyReport(url=url, failure=str(error))
     by_kid = {key.kid: key for key in (found.encryption, *found.by_wrap.values()) if key is not None}

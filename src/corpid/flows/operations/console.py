@@ -29,7 +29,7 @@ class ConsoleRequest(SelfServiceRequest):
     actor: DeploymentOperator
 
 
-async def arrived(context: RequestContext, visit: SelfServiceRequest, *, needs_passkey: bool) -> ConsoleRequest:
+async def admit_operator(context: RequestContext, visit: SelfServiceRequest, *, needs_passkey: bool) -> ConsoleRequest:
     """The person as an operator.
 
     Raises access.Forbidden if they are none, NeedsPasskey, StoreUnavailable. Source: D50, D53
@@ -48,7 +48,7 @@ async def arrived(context: RequestContext, visit: SelfServiceRequest, *, needs_p
     return ConsoleRequest(user=visit.user, browser=visit.browser, session=session, actor=actor)
 
 
-def may(actor: DeploymentOperator, action: Action, kind: ObjectKind, *, operates: bool = False) -> bool:
+def is_allowed(actor: DeploymentOperator, action: Action, kind: ObjectKind, *, operates: bool = False) -> bool:
     """Return whether an operator may do this after a recent sign-in.
 
     `operates`: whether the person it is about is an operator. For what is offered on a page: each change asks again.

@@ -9,7 +9,7 @@ import msgspec
 from corpid.flows.directory import people, sessions
 from corpid.flows.directory.lists import Belonging, ListFilter, ListPage, memberships, roles
 from corpid.flows.directory.people_facts import authorise_on_person
-from corpid.flows.operations.console import may
+from corpid.flows.operations.console import is_allowed
 from corpid.ports import Session
 from corpid.rules.authentication.records import PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
@@ -90,6 +90,6 @@ async def shown_person(
         sessions=tuple(live[:limit]),
         locks=tuple(paused),
         actions=frozenset(
-            each for each in get_args(PersonAction) if may(actor, *RIGHTS[each], operates=bool(operators))
+            each for each in get_args(PersonAction) if is_allowed(actor, *RIGHTS[each], operates=bool(operators))
         ),
     )

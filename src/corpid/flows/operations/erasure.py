@@ -62,7 +62,7 @@ async def erase(
     remarks: list[str] = []
     if user is not None:
         remarks = await _remove(registry, user, actor=actor, unrequested=unrequested)
-        notifications.erased(mail, user, provider_name=provider_name)
+        notifications.send_erasure_notice(mail, user, provider_name=provider_name)
     details = await audit.erase_details(registry, erase_details, user_id, actor=actor, now=now)
     return ErasureResult(user_id=user_id, details=details, remarks=tuple(remarks))
 

@@ -207,7 +207,7 @@ async def names(registry: Registry, actor: EntityAdministrator, entries: Iterabl
         },
         services={service_id: each.name for (service_id,), each in services.items()},
         entities={entity_id: each.name for (entity_id,), each in entities.items()},
-        requests=await request_lists.about(
+        requests=await request_lists.load_changes(
             registry, actor, {each.object for each in entries if each.action in KINDS["requests"]}
         ),
     )

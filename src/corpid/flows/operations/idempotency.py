@@ -28,7 +28,7 @@ class _KeyClaimed(Exception):
     """The key was claimed by a transaction that has ended meanwhile."""
 
 
-async def once(
+async def run_once(
     registry: Registry,
     client_id: str,
     key: str,
@@ -65,7 +65,7 @@ async def once_at_end(
 ) -> tuple[StoredResponse, bool]:
     """Carry out a long request, or return its first response.
 
-    As `once`, but nothing is locked while it is prepared: `carry_out` awaits its argument, with the response to repeat,
+    As `run_once`, but nothing is locked while it is prepared: `carry_out` awaits its argument, with the response to repeat,
     in the transaction of its last change. Source: D59
     """
     hashed = _hashed(key)

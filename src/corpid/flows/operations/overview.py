@@ -26,7 +26,7 @@ from corpid.rules.hourly_counts import Point, beginning, by_day, by_hour
 from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.server_processes import is_live, live, odd
+from corpid.rules.server_processes import find_differing, is_live, live
 from corpid.rules.signing_keys import KeyDate
 
 if TYPE_CHECKING:
@@ -150,11 +150,11 @@ async def overview(provider: Provider, actor: Actor, *, now: float, rules: Rules
     for kind in ("deployment", "client", "key"):
         authorise(actor, "read", Object(kind=kind))
     registry, zone = provider.registry, provider.policy.timezone
-    clients, keys = await registry.clients.all(), await signing_keys.stored_keys(registry)
+    clients, keys = await registry.clients.list_all(), await signing_keys.stored_keys(registry)
     today = datetime.fromtimestamp(now, zone).date().isoformat()
-    uses = uses_of(clients, await registry.usage.all(), generations=GENERATIONS, today=today, rules=rules)
+    uses = uses_of(clients, await registry.usage.list_all(), generations=GENERATIONS, today=today, rules=rules)
     names = {client.client_id: client.name for client in clients}
-    registered = await registry.server_processes.all()
+    registered = await registry.server_processes.list_all()
     return Overview(
         at=int(now),
         maintenance=await registry.deployment.maintenance(),
@@ -273,7 +273,7 @@ async def _engines(provider: Provider) -> EngineStates:
 
 
 def _processes(registered: Sequence[ServerProcess], asked: str, *, now: float) -> tuple[ProcessSummary, ...]:
-    others = odd(live(registered, now=now))
+    others = find_differing(live(registered, now=now))
     return tuple(
         ProcessSummary(
             host=each.host,
@@ -307,7 +307,7 @@ async def _findings(
     registry, node = provider.registry, provider.node
     in_life = [(key.kid, key.active_from, key.retired_at) for key in keys if key.revoked_at is None]
     named = [(client.client_id, client.issuers) for client in clients if client.issuers]
-    waiting, oldest = await registry.invitations.waiting()
+    waiting, oldest = await registry.invitations.count_waiting()
     found = [
         *node.findings,
         *diagnostics.pkce(clients, node.generations, today=today),

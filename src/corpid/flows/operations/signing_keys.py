@@ -106,12 +106,12 @@ class SigningKeys:
         self._revoked_by: dict[str, int] = {}
         """by kid, the latest moment at which this process stops accepting a revoked key"""
 
-    async def at(self, now: float) -> ServerKeys:
+    async def keys_at(self, now: float) -> ServerKeys:
         """The keys at `now`.
 
         Raises StoreUnavailable. ValueError if no key may sign or the server secret is missing (D42).
         """
-        return self.fresh(now) or self.use(await self._registry.keys.all(), now)
+        return self.fresh(now) or self.use(await self._registry.keys.list_all(), now)
 
     def fresh(self, now: float) -> ServerKeys | None:
         """The keys at `now`, unless they have to be read again (D42)."""
@@ -128,7 +128,7 @@ class SigningKeys:
     def use(self, stored: list[SealedKey], now: float) -> ServerKeys:
         """Take over the stored keys as they were just read.
 
-        Raises ValueError as `at`. Source: D42
+        Raises ValueError as `keys_at`. Source: D42
         """
         if stored != self._stored or self._keys is None or now >= self._keys.ring.until:
             opened = [open_key(self._as_revoked(key, now)) for key in stored if key.use == "sig"]
@@ -202,7 +202,7 @@ async def ensure_first_keys(registry: Registry, *, now: float) -> None:
 
     The signing key, a standby key and the server secret. Source: D42
     """
-    if await registry.keys.all():
+    if await registry.keys.list_all():
         return
     mac = SealedKey(
         kid="server-secret",
@@ -260,7 +260,7 @@ def _event(actor: Actor | None, step: KeyTransition) -> AuditEvent:
 
 async def stored_keys(registry: Registry) -> list[SealedKey]:
     """Every signing key, oldest first, also retired and revoked ones (D42)."""
-    return _in_order(await registry.keys.all())
+    return _in_order(await registry.keys.list_all())
 
 
 def _in_order(stored: Iterable[SealedKey]) -> list[SealedKey]:
@@ -269,7 +269,7 @@ def _in_order(stored: Iterable[SealedKey]) -> list[SealedKey]:
     return sorted(found, key=lambda key: (key.created_at, key.active_from, key.kid))
 
 
-async def listed(registry: Registry, actor: Actor) -> list[SealedKey]:
+async def list_keys(registry: Registry, actor: Actor) -> list[SealedKey]:
     """Every signing key with its dates.
 
     Raises access.Forbidden, StoreUnavailable. Source: D42, D59
@@ -328,7 +328,7 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
     That key is published already. Raises RotationRefused for an unknown kid. Source: D42
     """
     authorise(actor, "delete", Object(kind="key"))
-    if any(other.kid == kid and other.use == "audit" for other in await registry.keys.all()):
+    if any(other.kid == kid and other.use == "audit" for other in await registry.keys.list_all()):
         raise RotationRefused(f"the key {kid} seals the audit, and stays: `corpid key rotate --audit` replaces it")
 
     def plan(keys: list[SealedKey]) -> list[KeyTransition]:

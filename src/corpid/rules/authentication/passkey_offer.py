@@ -31,4 +31,4 @@ def is_due(
         return False
     if "login" in request.prompt or request.max_age is not None:
         return False
-    return acr.met(request.acr, prefix=acr_prefix, level=level)
+    return acr.is_met(request.acr, prefix=acr_prefix, level=level)

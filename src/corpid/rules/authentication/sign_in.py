@@ -310,7 +310,9 @@ class ClosureReason(Enum):
     EXPIRED = "expired"
 
 
-def closed(interaction: Interaction, completed: CompletedInteraction | None, *, now: float) -> ClosureReason | None:
+def closure_reason(
+    interaction: Interaction, completed: CompletedInteraction | None, *, now: float
+) -> ClosureReason | None:
     """Return the reason for which a sign-in is closed.
 
     The result is None while it is open. `completed` is the completion of its request, if any. Source: D15
@@ -359,7 +361,7 @@ def holds(interaction: Interaction, *, same_factors: bool, session_lives: bool, 
 _Shown: TypeAlias = tuple[str, ...]
 
 
-def known(
+def with_user(
     interaction: Interaction, *, user_id: str, user_name: str, credentials: Credentials, language: str = ""
 ) -> Interaction:
     """Return the interaction after a correct password, with its user.
@@ -381,7 +383,7 @@ def other_way(interaction: Interaction, way: SecondFactorMethod) -> Interaction:
     return _replace(interaction, serial=interaction.serial + 1, way=way)
 
 
-def mailed(interaction: Interaction, *, now: float) -> Interaction:
+def with_mailed_code(interaction: Interaction, *, now: float) -> Interaction:
     """Return the interaction with a code sent by e-mail.
 
     The previous code becomes invalid. Source: D45
@@ -390,7 +392,7 @@ def mailed(interaction: Interaction, *, now: float) -> Interaction:
     return _replace(moved, mails=interaction.mails + 1, mailed_at=int(now))
 
 
-def authenticated(
+def with_factors(
     interaction: Interaction,
     *,
     user_id: str,
@@ -432,7 +434,7 @@ def offer_answered(interaction: Interaction) -> Interaction:
     return _replace(interaction, serial=interaction.serial + 1, offers_passkey=False)
 
 
-def chosen(interaction: Interaction, entity_id: str) -> Interaction:
+def with_entity(interaction: Interaction, entity_id: str) -> Interaction:
     """Return the interaction with the entity that the person acts for.
 
     Consent given for another entity is discarded. Source: D17, D29
@@ -440,12 +442,12 @@ def chosen(interaction: Interaction, entity_id: str) -> Interaction:
     return _replace(interaction, serial=interaction.serial + 1, entity_id=entity_id, consented=False)
 
 
-def consented(interaction: Interaction) -> Interaction:
+def with_consent_given(interaction: Interaction) -> Interaction:
     """Return the interaction after consent was given (D29)."""
     return _replace(interaction, serial=interaction.serial + 1, consented=True)
 
 
-def forgotten(interaction: Interaction) -> Interaction:
+def without_user(interaction: Interaction) -> Interaction:
     """Return the interaction with no person signed in, and none expected.
 
     Another account can then be used. Source: D30
@@ -466,7 +468,7 @@ def fresh_expiry(now: float) -> float:
     return now + INTERACTION_SECONDS
 
 
-def extended(interaction: Interaction, *, now: float) -> Interaction:
+def with_more_time(interaction: Interaction, *, now: float) -> Interaction:
     """Return the interaction with another ten minutes (D15, WCAG 2.2.1)."""
     return _replace(
         interaction,
@@ -476,7 +478,7 @@ def extended(interaction: Interaction, *, now: float) -> Interaction:
     )
 
 
-def ended(
+def with_outcome(
     before: Interaction,
     after: Interaction,
     outcome: InteractionOutcome,

@@ -90,7 +90,7 @@ def read(document: Mapping[str, object]) -> Order:
     return order
 
 
-def typed(name: str, texts: Mapping[str, str]) -> dict[str, object]:
+def document_from_texts(name: str, texts: Mapping[str, str]) -> dict[str, object]:
     """The document of an order, from a form or a command.
 
     Empty texts are left out. Source: D66

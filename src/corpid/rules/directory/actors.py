@@ -87,7 +87,7 @@ class DirectoryFile(_Actor, frozen=True, kw_only=True):
     role: ClassVar[Role] = "file"
 
     @classmethod
-    def of(cls, file: str, content: bytes, *, by: CommandLine) -> Self:
+    def from_content(cls, file: str, content: bytes, *, by: CommandLine) -> Self:
         """Return a file as the actor of its changes."""
         return cls(file=printable(file), sha256=sha256(content).hexdigest(), by=by)
 

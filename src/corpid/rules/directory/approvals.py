@@ -1,7 +1,7 @@
 """A change request as a state machine: pending, then decided once (D55).
 
 `TRANSITIONS` lists the events that a state accepts, and the state after each. A request is decided by one conditional
-write in the transaction of what it changes. `needed` says which changes need one.
+write in the transaction of what it changes. `change_needs_approval` says which changes need one.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def state_at(request: ChangeRequest, now: float) -> ApprovalState:
     return ApprovalState.EXPIRED if over else state
 
 
-def decided(request: ChangeRequest, event: ApprovalEvent, *, by: str, reason: str, now: float) -> ChangeRequest:
+def decide_request(request: ChangeRequest, event: ApprovalEvent, *, by: str, reason: str, now: float) -> ChangeRequest:
     """Return a request after an event.
 
     `by` is the actor as the audit names it, `now` in epoch seconds. Raises RequestClosed. Source: D55
@@ -126,7 +126,7 @@ OF_ENTITIES: Final = _ALL
 """kinds that a request may change"""
 
 
-def needed(change: Change, level: Level, entity: Entity | None, service: Service | None) -> bool:
+def change_needs_approval(change: Change, level: Level, entity: Entity | None, service: Service | None) -> bool:
     """Return whether an entity's own change needs approval.
 
     `level` is that of the person concerned: it rests and ends with the membership. `entity` is the one acted for,
@@ -185,7 +185,7 @@ def approvers(administrators: Iterable[AppointmentStatus[Administrator]]) -> int
     return sum(each.enabled and each.record.approves for each in administrators)
 
 
-def requested(change: Change) -> RequestedChange:
+def to_requested_change(change: Change) -> RequestedChange:
     """Return a change as a request keeps it. Source: D55."""
     return RequestedChange(
         verb=change.verb, kind=change.kind, key=change.key, was=_plain(change.was), becomes=_plain(change.becomes)
@@ -204,7 +204,7 @@ def _plain(record: msgspec.Struct | None) -> dict[str, object] | None:
     return plain
 
 
-def refreshed(
+def refresh_change(
     change: Change, current: Mapping[Kind, Mapping[tuple[str, ...], msgspec.Struct]], *, now: float
 ) -> Change:
     """The change of a membership, made `now` (epoch seconds).
@@ -259,7 +259,7 @@ def unfit(changes: Iterable[Change], current: Current, user_names: Mapping[str, 
         fields = msgspec.structs.asdict(record)
         wanted[change.kind][change.key] = (Entry(kind=change.kind, key=key, line=0, fields=fields, lines={}), record)
         for kind, member in _NAMED:
-            named = current.of(kind).get((str(fields.get(member, "")),))
+            named = current.records_of(kind).get((str(fields.get(member, "")),))
             if isinstance(named, Entity | Service) and not named.enabled and change.kind != kind:
                 disabled[f"the {kind} {named.key[0]} is disabled"] = None
     found = check(wanted, current, {kind: frozenset(keys) for kind, keys in removed.items()}, lambda _: [])

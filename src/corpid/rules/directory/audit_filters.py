@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.nodes import quoted
+from corpid.rules.directory.nodes import quote_value
 from corpid.rules.directory.values import suggestion
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def actions(text: str) -> tuple[str, ...]:
         nouns = {f"{action.partition('.')[0]}." for action in known}
         close = suggestion(text, nouns if text.endswith(".") or "." not in text else known)
         raise InvalidFilter(
-            f"{quoted(text)} is not an action{close or ';'} docs/audit.md lists them, and `user.` means every action on a user"
+            f"{quote_value(text)} is not an action{close or ';'} docs/audit.md lists them, and `user.` means every action on a user"
         )
     return found
 
@@ -54,7 +54,7 @@ def moment(text: str, *, now: float, zone: ZoneInfo) -> int:
         return int((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp())
     except (ValueError, OverflowError):
         raise InvalidFilter(
-            f"{quoted(text)} is not a time: write how long ago (30m, 2h, 3d, 1w), a day ({_example(now, zone):%Y-%m-%d}) or a "
+            f"{quote_value(text)} is not a time: write how long ago (30m, 2h, 3d, 1w), a day ({_example(now, zone):%Y-%m-%d}) or a "
             f"time ({_example(now, zone):%Y-%m-%dT%H:%M})"
         ) from None
 

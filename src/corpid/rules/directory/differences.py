@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.members import Disclosure, disclosures, masked, shown
+from corpid.rules.directory.members import Disclosure, disclosures, mask_text, visible_members
 from corpid.rules.directory.nodes import Problem
 from corpid.rules.directory.records import Parameter, ParameterDefinition, RoleDescription
 from corpid.rules.directory.sources import WHOLE, channel, in_words
@@ -136,7 +136,7 @@ def members_set(record: msgspec.Struct, key: Key) -> list[str]:
 
     Without those that are its key. Source: docs/directory.md
     """
-    members, declared = shown(record), disclosures(record)
+    members, declared = visible_members(record), disclosures(record)
     named = {name for name, value in members.items() if value in key}
     return [
         f"{name}: {_text(declared.get(name), value)}"
@@ -147,7 +147,7 @@ def members_set(record: msgspec.Struct, key: Key) -> list[str]:
 
 def members_changed(record: msgspec.Struct, replaced_by: msgspec.Struct) -> list[str]:
     """The members in which two states of a record differ, in words. Source: docs/directory.md"""
-    was, becomes, declared = shown(record), shown(replaced_by), disclosures(replaced_by)
+    was, becomes, declared = visible_members(record), visible_members(replaced_by), disclosures(replaced_by)
     return [
         f"{name}: {_text(declared.get(name), was[name])} → {_text(declared.get(name), becomes[name])}"
         for name in becomes
@@ -162,7 +162,7 @@ def _is_worth_showing(how: Disclosure | None, value: object) -> bool:
 def _text(how: Disclosure | None, value: object) -> str:
     if how is Disclosure.SECRET:
         return "(set)" if value else "(none)"
-    text = masked(str(value)) if how is Disclosure.MASKED and value else _plain(value)
+    text = mask_text(str(value)) if how is Disclosure.MASKED and value else _plain(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

@@ -106,7 +106,7 @@ def nodes(value: Json) -> JsonDocument:
     return JsonDocument(root=root, places=tuple(places))
 
 
-def merged(target: Json, patch: Json) -> Json:
+def merge_patch(target: Json, patch: Json) -> Json:
     """The target after a JSON merge patch. Source: RFC 7396 §2"""
     if not isinstance(patch, dict):
         return patch
@@ -115,7 +115,7 @@ def merged(target: Json, patch: Json) -> Json:
         if value is None:
             result.pop(name, None)
         else:
-            result[name] = merged(result.get(name), value)
+            result[name] = merge_patch(result.get(name), value)
     return result
 
 

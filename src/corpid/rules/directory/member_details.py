@@ -43,7 +43,7 @@ class InvalidDetails(Exception):
         super().__init__("; ".join(f"{member}: {sentence}" for member, sentence in faults))
 
 
-def checked(details: MemberDetails, *, named: bool = True) -> MemberDetails:
+def check_details(details: MemberDetails, *, named: bool = True) -> MemberDetails:
     """Return details in their stored form.
 
     A user name that is an address is also the e-mail address if none is given; without a user name the address is used

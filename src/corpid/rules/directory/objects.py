@@ -18,9 +18,9 @@ import msgspec
 from corpid.rules.directory import values
 from corpid.rules.directory.document import Document, Entry
 from corpid.rules.directory.json_nodes import Json, JsonDocument, nodes, pointer
-from corpid.rules.directory.members import masked
+from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.nodes import SHOWN, DirectoryError, Pairs, quoted
+from corpid.rules.directory.nodes import SHOWN, DirectoryError, Pairs, quote_value
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -224,7 +224,7 @@ def key_of(text: str, width: int) -> tuple[str, ...] | None:
     return parts if len(parts) == width and object_id(parts) == text and is_storable("".join(parts)) else None
 
 
-def shown(resource: Resource, record: msgspec.Struct, *, user_name: str, whole: bool) -> dict[str, Json]:
+def to_json_object(resource: Resource, record: msgspec.Struct, *, user_name: str, whole: bool) -> dict[str, Json]:
     """A record as its JSON object.
 
     `user_name` is that of a row's person. `whole`: with identity numbers, which are masked otherwise. Source: D59, D61
@@ -238,7 +238,7 @@ def shown(resource: Resource, record: msgspec.Struct, *, user_name: str, whole: 
         elif value is not None and not _is_moot(record, name):
             found[name] = _json(name, value)
     if "identity_number" in found and not whole:
-        found["identity_number"] = masked(str(found["identity_number"]))
+        found["identity_number"] = mask_text(str(found["identity_number"]))
     return found
 
 
@@ -348,7 +348,7 @@ def _unknown(resource: Resource, name: str) -> str:
 
 def unknown_member(name: str, known: Collection[str], noun: str = "this object") -> str:
     """A sentence about a member that there is not. Source: D59"""
-    return f"{quoted(name)} is not a member of {noun}{suggestion(name, known)}"
+    return f"{quote_value(name)} is not a member of {noun}{suggestion(name, known)}"
 
 
 def _key_sources(resource: Resource, fields: dict[str, object]) -> Iterator[MemberFault]:

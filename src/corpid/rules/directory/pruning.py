@@ -65,9 +65,9 @@ def removals(
     if not prune:
         return removed, []
     for kind in document.complete & prune:
-        removed[kind] = frozenset(current.of(kind).keys() - named[kind])
+        removed[kind] = frozenset(current.records_of(kind).keys() - named[kind])
     listed = {user_ids[name] for name in document.listed_members} if "membership" in prune else set()
-    unlisted = (key for key in current.of("membership") if key[0] in listed and key not in named["membership"])
+    unlisted = (key for key in current.records_of("membership") if key[0] in listed and key not in named["membership"])
     removed["membership"] = frozenset(unlisted)
     kept: list[RetainedRecord] = []
     if claims is not None:
@@ -76,17 +76,19 @@ def removals(
         held["grant"] |= {grant for grant, _ in _ended(pruned, held["third-party row"], current, wanted)}
         for kind, keys in removed.items():
             stay = sorted(keys & held[kind])
-            kept += [RetainedRecord(verb="remove", kind=kind, key=key, by=claims.others(kind, key)) for key in stay]
+            kept += [
+                RetainedRecord(verb="remove", kind=kind, key=key, by=claims.other_owners(kind, key)) for key in stay
+            ]
             removed[kind] = keys.difference(stay)
     for kind, depends in _DEPENDS.items():
         orphans = [
             key
-            for key, record in current.of(kind).items()
+            for key, record in current.records_of(kind).items()
             if key not in named[kind]
             and any(tuple(getattr(record, m) for m in members) in removed.get(on, ()) for on, members in depends)
         ]
         removed[kind] = removed.get(kind, frozenset()).union(orphans)
-    undecided = current.of("third-party row").keys() - wanted["third-party row"].keys()
+    undecided = current.records_of("third-party row").keys() - wanted["third-party row"].keys()
     removed["third-party row"] |= {row for _, row in _ended(removed["grant"], undecided, current, wanted)}
     return removed, kept
 
@@ -95,14 +97,18 @@ def _ended(
     grants: AbstractSet[Key], roles: AbstractSet[Key], current: Current, wanted: Wanted
 ) -> Iterator[tuple[Key, Key]]:
     """The roles that would end with grants, each with its grant (D56)."""
-    after = {**current.of("grant"), **{key: record for key, (_, record) in wanted["grant"].items()}} if grants else {}
+    after = (
+        {**current.records_of("grant"), **{key: record for key, (_, record) in wanted["grant"].items()}}
+        if grants
+        else {}
+    )
     remaining: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
     under: defaultdict[Key, list[ThirdPartyAssignment]] = defaultdict(list)
     for key, grant in after.items():
         if isinstance(grant, ThirdPartyGrant) and key not in grants:
             remaining[key[:3]].append(grant)
     for key in roles if grants else ():
-        row = current.of("third-party row").get(key)
+        row = current.records_of("third-party row").get(key)
         if isinstance(row, ThirdPartyAssignment):
             under[row.client_entity_id, row.entity_id, row.service_id].append(row)
     for key in grants:
@@ -114,10 +120,12 @@ def _ended(
 def _held(current: Current, claims: Ownership) -> defaultdict[Kind, set[Key]]:
     """The records of others, and all that they rest on."""
     held: defaultdict[Kind, set[Key]] = defaultdict(set)
-    waiting = [(kind, key) for kind in claims.sources for key in current.of(kind) if claims.others(kind, key)]
+    waiting = [
+        (kind, key) for kind in claims.sources for key in current.records_of(kind) if claims.other_owners(kind, key)
+    ]
     while waiting:
         kind, key = waiting.pop()
-        record = current.of(kind).get(key)
+        record = current.records_of(kind).get(key)
         if record is not None and key not in held[kind]:
             held[kind].add(key)
             waiting += rests_on(kind, record)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.rules.directory.nodes import quoted
+from corpid.rules.directory.nodes import quote_value
 from corpid.rules.directory.records import Service
 from corpid.rules.directory.values import suggestion
 
@@ -23,7 +23,7 @@ def undescribable(service: Service) -> Iterator[str]:
     for described in service.role_descriptions:
         if described.name not in service.roles:
             hint = suggestion(described.name, service.roles)
-            yield f"role_descriptions: {quoted(described.name)} is no role of {service.service_id}; {roles}{hint}"
+            yield f"role_descriptions: {quote_value(described.name)} is no role of {service.service_id}; {roles}{hint}"
 
 
 def without_gone_roles(existing: msgspec.Struct, record: msgspec.Struct) -> msgspec.Struct:

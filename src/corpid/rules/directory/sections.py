@@ -11,7 +11,7 @@ import msgspec
 
 from corpid.rules.directory import values
 from corpid.rules.directory.names import user_name
-from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quoted
+from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quote_value
 from corpid.rules.directory.records import AdministratorLevel, Approvals, GrantState, OperatorLevel
 from corpid.rules.directory.values import InvalidValue, Reader, text_of
 from corpid.rules.oauth.records import CLIENT_MEMBERS
@@ -70,7 +70,7 @@ def memberships(node: Node) -> dict[str, tuple[int, dict[str, object]]]:
     for item in node.nodes:
         entity_id, fields = _membership(item)
         if entity_id in found:
-            raise InvalidValue(item.line, f"{quoted(entity_id)} occurs twice in the list")
+            raise InvalidValue(item.line, f"{quote_value(entity_id)} occurs twice in the list")
         found[entity_id] = (item.line, fields)
     return found
 

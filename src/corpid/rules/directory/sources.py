@@ -49,7 +49,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     members: dict[str, str] = msgspec.field(default_factory=dict)
     """of a user, the members that others have set since"""
 
-    def of(self, member: str) -> str:
+    def source_of(self, member: str) -> str:
         """The actor that set a member."""
         return self.members.get(member, self.record)
 
@@ -77,7 +77,7 @@ def channel(actor: str, owner: str = "") -> Channel:
     return CHANNELS.get(actor.partition(":")[0], "unknown")
 
 
-def written(
+def sources_after(
     actor: str,
     was: msgspec.Struct | None,
     becomes: msgspec.Struct,
@@ -95,7 +95,7 @@ def written(
         return Sources(record=actor)
     maker = actor if WHOLE in taken else sources.record
     members = {
-        name: actor if name in taken or getattr(was, name) != getattr(becomes, name) else sources.of(name)
+        name: actor if name in taken or getattr(was, name) != getattr(becomes, name) else sources.source_of(name)
         for name in becomes.__struct_fields__
     }
     return Sources(record=maker, members={name: by for name, by in members.items() if by != maker})
@@ -160,18 +160,18 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
     """record that there is not → who removed it last"""
     take_over: bool = False
 
-    def of(self, kind: Kind, key: Key) -> Sources:
+    def sources_of(self, kind: Kind, key: Key) -> Sources:
         """The sources of a record."""
         return self.sources.get(kind, {}).get(key, UNKNOWN)
 
-    def others(self, kind: Kind, key: Key) -> tuple[str, ...]:
+    def other_owners(self, kind: Kind, key: Key) -> tuple[str, ...]:
         """Return who else a record belongs to.
 
         What people set of their own record keeps nobody from removing it. Nobody, if everything is taken over.
         """
         if self.take_over:
             return ()
-        held = self.of(kind, key)
+        held = self.sources_of(kind, key)
         since = (by for by in held.members.values() if channel(by, _owner(kind, key)) != "person")
         return tuple(dict.fromkeys(by for by in (held.record, *since) if self._is_another(by)))
 
@@ -183,12 +183,12 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
         by = self.removed.get((kind, key), "")
         return by if not self.take_over and self._is_another(by) else ""
 
-    def settle(self, entry: Entry, key: Key, existing: msgspec.Struct, record: msgspec.Struct) -> WritableRecord:
+    def limit_record(self, entry: Entry, key: Key, existing: msgspec.Struct, record: msgspec.Struct) -> WritableRecord:
         """Return what a document can change in an existing record.
 
         What others set stays, unless everything is taken over. Source: D65
         """
-        held = self.of(entry.kind, key)
+        held = self.sources_of(entry.kind, key)
         names = record.__struct_fields__
         if not isinstance(existing, User):
             if not self._is_another(held.record):
@@ -201,7 +201,7 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
             )
             return WritableRecord(record=existing, kept=(kept,) if existing != record else ())
         named = ("user_name", *(name for name in names if name in entry.fields))
-        own = {name: held.of(name) for name in named if self._is_another(held.of(name))}
+        own = {name: held.source_of(name) for name in named if self._is_another(held.source_of(name))}
         if self.take_over:
             return WritableRecord(
                 record=record, taken=({WHOLE: held.record} if self._is_another(held.record) else {}) | own

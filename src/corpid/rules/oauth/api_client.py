@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from corpid.rules.oauth.client_members import MemberDeclaration, declared
+from corpid.rules.oauth.client_members import MemberDeclaration, declared_members
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import API_SCOPES, ApiScope
 
@@ -45,5 +45,5 @@ class RegisteredApiClient(msgspec.Struct, frozen=True, kw_only=True):
         return (self.client_id,)
 
 
-API_CLIENT_MEMBERS: Final = MappingProxyType(declared(RegisteredApiClient))
+API_CLIENT_MEMBERS: Final = MappingProxyType(declared_members(RegisteredApiClient))
 """member that a command sets → its declaration"""

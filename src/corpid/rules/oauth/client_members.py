@@ -86,7 +86,7 @@ class ClientMember(msgspec.Struct, frozen=True, kw_only=True):
 _FORMS: Final[Mapping[object, Form]] = {bool: "flag", int: "number"}
 
 
-def declared(record: type[msgspec.Struct]) -> dict[str, ClientMember]:
+def declared_members(record: type[msgspec.Struct]) -> dict[str, ClientMember]:
     """The declared members of a record, name → declaration, in its order.
 
     Raises TypeError for one whose form follows neither from its type nor from its declaration. DESIGN, "The house"

@@ -27,7 +27,7 @@ from corpid.rules.oauth.acr import LEVELS
 from corpid.rules.oauth.generations import GENERATIONS, Generation
 from corpid.rules.oauth.records import ALG_OF_KEY, CLIENT_MEMBERS, FIRST_ISSUER, Client
 from corpid.rules.oauth.scopes import SCOPES
-from corpid.rules.oauth.urls import InvalidUrl, check_public_url, check_redirect_uri, shown
+from corpid.rules.oauth.urls import InvalidUrl, check_public_url, check_redirect_uri, shorten_url
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -288,7 +288,7 @@ def pkce_optional(client: Client, generation: Generation, today: str) -> bool:
     return client.pkce_optional_until is None or today <= client.pkce_optional_until
 
 
-def used(client: Client, rules: Rules) -> tuple[Generation, ...]:
+def used_generations(client: Client, rules: Rules) -> tuple[Generation, ...]:
     """The generations that a client is registered for, oldest first (Spec "Generations")."""
     named = tuple(generation for generation in GENERATIONS.values() if generation.name in client.generations)
     return named if named or client.generations else pushed_for(client, rules)
@@ -318,7 +318,7 @@ def new_client(rules: Rules, fields: Mapping[str, object]) -> dict[str, object]:
     drafted = Client(client_id="", name="", redirect_uris=(), **given)  # type: ignore[arg-type]
     registered = drafted.userinfo_encryption_alg, drafted.userinfo_encryption_enc
     if userinfo_encryption.ENC not in fields and not userinfo_encryption.takes_effect(
-        *registered, used(drafted, rules)
+        *registered, used_generations(drafted, rules)
     ):
         members.pop(userinfo_encryption.ENC, None)
     return members
@@ -332,7 +332,7 @@ def _faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
             for issuer in rules.issuers.values():
                 check_redirect_uri(uri, developer_mode=rules.developer_mode, own_url=issuer.own_url)
         except InvalidUrl as unfit:
-            yield RegistrationFault("redirect_uris", f"{shown(uri)}: {unfit}")
+            yield RegistrationFault("redirect_uris", f"{shorten_url(uri)}: {unfit}")
     yield from _url_faults(client, rules)
     yield from _key_faults(client, rules)
     for member, known in _CLOSED_LISTS.items():
@@ -340,7 +340,9 @@ def _faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
     yield from _issuer_faults(client, rules)
     yield from _ending_faults(client, rules)
     registered = client.userinfo_encryption_alg, client.userinfo_encryption_enc
-    yield from (RegistrationFault(*found) for found in userinfo_encryption.faults(*registered, used(client, rules)))
+    yield from (
+        RegistrationFault(*found) for found in userinfo_encryption.faults(*registered, used_generations(client, rules))
+    )
     if "openid" not in client.scopes:
         yield RegistrationFault("scopes", "openid is always needed")
     if not client.context_types:
@@ -357,7 +359,7 @@ def _issuer_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
     for name in dict.fromkeys(client.issuers):
         if name not in known:
             yield RegistrationFault(
-                "issuers", f"{shown(name)!r} is no issuer of this deployment: choose from {', '.join(known)}"
+                "issuers", f"{shorten_url(name)!r} is no issuer of this deployment: choose from {', '.join(known)}"
             )
         elif client.issuers.count(name) > 1:
             yield RegistrationFault("issuers", f"{name} is named more than once: once is enough")
@@ -369,7 +371,7 @@ def _unknown(
     values = (registered,) if isinstance(registered, str) else registered or ()
     for value in values:
         if value not in known:
-            yield RegistrationFault(member, f"{shown(value)!r} is not one of {_listed(known)}")
+            yield RegistrationFault(member, f"{shorten_url(value)!r} is not one of {_listed(known)}")
 
 
 def _listed(known: Iterable[object]) -> str:
@@ -381,7 +383,7 @@ def _ending_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
 
     A generation that ends needs its last day, and a day needs a generation that it concerns.
     """
-    ending = [generation.name for generation in used(client, rules) if generation.ends]
+    ending = [generation.name for generation in used_generations(client, rules) if generation.ends]
     if ending and client.legacy_until is None:
         yield RegistrationFault(
             "legacy_until", f"{ending[0]} is served until an end date only: name its last day, YYYY-MM-DD"
@@ -390,7 +392,7 @@ def _ending_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
         day = getattr(client, member)
         able = _listed(generation.name for generation in GENERATIONS.values() if getattr(generation, concern))
         yield from _no_day(member, day)
-        if day is not None and not any(getattr(generation, concern) for generation in used(client, rules)):
+        if day is not None and not any(getattr(generation, concern) for generation in used_generations(client, rules)):
             yield RegistrationFault(
                 member, f"no generation of this client has such a day: name {able} among them, or give no day"
             )
@@ -406,18 +408,18 @@ def _audience_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault
     """
     member, day = _AUDIENCE_UNTIL, client.endpoint_audience_until
     yield from _no_day(member, day)
-    strict = [generation.name for generation in used(client, rules) if not generation.endpoint_audience]
+    strict = [generation.name for generation in used_generations(client, rules) if not generation.endpoint_audience]
     if day is not None and strict:
         issuer = f"with {strict[0]} every client's assertions name the issuer alone as aud"
         yield RegistrationFault(member, f"{issuer}: give no day, or a client of other generations")
-    if day is not None and not used(client, rules):
+    if day is not None and not used_generations(client, rules):
         able = _listed(generation.name for generation in GENERATIONS.values() if generation.endpoint_audience)
         yield RegistrationFault(member, f"this client is registered for no generation: name {able}, or give no day")
 
 
 def _no_day(member: str, day: str | None) -> Iterator[RegistrationFault]:
     if day is not None and not _is_day(day):
-        yield RegistrationFault(member, f"{shown(day)!r} is not a date: write a day that exists, YYYY-MM-DD")
+        yield RegistrationFault(member, f"{shorten_url(day)!r} is not a date: write a day that exists, YYYY-MM-DD")
 
 
 def _is_day(text: str) -> bool:
@@ -439,7 +441,7 @@ def _unfit_url(member: str, url: str, rules: Rules) -> Iterator[RegistrationFaul
     try:
         check_public_url(url, anywhere=rules.any_key_url)
     except InvalidUrl as unfit:
-        yield RegistrationFault(member, f"{shown(url)}: {unfit}")
+        yield RegistrationFault(member, f"{shorten_url(url)}: {unfit}")
 
 
 def _named_keys(client: Client | RegisteredApiClient) -> Iterator[RegistrationFault]:
@@ -466,7 +468,7 @@ def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Regi
     encrypted = (
         wrap
         or client.id_token_encryption_alg == ALG_OF_KEY
-        or any(generation.id_token_encrypted for generation in used(client, rules))
+        or any(generation.id_token_encrypted for generation in used_generations(client, rules))
     )
     fitting = f", a kid, and the alg {wrap} or none" if wrap else " and a kid"
     if encrypted and keys.encryption_for(wrap) is None:
@@ -475,7 +477,7 @@ def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Regi
         )
         return
     registered = client.userinfo_encryption_alg, client.userinfo_encryption_enc
-    for needed in userinfo_encryption.missing_keys(*registered, used(client, rules), keys):
+    for needed in userinfo_encryption.missing_keys(*registered, used_generations(client, rules), keys):
         yield RegistrationFault("jwks", f"no usable encryption key for userinfo: {needed}{remarks}")
 
 
@@ -492,7 +494,7 @@ def _remarks(keys: ClientKeySet) -> str:
 
 def _unaccepted(client: Client, rules: Rules, algorithms: set[str]) -> Iterator[RegistrationFault]:
     """Generations in which no key could sign the client's assertions."""
-    for generation in used(client, rules):
+    for generation in used_generations(client, rules):
         if algorithms.isdisjoint(generation.assertion_algorithms):
             yield RegistrationFault(
                 "jwks",

@@ -14,7 +14,7 @@ import msgspec
 
 from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS
 from corpid.jose.keys import WRAPS
-from corpid.rules.oauth.client_members import MemberDeclaration, declared
+from corpid.rules.oauth.client_members import MemberDeclaration, declared_members
 
 SubjectMode = Literal["user", "entity"]
 Sector = Literal["private", "government"]
@@ -265,7 +265,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """by command: `client disable` and `client enable`"""
 
 
-CLIENT_MEMBERS: Final = MappingProxyType(declared(Client))
+CLIENT_MEMBERS: Final = MappingProxyType(declared_members(Client))
 """member of a client → its declaration"""
 
 

@@ -9,9 +9,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from corpid.rules.oauth.client_registration import RegistrationFault, issuers_of, used
+from corpid.rules.oauth.client_registration import RegistrationFault, issuers_of, used_generations
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.urls import shown
+from corpid.rules.oauth.urls import shorten_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,19 +49,19 @@ def _on_redirect_uris(client: Client) -> Iterator[RegistrationFault]:
             continue
         if "*" in uri:
             yield RegistrationFault(
-                name, f"{shown(uri)}: a * stands for itself, not for other addresses: write each address out"
+                name, f"{shorten_url(uri)}: a * stands for itself, not for other addresses: write each address out"
             )
         other = f"{uri}/" if not uri.endswith("/") else uri[:-1]
         if parts.path.endswith("/") and not parts.query and other not in every:
             yield RegistrationFault(
                 name,
-                f"{shown(uri)} ends with a slash, and {shown(other)} is another address: "
+                f"{shorten_url(uri)} ends with a slash, and {shorten_url(other)} is another address: "
                 "your requests must send it exactly like this",
             )
         if not parts.path:
             yield RegistrationFault(
                 name,
-                f"{shown(uri)} has no path, and {shown(other)} is another address: "
+                f"{shorten_url(uri)} has no path, and {shorten_url(other)} is another address: "
                 "libraries often add the slash, so register what yours sends",
             )
         if host == _LOCALHOST:
@@ -69,7 +69,7 @@ def _on_redirect_uris(client: Client) -> Iterator[RegistrationFault]:
             if twin not in every:
                 yield RegistrationFault(
                     name,
-                    f"{shown(uri)} and {shown(twin)} are two addresses: register the one that your requests send. Prefer "
+                    f"{shorten_url(uri)} and {shorten_url(twin)} are two addresses: register the one that your requests send. Prefer "
                     f"{_LOOPBACK}: a provider on {_LOCALHOST} shares its cookies with every port there",
                 )
 
@@ -87,7 +87,7 @@ def no_issuer(client: Client, rules: Rules) -> NoIssuer | None:
 
     Source: D62
     """
-    own, known = [generation.name for generation in used(client, rules)], issuers_of(client, rules)
+    own, known = [generation.name for generation in used_generations(client, rules)], issuers_of(client, rules)
     served = list(dict.fromkeys(name for issuer in known.values() for name in issuer.names))
     if not served or not set(own).isdisjoint(served):
         return None
@@ -104,7 +104,7 @@ def no_issuer(client: Client, rules: Rules) -> NoIssuer | None:
 
 
 def _on_generations(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
-    if not used(client, rules):
+    if not used_generations(client, rules):
         ending = ", ".join(each.name for each in GENERATIONS.values() if each.ends)
         yield RegistrationFault(
             "generations",
@@ -117,7 +117,7 @@ def _on_generations(client: Client, rules: Rules) -> Iterator[RegistrationFault]
 
 
 def _on_scopes(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
-    own = used(client, rules)
+    own = used_generations(client, rules)
     for generation in own if client.scopes != _default_scopes(client, rules) else ():
         unknown = [each for each in client.scopes if each not in generation.scopes]
         if unknown:
@@ -160,7 +160,7 @@ def _on_keys(client: Client, key_set: Mapping[str, object]) -> Iterator[Registra
     kids = Counter(each["kid"] for each in keys if isinstance(each.get("kid"), str))
     for kid, times in kids.items():
         if times > 1:
-            yield RegistrationFault(name, f"the kid {shown(kid)!r} is there {times} times: give each key its own")
+            yield RegistrationFault(name, f"the kid {shorten_url(kid)!r} is there {times} times: give each key its own")
     for number, key in enumerate(keys, start=1):
         if key.get("use") == "sig" and "kid" not in key:
             yield RegistrationFault(

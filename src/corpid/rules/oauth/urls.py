@@ -29,7 +29,7 @@ class InvalidUrl(Exception):
     """
 
 
-def shown(value: str) -> str:
+def shorten_url(value: str) -> str:
     """So much of a value as a fault repeats (D48)."""
     return value if len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}…"
 
@@ -51,7 +51,7 @@ def ascii_domain(domain: str) -> str:
 
 def _split(uri: str) -> SplitResult:
     if domain := _other_letters(uri):
-        raise InvalidUrl(f"write the host in its ASCII form, {shown(domain)}")
+        raise InvalidUrl(f"write the host in its ASCII form, {shorten_url(domain)}")
     if len(uri) > URI_CHARACTERS or not _URI.fullmatch(uri):
         raise InvalidUrl(f"a URI has the characters of RFC 3986, others as %XX, and at most {URI_CHARACTERS} of them")
     try:
@@ -64,7 +64,7 @@ def _split(uri: str) -> SplitResult:
     if "%" in parts.hostname:
         raise InvalidUrl("a zone id (% in the host) means something on one machine only")
     if not _is_address(parts.hostname) and not _HOST.fullmatch(parts.hostname):
-        raise InvalidUrl(f"{shown(parts.hostname)!r} is no host name")
+        raise InvalidUrl(f"{shorten_url(parts.hostname)!r} is no host name")
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
         raise InvalidUrl("it must not hold a user name or password (@ before the host)")
     if "#" in uri:
@@ -88,7 +88,7 @@ def _check_spelling(parts: SplitResult) -> None:
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     plain = host if parts.port is None else f"{host}:{parts.port}"
     if parts.netloc.lower() != plain:
-        raise InvalidUrl(f"write host and port as {shown(plain or '')}")
+        raise InvalidUrl(f"write host and port as {shorten_url(plain or '')}")
     if re.search(r"[\[\]]", parts.path + parts.query):
         raise InvalidUrl("square brackets stand around an IPv6 address only; elsewhere write %5B and %5D")
 
@@ -109,7 +109,7 @@ def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> 
     names = [name for name, _ in parse_qsl(parts.query.replace(";", "&"), keep_blank_values=True)]
     taken = [name for name in names if name in RESPONSE_PARAMETERS or name.startswith("error")]
     if taken:
-        raise InvalidUrl(f"its query holds {shown(taken[0])!r}, which the response itself carries")
+        raise InvalidUrl(f"its query holds {shorten_url(taken[0])!r}, which the response itself carries")
     if own_url and _origin(parts) == _origin(urlsplit(own_url)):
         raise InvalidUrl("this is the address of the provider itself: register one of the client's own")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from corpid.flows.developer.readiness_runs import CaseRow, RunError, RunResults, clipped
+from corpid.flows.developer.readiness_runs import CaseRow, RunError, RunResults, clip_text
 from corpid.sandbox.developer_api import NotDone
 from corpid.sandbox.readiness import renderings
 from corpid.sandbox.readiness.cases import CASES
@@ -70,7 +70,7 @@ def outcome_of(report: Report) -> RunResults:
                 verdict=each.verdict.value,
                 case=each.case.id,
                 title=each.case.title,
-                seen=clipped(each.finding.seen),
+                seen=clip_text(each.finding.seen),
                 fix=each.case.fix,
             )
             for each in ranked

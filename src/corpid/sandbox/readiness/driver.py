@@ -163,7 +163,7 @@ class _Run:
         return judge(BASELINE, observation, facts), observation
 
     async def _require_no_orders(self, client_id: str) -> None:
-        placed = await self.api.listed(client_id)
+        placed = await self.api.list_orders(client_id)
         if placed:
             names = ", ".join(str(each["order"]) for each in placed)
             raise ReadinessError(
@@ -256,7 +256,7 @@ class _Run:
 
         Without a client_id everything.
         """
-        calls = map(Call.of, await self.api.new_exchanges())
+        calls = map(Call.from_exchange, await self.api.new_exchanges())
         return tuple(each for each in calls if not client_id or each.client_id in ("", client_id))
 
     async def _calls_after(self, case: Case, client_id: str) -> tuple[Call, ...]:

@@ -52,7 +52,7 @@ class Call:
     """empty if no client is known"""
 
     @classmethod
-    def of(cls, exchange: Mapping[str, Any]) -> Self:
+    def from_exchange(cls, exchange: Mapping[str, Any]) -> Self:
         """A call, from an exchange that the developer API lists."""
         return cls(
             exchange_id=str(exchange["id"]),
@@ -169,7 +169,7 @@ class Observation:
         """All calls, in order."""
         return tuple(call for each in self.sign_ins for call in each.calls)
 
-    def to(self, endpoint: str) -> list[Call]:
+    def calls_of(self, endpoint: str) -> list[Call]:
         """The calls of an endpoint."""
         return calls_to(self.calls, endpoint)
 

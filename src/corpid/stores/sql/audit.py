@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from corpid.ports import AuditEntry, AuditEvent, AuditPart
 from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
 from corpid.rules.audit_seals import detail_digest
-from corpid.rules.directory.members import Members, changed
+from corpid.rules.directory.members import Members, compare_members
 from corpid.stores.sql.codecs import record_codec
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import COMPLETED_SIGN_IN, NO_COMPLETED_SIGN_IN, OF_NO_SIGN_IN, audit, audit_details
@@ -141,7 +141,7 @@ class SqlAudit:
             "private": details,
         }
 
-    def recorded(self, change: sa.Update | sa.Delete) -> RecordedChange:
+    def prepare_change(self, change: sa.Update | sa.Delete) -> RecordedChange:
         """A change of one row, with its event.
 
         Its parameters have other names than the columns of the audit.
@@ -152,7 +152,7 @@ class SqlAudit:
         self, event: AuditEvent, was: msgspec.Struct | None, becomes: msgspec.Struct | None
     ) -> None:
         """As `write`, with the members in which a record changes. Source: D57"""
-        await self.write(event, members=changed(was, becomes))
+        await self.write(event, members=compare_members(was, becomes))
 
     async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]:
         """Entries after a number, without gaps.
@@ -172,7 +172,7 @@ class SqlAudit:
         rows = await self._database.rows(self._entries, {"after": after, "last": end, "limit": limit})
         return [_entry(row) for row in rows]
 
-    async def among(self, actions: Sequence[str], *, after: int, last: int, limit: int) -> list[AuditEntry]:
+    async def list_by_action(self, actions: Sequence[str], *, after: int, last: int, limit: int) -> list[AuditEntry]:
         """By the key: the range of numbers is short."""
         names = {f"action_{number}": action for number, action in enumerate(actions)}
         within = audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last")

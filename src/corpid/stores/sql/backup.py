@@ -228,7 +228,7 @@ async def _open_and_forget(
     except EncryptionError as error:
         raise BackupRefused(f"the key-encryption key of the settings is not the one of {file}: {error}") from error
     try:
-        await stores.registry.keys.all()
+        await stores.registry.keys.list_all()
         await _forget(stores, clock(), event, after)
     except EncryptionError as error:
         raise BackupRefused(f"the key-encryption key of the settings does not open {file}: {error}") from error

@@ -25,7 +25,7 @@ from corpid.rules.directory.records import (
     ThirdPartyRow,
     User,
 )
-from corpid.rules.directory.sources import written
+from corpid.rules.directory.sources import sources_after
 from corpid.stores.sql.codecs import columns, record_codec
 from corpid.stores.sql.directory_lists import SqlDirectoryLists
 from corpid.stores.sql.directory_tables import (
@@ -231,7 +231,7 @@ def third_party_rows_of(wanted: Parameters) -> sa.Select[Any]:
     )
 
 
-def listed(values: Sequence[str]) -> dict[str, str]:
+def bind_values(values: Sequence[str]) -> dict[str, str]:
     """Values for the parameters of a statement made by `by_count`."""
     return {f"listed_{number}": value for number, value in enumerate(values)}
 
@@ -315,7 +315,7 @@ class SqlDirectory(SqlDirectoryLists):
                 return
             was: User = known.decoded(row)
             becomes = msgspec.structs.replace(was, language=language)
-            sources = known.encoded_sources(written(event.actor, was, becomes, known.sources_of(row)))
+            sources = known.encoded_sources(sources_after(event.actor, was, becomes, known.sources_of(row)))
             values = {"user": user_id, "new": language, "by": sources["source"], "since": sources["member_sources"]}
             await self._database.run(self._set_language, values)
             await self._audit.record_change(event, was, becomes)
@@ -333,7 +333,7 @@ class SqlDirectory(SqlDirectoryLists):
         A list that is cut is counted by a second look.
         """
         patterns = [containing(word) for word in sorted(set(words))]
-        values = {"user_id": user_id, **listed(patterns)}
+        values = {"user_id": user_id, **bind_values(patterns)}
         page = {**values, **form_values(accepted), "first": first, "limit": limit}
         rows = await self._database.rows(self._choices(len(patterns)), page)
         found = [choice(user_id, row) for row in rows]
@@ -381,7 +381,7 @@ class SqlDirectory(SqlDirectoryLists):
         wanted = sorted(set(service_ids))
         if not wanted:
             return []
-        return await self._database.rows(statement(len(wanted)), values | listed(wanted))
+        return await self._database.rows(statement(len(wanted)), values | bind_values(wanted))
 
 
 def _third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:

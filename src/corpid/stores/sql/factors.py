@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from corpid.ports import Account, Conflict, Link, NameRefused
 from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
-from corpid.rules.directory.members import Members, changed, together
+from corpid.rules.directory.members import Members, compare_members, merge_members
 from corpid.stores.sql.codecs import columns, record_codec
 from corpid.stores.sql.directory_tables import users
 from corpid.stores.sql.mappers import USERS, user_name_key
@@ -130,7 +130,7 @@ class SqlFactors:
         self._account_by_name: Final = prepare(lambda: account.where(users.c.user_name_key == sa.bindparam("name")))
         owner = sa.select(passkeys.c.user_id).where(_THIS_PASSKEY).correlate(None).scalar_subquery()
         self._account_by_passkey: Final = prepare(lambda: account.where(users.c.user_id == owner))
-        self._raise_step: Final = audit.recorded(_raise_step())
+        self._raise_step: Final = audit.prepare_change(_raise_step())
         self._rehash: Final = prepare(_rehash)
         self._passkey: Final = prepare(lambda: sa.select(*columns(passkeys, _PASSKEYS)).where(_THIS_PASSKEY))
         self._passkeys: Final = prepare(_passkeys_of_a_person)
@@ -140,12 +140,12 @@ class SqlFactors:
         self._rename_passkey: Final = prepare(
             lambda: sa.update(passkeys).where(_OWN_PASSKEY).values(name=sa.bindparam("new_name"))
         )
-        self._use_passkey: Final = audit.recorded(_use_passkey())
+        self._use_passkey: Final = audit.prepare_change(_use_passkey())
         self._decline_passkey: Final = prepare(lambda: upsert(passkey_offers, ("user_id", "declined_at")))
         self._codes_left: Final = prepare(
             lambda: sa.select(sa.func.count()).select_from(recovery_codes).where(_of_person(recovery_codes))
         )
-        self._take_code: Final = audit.recorded(
+        self._take_code: Final = audit.prepare_change(
             sa.delete(recovery_codes).where(
                 _of_person(recovery_codes), recovery_codes.c.code_hash == sa.bindparam("code_hash")
             )
@@ -293,8 +293,8 @@ class SqlFactors:
             for code_hash in change.recovery_codes:
                 await self._database.run(self._add_code, {"user_id": user_id, "code_hash": code_hash})
         gone = [each for each in held if change.remove_passkeys or each.credential_id == change.remove_passkey]
-        return together(
-            changed(was, change.after),
+        return merge_members(
+            compare_members(was, change.after),
             _members("recovery_codes", codes),
             _members("passkeys", _passkeys_recorded(gone, change.add_passkey), personal=True),
         )
@@ -358,8 +358,8 @@ def _members(name: str, states: Mapping[str, object], *, personal: bool = False)
 def _passkeys_recorded(removed: Sequence[Passkey], added: Passkey | None) -> dict[str, object]:
     if not removed and added is None:
         return {}
-    after = [] if added is None else [changed(None, added).after]
-    return {"before": [changed(passkey, None).before for passkey in removed], "after": after}
+    after = [] if added is None else [compare_members(None, added).after]
+    return {"before": [compare_members(passkey, None).before for passkey in removed], "after": after}
 
 
 _GUESSES_KEYS: Final = tuple(column.name for column in code_guesses.primary_key)
@@ -389,7 +389,7 @@ class SqlCodeGuesses:
         row = await self._database.row(self._one, {"user_id": user_id, "browser": browser})
         return CodeGuesses(user_id=user_id, browser=browser) if row is None else _GUESSES.decode(row)
 
-    async def of(self, user_id: str) -> list[CodeGuesses]:
+    async def list_for_user(self, user_id: str) -> list[CodeGuesses]:
         """By browser."""
         return [_GUESSES.decode(row) for row in await self._database.rows(self._every, {"user_id": user_id})]
 

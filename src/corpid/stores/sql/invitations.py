@@ -44,7 +44,7 @@ def due() -> sa.Select[Any]:
     )
 
 
-def waiting() -> sa.Select[Any]:
+def select_waiting() -> sa.Select[Any]:
     """The number of waiting e-mails, and the moment of the oldest."""
     return sa.select(sa.func.count(), sa.func.coalesce(sa.func.min(_row.changed_at), sa.literal_column("0"))).where(
         sa.text(DUE), _row.enabled, _row.invitation_sent_at <= sa.literal_column("0")
@@ -80,11 +80,11 @@ class SqlInvitations:
         self._database: Final = database
         self._of: Final = database.prepare(invitation_of)
         self._due: Final = database.prepare(due)
-        self._waiting: Final = database.prepare(waiting)
+        self._waiting: Final = database.prepare(select_waiting)
         self._open: Final = database.prepare(open_of)
         self._mark: Final = database.prepare(_mark)
 
-    async def of(self, user_id: str) -> OpenInvitation | None:
+    async def find(self, user_id: str) -> OpenInvitation | None:
         row = await self._database.row(self._of, {"user_id": user_id})
         return None if row is None else _found(row)
 
@@ -96,7 +96,7 @@ class SqlInvitations:
         values = {"since": being_sent(now - SENDING_SECONDS), "most": limit}
         return [_found(row) for row in await self._database.rows(self._due, values)]
 
-    async def waiting(self) -> tuple[int, int]:
+    async def count_waiting(self) -> tuple[int, int]:
         row = await self._database.row(self._waiting, {})
         return (int(row[0]), int(row[1])) if row else (0, 0)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from corpid.ports import NameRefused
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.entity_choice import search_text
-from corpid.rules.directory.names import folded, user_name
+from corpid.rules.directory.names import fold_text, user_name
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import (
     Administrator,
@@ -67,7 +67,7 @@ def _memberships() -> Codec[Membership]:
     return replace(
         codec,
         written=(*codec.written, "user_name_key"),
-        encode=lambda member: codec.encode(member) | {"user_name_key": folded(member.user_name)},
+        encode=lambda member: codec.encode(member) | {"user_name_key": fold_text(member.user_name)},
     )
 
 

@@ -105,7 +105,7 @@ def is_stale(error: BaseException) -> bool:
     return isinstance(error, OSError) or getattr(error, "sqlstate", None) in _STALE
 
 
-def translated(error: Exception, database: str) -> Exception:
+def translate_error(error: Exception, database: str) -> Exception:
     """Our error for one of the driver.
 
     Conflict for what a constraint refused, StoreUnavailable for a server that is away, full, too busy or read-only. A
@@ -240,7 +240,7 @@ class PostgresDatabase:
         self._holders: Final[dict[int, CompiledStatement]] = {}
         """lock → the statement that says who has it"""
 
-    def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:  # noqa: ARG002  (SQLite's)
+    def is_among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:  # noqa: ARG002  (SQLite's)
         """By row addresses: a join would make the planner guess their number."""
         addresses = chosen.with_only_columns(_ADDRESS, maintain_column_froms=True).scalar_subquery()
         return sa.any_(sa.func.array(addresses)) == _ADDRESS
@@ -357,13 +357,13 @@ class PostgresDatabase:
         except DRIVER_ERRORS as error:
             if is_stale(error):
                 await self._connections.drop(connection)
-            raise translated(error, self.place) from error
+            raise translate_error(error, self.place) from error
 
     async def _acquire(self) -> Any:  # noqa: ANN401  (the pool's proxy of a connection)
         try:
             return await self._connections.acquire()
         except DRIVER_ERRORS as error:
-            raise translated(error, self.place) from error
+            raise translate_error(error, self.place) from error
 
 
 async def open_database(
@@ -392,7 +392,7 @@ async def open_database(
             server_settings={"application_name": name},
         )
     except DRIVER_ERRORS as error:
-        raise translated(error, place.shown) from error
+        raise translate_error(error, place.shown) from error
     return PostgresDatabase(pool, place.shown, connector)
 
 

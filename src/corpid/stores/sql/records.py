@@ -30,7 +30,7 @@ from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import CARRIED, placeholder, shown_invitation
-from corpid.rules.directory.names import folded
+from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -41,7 +41,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sources import ABSENT, UNKNOWN, SourcedRecord, written
+from corpid.rules.directory.sources import ABSENT, UNKNOWN, SourcedRecord, sources_after
 from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.codecs import columns
 from corpid.stores.sql.directory_tables import (
@@ -391,7 +391,7 @@ class SqlRecords:
         known = self._kinds[User]
         found = await self._database.row(known.one, {"user_id": user_id})
         name = "" if found is None else known.codec.decode(found).user_name
-        for row in await self._database.rows(self._namesakes, {"user_id": user_id, "name": folded(name)}):
+        for row in await self._database.rows(self._namesakes, {"user_id": user_id, "name": fold_text(name)}):
             other = MEMBERSHIPS.decode(row)
             if not is_account_name(other.user_name, name):
                 continue  # e.g. gross, which folds as groß does
@@ -457,7 +457,7 @@ class SqlRecords:
             row = kind.codec.encode(change.record)
             is_new = (type(change.record), tuple(key.values())) in absent
             if event is not None:
-                sources = written(event.actor, was, change.record, sources, change.taken)
+                sources = sources_after(event.actor, was, change.record, sources, change.taken)
             if is_new or event is not None:
                 row |= kind.encoded_sources(sources)
             if is_new and isinstance(change.record, Membership) and change.record.invited:

@@ -90,7 +90,7 @@ def head() -> str:
     return steps()[-1].revision
 
 
-def located(url: str) -> Path | str:
+def find_target(url: str) -> Path | str:
     """The database of a setting's `sqlite:///path` or `postgresql://…`."""
     return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else url
 
@@ -114,13 +114,13 @@ def migrate(
     Raises SchemaError. docs/decisions/0009
     """
     stop = stop or threading.Event()
-    with _opened(database, create=True) as place, place.alone(report, stop):
+    with _opened(database, create=True) as place, place.hold_lock(report, stop):
         state = place.read(_schema_state)
         if is_last(state.revision):
-            return place.shown
+            return place.display_name
         every = steps()
-        if _is_later(state, every, place.shown):
-            return place.shown
+        if _is_later(state, every, place.display_name):
+            return place.display_name
         walked: set[str] = set()
         missing = outstanding(every, state.revision, through=through)
         if missing:
@@ -130,7 +130,7 @@ def migrate(
                 _prepare_contract(place, every, step, walked, report, stop)
             _carry_out(place, every, step, report, stop)
             walked.add(step.revision)
-        return place.shown
+        return place.display_name
 
 
 def check(database: Path | str) -> None:
@@ -143,9 +143,9 @@ def check(database: Path | str) -> None:
         if is_last(state.revision):
             return
         every = steps()
-        if not _is_later(state, every, place.shown) and not is_enough(pending(every, state.revision)):
+        if not _is_later(state, every, place.display_name) and not is_enough(pending(every, state.revision)):
             raise SchemaOlder(
-                f"the database {place.shown} has an older schema than this CorpID needs: run `corpid migrate` "
+                f"the database {place.display_name} has an older schema than this CorpID needs: run `corpid migrate` "
                 "(`corpid migrate --plan` says what that will do)"
             )
 
@@ -155,13 +155,13 @@ def plan(database: Path | str) -> MigrationPlan:
     every = steps()
     with _opened(database, create=False) as place:
         state = place.read(_schema_state)
-        if _is_later(state, every, place.shown):
-            return MigrationPlan(database=place.shown, schema=state.revision, now=(), later=())
+        if _is_later(state, every, place.display_name):
+            return MigrationPlan(database=place.display_name, schema=state.revision, now=(), later=())
         lacking = pending(every, state.revision)
         now = outstanding(every, state.revision, through=FILL)
         planned = tuple(place.read(lambda connection: [_planned(connection, step) for step in lacking]))
     return MigrationPlan(
-        database=place.shown, schema=state.revision, now=planned[: len(now)], later=planned[len(now) :]
+        database=place.display_name, schema=state.revision, now=planned[: len(now)], later=planned[len(now) :]
     )
 
 
@@ -190,7 +190,9 @@ def _carry_out(
         raise MigrationStopped(f"stopped before the migration {step.revision}: `corpid migrate` goes on with it")
     if step.fill is not None:
         _walk(place, step, report, stop)
-    (place.outside if step.concurrently else place.transact)(lambda connection: _upgrade(connection, every, step))
+    (place.run_outside_transaction if step.concurrently else place.transact)(
+        lambda connection: _upgrade(connection, every, step)
+    )
     report(f"{step.revision}: done ({step.phase}: {step.title})")
 
 
@@ -269,7 +271,7 @@ def _opened(database: Path | str, *, create: bool) -> Iterator[MigrationTarget]:
     # The driver is loaded by those who use it.
     from corpid.stores.sql import postgresql_schema  # noqa: PLC0415
 
-    with postgresql_schema.opened(database) as place:
+    with postgresql_schema.open_target(database) as place:
         yield place
 
 

@@ -43,7 +43,7 @@ def is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _BUSY
 
 
-def translated(error: sqlite3.Error, database: str) -> Exception:
+def translate_error(error: sqlite3.Error, database: str) -> Exception:
     """Our error for one of sqlite3.
 
     Conflict for what a constraint refused, StoreUnavailable for a file that is busy, full, unreadable or broken. A
@@ -132,7 +132,7 @@ class Checkpoints:
                 self._restart()
             self._failure = None
         except sqlite3.Error as error:
-            self._failure = None if is_busy(error) else translated(error, str(self._path))
+            self._failure = None if is_busy(error) else translate_error(error, str(self._path))
 
     def _restart(self) -> None:
         self.restarting = True
@@ -194,9 +194,9 @@ class SqliteDatabase:
             self._cursor: Final = self._connection.cursor()
             self._checkpoints: Final = Checkpoints(path)
         except sqlite3.Error as error:
-            raise translated(error, str(path)) from error
+            raise translate_error(error, str(path)) from error
 
-    def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
+    def is_among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
         """By primary key."""
         keys = list(table.primary_key)
         return sa.tuple_(*keys).in_(chosen.with_only_columns(*keys))
@@ -229,7 +229,7 @@ class SqliteDatabase:
         try:
             row: Row | None = cursor.fetchone()
         except sqlite3.Error as error:
-            raise translated(error, str(self.path)) from error
+            raise translate_error(error, str(self.path)) from error
         return row
 
     async def rows(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> list[Row]:
@@ -238,7 +238,7 @@ class SqliteDatabase:
         try:
             return cursor.fetchall()
         except sqlite3.Error as error:
-            raise translated(error, str(self.path)) from error
+            raise translate_error(error, str(self.path)) from error
 
     async def run(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         bound = prepared.bind(values)
@@ -366,7 +366,7 @@ class SqliteDatabase:
         return None
 
     def _failed_write(self, error: sqlite3.Error) -> Exception:
-        ours = translated(error, str(self.path))
+        ours = translate_error(error, str(self.path))
         if isinstance(ours, StoreUnavailable) and self._owner is not None:
             self._write_failed_at = time.monotonic()
         return ours
@@ -394,7 +394,7 @@ class SqliteDatabase:
                 return self._cursor.execute(text, values)
             except sqlite3.Error as error:
                 if not is_busy(error) or time.monotonic() > deadline:
-                    raise translated(error, str(self.path)) from error
+                    raise translate_error(error, str(self.path)) from error
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 

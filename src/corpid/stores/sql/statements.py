@@ -92,7 +92,7 @@ class Database(Protocol):
         """True if the first statement showed a pooler in between."""
         ...
 
-    def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
+    def is_among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
         """A condition: the row is among the few that `chosen` selects.
 
         The others are not read.

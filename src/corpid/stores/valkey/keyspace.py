@@ -95,7 +95,7 @@ class Keyspace:
     async def start(self) -> None:
         """Link every node. Raises StoreUnavailable with a sentence for the operator."""
         self._topology.begin()
-        outcomes = await self._topology.settled()
+        outcomes = await self._topology.wait_for_links()
         if not self._live:
             raise next(outcome for outcome in outcomes if outcome is not None)
         try:
@@ -112,7 +112,7 @@ class Keyspace:
         if self._live:
             return self._epoch
         before = self._epoch.name
-        for outcome in await self._topology.settled():
+        for outcome in await self._topology.wait_for_links():
             if outcome is not None:
                 raise outcome
         if self._epoch.name != before:
@@ -189,10 +189,10 @@ class Keyspace:
         if await self._is_closed(link, marks.get(orderly_stops.PART), now):
             return
         for part in marks:
-            is_here = marks[part] == epochs.marked(link, self._epoch.name)
+            is_here = marks[part] == epochs.encode_marker(link, self._epoch.name)
             self._serving[part] = link if is_here else StoreUnavailable(f"{link.address.name} has forgotten something")
-        doubtful = [part for part in marks if marks[part] != epochs.marked(link, self._epoch.name)]
-        self._closing.look(intact=not doubtful)
+        doubtful = [part for part in marks if marks[part] != epochs.encode_marker(link, self._epoch.name)]
+        self._closing.examine(intact=not doubtful)
         if doubtful and await self._may_mark(link, doubtful, now):
             await self._mark(link, [part for part in marks if self._serving[part] is not link])
 
@@ -207,7 +207,7 @@ class Keyspace:
         if settled is link:
             if marker.epoch > self._epoch.name:
                 self._enter(marker.epoch, began=False)
-            self._closing.look(intact=True)
+            self._closing.examine(intact=True)
         if settled is not None:
             self._serving[orderly_stops.PART] = settled
         return settled is not None
@@ -246,7 +246,7 @@ class Keyspace:
         most = now + 2 * CLOCKS_APART_SECONDS
         latest = max(now, min(self._reached, most))
         set_back = bool(before) and self._reached > most
-        self._enter(epochs.begun(latest + _EVERYWHERE_SECONDS, after=before, set_back=set_back), began=True)
+        self._enter(epochs.next_name(latest + _EVERYWHERE_SECONDS, after=before, set_back=set_back), began=True)
         return True
 
     async def _mark(self, link: Link, parts: Sequence[int]) -> None:
@@ -255,7 +255,7 @@ class Keyspace:
             return
         fresh = [part for part in parts if part not in marked]
         marked.update(fresh)
-        mark = epochs.marked(link, name)
+        mark = epochs.encode_marker(link, name)
         answers = await link.ask_each(("SET", epochs.marker(part), mark) for part in fresh)
         for part, answer in zip(fresh, answers, strict=True):
             if self._epoch.name == name:

@@ -63,7 +63,7 @@ class Address:
         """A connection that is not yet open."""
         return self._kind(**self._options)
 
-    def at(self, host: str, port: int) -> Address:
+    def with_host(self, host: str, port: int) -> Address:
         """Another node of the same cluster: same user, password and TLS."""
         return Address(self._kind, {**self._options, "host": host, "port": port}, engine=self._engine)
 

@@ -69,7 +69,7 @@ class ClosingMarker(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lineage(self) -> str:
-        return epochs.lineage(self.epoch).decode()
+        return epochs.store_identity(self.epoch).decode()
 
     def is_of(self, link: Link) -> bool:
         """Return whether the engine was not restarted since."""
@@ -136,7 +136,7 @@ class Closing:
             return link if await _marked_again(link, marker) else None
         return self._another(link, marker)
 
-    def look(self, *, intact: bool) -> None:
+    def examine(self, *, intact: bool) -> None:
         """Report how the stop ended; `intact`: the epoch goes on."""
         if self._is_open:
             return
@@ -172,7 +172,7 @@ async def _marked_again(link: Link, marker: ClosingMarker) -> bool:
 
     Returns False, with no marker left, if it is not as it was closed.
     """
-    again = epochs.marked(link, marker.epoch)
+    again = epochs.encode_marker(link, marker.epoch)
     [before] = await link.ask(("SET", epochs.marker(PART), again, "XX", "GET"))
     if before == marker.mark:
         return True

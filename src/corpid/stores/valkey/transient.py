@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from types import TracebackType
 
-    from corpid.ports import BatchedVerb, Clock, OrderlyStops, TransientStore
+    from corpid.ports import Clock, OrderlyStops, PipelinedVerb, TransientStore
     from corpid.stores.valkey.epochs import StoreIncarnation
     from corpid.stores.valkey.link import Address, Answer, Command, Link
 
@@ -50,11 +50,11 @@ class ValkeyTransientStore:
 
     @property
     def lineage(self) -> str:
-        return epochs.lineage(self.keyspace.epoch_name).decode()
+        return epochs.store_identity(self.keyspace.epoch_name).decode()
 
     def reject_before(self, moment: float, *, lineage: str) -> None:
         name = self.keyspace.epoch_name
-        is_first = epochs.begins_lineage(name) and epochs.lineage(name) == lineage.encode()
+        is_first = epochs.begins_lineage(name) and epochs.store_identity(name) == lineage.encode()
         self._rejected_before = moment
         self._whole = name if is_first and moment == 0.0 else None
 
@@ -183,7 +183,7 @@ class ValkeyTransientUnit:
         part, name = self._epoch.entry(kind, key)
         self._add(part, ("INCRBY", name, by), ("PEXPIRE", name, _lifetime(ttl), "NX"))
 
-    async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+    async def together(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
         places = []
         for verb, kind, key, ttl, value in verbs:
             part, name = self._epoch.entry(kind, key)

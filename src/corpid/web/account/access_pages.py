@@ -140,7 +140,7 @@ async def access(account: AccountContext) -> View:
     """The organisations and roles of the reader, and their requests."""
     context, user_id = account.context, account.visit.user.user_id
     found = await own_access.own_access(context.provider.registry, user_id)
-    asked = await access_requests.asked(context, user_id)
+    asked = await access_requests.list_requests(context, user_id)
     return OwnAccess(
         frame=frame(account),
         action=account_path(account.web, ACCESS),
@@ -171,7 +171,7 @@ def _line(own: OwnRole, today: date) -> RoleLine:
     if state is None and effect.reasons(role, today.isoformat()):
         state = phrase("Has no effect now")
     for_whom = role.client_entity or role.entity
-    row = msgspec.structs.replace(role.row, end_date=effect.until(role, today.isoformat()) or NO_END)
+    row = msgspec.structs.replace(role.row, end_date=effect.last_day(role, today.isoformat()) or NO_END)
     return RoleLine(
         sentence=access_texts.own_sentence(row, role.service, for_whom.name, today),
         state=state,
@@ -245,7 +245,7 @@ async def ask(account: AccountContext) -> View:
         view,
         kept=(*view.kept, ("service", service.service_id)),
         chosen=(*view.chosen, (phrase("Service"), service.name, f"{here}?entity={entity.entity_id}")),
-        fields=role_fields.shown(form, account.context.day),
+        fields=role_fields.build_fields(form, account.context.day),
         undecided=await access_requests.nobody_decides(account.context, account.visit.user.user_id, entity, service),
     )
 

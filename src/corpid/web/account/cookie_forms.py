@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.kept_forms import DraftForm
+    from corpid.flows.kept_forms import StoredForm
     from corpid.flows.request_context import RequestContext
     from corpid.web.context import WebContext
 
@@ -34,7 +34,7 @@ def to_entered(
     browser: Browser,
     page: str,
     where: str,
-    kept: DraftForm,
+    kept: StoredForm,
     *,
     parameter: str = ENTERED,
 ) -> Response:
@@ -57,7 +57,7 @@ def to_parameter(where: str, parameter: str = ENTERED) -> Response:
     return see_other(with_parameter(where, parameter))
 
 
-def entered(
+def read_form(
     request: Request,
     web: WebContext,
     context: RequestContext,
@@ -65,7 +65,7 @@ def entered(
     page: str,
     *,
     parameter: str = ENTERED,
-) -> DraftForm | None:
+) -> StoredForm | None:
     """The form that this browser's cookie holds for a page.
 
     None without one. Looking spends nothing. Source: D73

@@ -239,7 +239,7 @@ async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> AccountRequest:
 
 
 async def _open(account: AccountContext) -> AccountContext:
-    return replace(account, visit=await account_sessions.opened(account.context, account.visit, account.page))
+    return replace(account, visit=await account_sessions.open_page(account.context, account.visit, account.page))
 
 
 async def _still_open(account: AccountContext) -> AccountContext:

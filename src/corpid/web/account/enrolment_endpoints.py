@@ -19,7 +19,7 @@ from corpid.flows.authentication.sent_forms import Repeated, SentForm
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory import acceptance
-from corpid.flows.kept_forms import DraftForm
+from corpid.flows.kept_forms import StoredForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.web.account import app_key, enrolment_pages
@@ -33,7 +33,7 @@ from corpid.web.pages.responses import (
     reader_language,
     require_own_form,
     see_other,
-    throttled,
+    throttled_page,
 )
 from corpid.web.pages.views import in_frame
 
@@ -115,7 +115,7 @@ async def enrolment(request: Request, web: WebContext) -> Response:
     await provider.registry_cache.refuse_maintenance(context.now)
     browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     try:
-        visit = await enrolments.sit(context, enrolment_id, browser.browser_id if browser else "")
+        visit = await enrolments.load_own_enrolment(context, enrolment_id, browser.browser_id if browser else "")
         if request.method == "POST":
             return await _post(request, web, context, visit, action)
         if action == _PICTURE and visit.enrolment.step is EnrolmentStep.SECOND_FACTOR:
@@ -133,7 +133,7 @@ async def enrolment(request: Request, web: WebContext) -> Response:
 
 
 async def _page(
-    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentContext, kept: DraftForm | None
+    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentContext, kept: StoredForm | None
 ) -> Response:
     """The page of the step, which may mark the browser.
 
@@ -189,21 +189,21 @@ async def _post(
     try:
         moved = await taken.submitted(context, replace(visit, sent=sent), form)
     except Throttled as slowed:
-        return throttled(await _again(request, web, context, visit, taken.wrong(slowed.sentence), form), slowed)
+        return throttled_page(await _again(request, web, context, visit, taken.wrong(slowed.sentence), form), slowed)
     except InvalidInput as rejected:
         wrong = taken.wrong(rejected.sentence, field=rejected.field)
         if action == _EXTEND:
             await kept_forms.add_error(context, sent.place, wrong)
         else:
             typed: dict[str, str] = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if name in form}
-            await kept_forms.keep(context, sent.place, DraftForm(fields=typed, errors=(wrong,), digest=sent.digest))
+            await kept_forms.keep(context, sent.place, StoredForm(fields=typed, errors=(wrong,), digest=sent.digest))
         return _to_entered(web, at.enrolment_id)
     except Repeated:
         return _to_entered(web, at.enrolment_id)
     if action == _EXTEND and form.get(ENTERED):
         return _to_entered(web, at.enrolment_id)
     if moved.step is None and action != _EXTEND:
-        after = await enrolments.sit(context, at.enrolment_id, at.browser_id)
+        after = await enrolments.load_own_enrolment(context, at.enrolment_id, at.browser_id)
         if after.invited is None:
             await set_factor.finish(context, after)
         else:
@@ -224,7 +224,7 @@ async def _again(
     Raises StaleStep if another request moved on.
     """
     before = visit.enrolment
-    after = replace(await enrolments.sit(context, before.enrolment_id, before.browser_id), typed=typed)
+    after = replace(await enrolments.load_own_enrolment(context, before.enrolment_id, before.browser_id), typed=typed)
     if after.enrolment.serial != before.serial:
         raise StaleStep
     return page_response(request, web.renderer, await enrolment_pages.of_step(web, context, after, errors=(error,)))

@@ -19,7 +19,7 @@ from corpid.texts import Phrase, phrase
 from corpid.web.account import app_key
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.pages.layout import BARE, Form, FormView, Frame, Link, time_limit
-from corpid.web.pages.views import AskPasskey, Problem, asked
+from corpid.web.pages.views import AskPasskey, Problem, second_factor_form
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -271,7 +271,7 @@ async def _mailed_code(
     web: WebContext, context: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     enrolment_id, page = visit.enrolment.enrolment_id, set_factor.mailed_code_request(context, visit)
-    heading, wanted = asked(page, enrolment_path(web, enrolment_id, "way"))
+    heading, wanted = second_factor_form(page, enrolment_path(web, enrolment_id, "way"))
     can_go_on = page.under_way or page.more
     return TypeMailedCode(
         frame=frame,

@@ -126,7 +126,7 @@ async def _invitation(request: Request, web: WebContext, *, longer: bool) -> Res
     try:
         if request.method == "POST":
             return await _answer(request, account, opened_id, longer=longer)
-        _, invited = await acceptance.opened(context, browser, opened_id)
+        _, invited = await acceptance.find_invitation(context, browser, opened_id)
     except NotOpened:
         return see_other(web.base_path + LINK_PATH)
     except NotHere as ending:
@@ -202,7 +202,7 @@ async def ended_here(
     `here` is its address, to which a form is redirected for the answer (D73).
     """
     browser_id = browser.browser_id if browser else ""
-    done = await acceptance.answered(context, browser_id, opened_id) if isinstance(ending, NotHere) else None
+    done = await acceptance.find_answer(context, browser_id, opened_id) if isinstance(ending, NotHere) else None
     if done is None:
         return ended(request, web, ending)
     if request.method == "POST":

@@ -51,7 +51,7 @@ _SHOWN: Final[Mapping[tuple[tuple[str, ...], str], Phrase]] = {
 async def overview(account: AccountContext) -> View:
     """The parts of the account and their state."""
     visit = account.visit
-    factors = await own_factors.of(account.context, visit)
+    factors = await own_factors.load_factors(account.context, visit)
     browsers = await activity.signed_in(account.context, visit)
     clients = await own_consents.count(account.context, visit)
     return views.Overview(
@@ -145,7 +145,7 @@ async def sharing(account: AccountContext) -> View:
     """
     web = account.web
     number = int(account.page.partition("/")[2] or 1)
-    found, total = await own_consents.shared(account.context, account.visit, page=number)
+    found, total = await own_consents.list_shares(account.context, account.visit, page=number)
     if number > 1 and not found:
         raise StaleStep
     return views.Sharing(
@@ -189,7 +189,7 @@ async def this_shared(account: AccountContext) -> SharedWith:
     Raises StaleStep if it was withdrawn before, or is another person's.
     """
     name = account.page.partition("/")[2]
-    found = await own_consents.one(account.context, account.visit, name=name)
+    found = await own_consents.find_share(account.context, account.visit, name=name)
     if found is None:
         raise StaleStep
     return found
@@ -263,7 +263,7 @@ def reference(passkey: Passkey) -> str:
 
 
 async def _factors(account: AccountContext) -> PersonFactors:
-    return await own_factors.of(account.context, account.visit)
+    return await own_factors.load_factors(account.context, account.visit)
 
 
 def _passkey_line(web: WebContext, passkey: Passkey) -> views.PasskeyLine:
@@ -279,7 +279,7 @@ def _passkey_line(web: WebContext, passkey: Passkey) -> views.PasskeyLine:
 async def passkeys(account: AccountContext) -> View:
     """The passkeys of a person (D46)."""
     web, factors = account.web, await _factors(account)
-    works, full = own_factors.offered(account.context), own_factors.full(factors)
+    works, full = own_factors.are_passkeys_offered(account.context), own_factors.full(factors)
     return views.Passkeys(
         frame=frame(account),
         passkeys=tuple(_passkey_line(web, each) for each in factors.passkeys),
@@ -301,7 +301,7 @@ async def new_passkey(account: AccountContext) -> View:
     Raises NotFound if unsupported here, StaleStep at the limit.
     """
     web = account.web
-    if not own_factors.offered(account.context):
+    if not own_factors.are_passkeys_offered(account.context):
         raise NotFound
     if own_factors.full(await _factors(account)):
         raise StaleStep

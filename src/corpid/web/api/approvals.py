@@ -36,17 +36,17 @@ _DECISIONS: Final = {
 """state that a request is given → how; the rules of access refuse clients all but the last"""
 
 
-async def waiting(call: Call, request: ChangeRequest) -> Answer:
+async def approval_response(call: Call, request: ChangeRequest) -> Answer:
     """The answer to a change that was requested, not made.
 
     Source: D55, RFC 9110 §15.3.3
     """
-    found = await approvals.shown(call.provider.registry, request, call.context.now)
+    found = await approvals.summarise_request(call.provider.registry, request, call.context.now)
     location = f"{call.provider.policy.base_url}{API_PATH}/approvals/{quote(request.request_id, safe='')}"
     return Answer(body=_members(call, found), status=202, headers={"Location": location}, shows=request.request_id)
 
 
-async def requested(call: Call, request_id: str) -> Answer:
+async def read_request(call: Call, request_id: str) -> Answer:
     """A request again, as it is now.
 
     Raises objects.ObjectNotFound if it is there no more. Source: D55, D59
@@ -97,7 +97,7 @@ async def change_approval(call: Call) -> Response:
         now=call.context.now,
     )
     call.provider.registry_cache.drop()
-    return plain(_answer(call, await approvals.shown(call.provider.registry, after, call.context.now)))
+    return plain(_answer(call, await approvals.summarise_request(call.provider.registry, after, call.context.now)))
 
 
 async def _visible(call: Call) -> RequestSummary:

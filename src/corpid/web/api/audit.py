@@ -41,7 +41,7 @@ async def verify_audit(call: Call) -> Response:
 
     One part of a client at a time, of so many seals that nobody else waits for long.
     """
-    with call.alone("verification"):
+    with call.exclude_others("verification"):
         found = await audit_seals.verify(
             call.provider.registry,
             call.actor,

@@ -19,7 +19,7 @@ from corpid.rules.directory.objects import RESOURCES, InvalidObject, MemberFault
 from corpid.rules.directory.records import ChangeRequest, Membership
 from corpid.rules.oauth.api_server import API_PATH
 from corpid.web.api import approvals
-from corpid.web.api.calls import JSON, Answer, cursor, parsed, place, plain
+from corpid.web.api.calls import JSON, Answer, cursor, parse_json, place, plain
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -58,7 +58,7 @@ async def add_invitation(call: Call) -> Response:
     """Invite a person, or request it if that needs approval (D55, D60)."""
     refuse_early(call.actor, "write", Object(kind="membership", entity_id=call.actor.entity_id))
     body = await call.body(JSON)
-    entity_id, details, send = _wanted(call, parsed(body))
+    entity_id, details, send = _wanted(call, parse_json(body))
     refuse_early(call.actor, "write", Object(kind="membership", entity_id=entity_id))
 
     async def add() -> Answer:
@@ -67,7 +67,7 @@ async def add_invitation(call: Call) -> Response:
             reason=call.actor.reason, now=call.context.now, new_id=call.web.new_user_id,
         )  # fmt: skip
         if isinstance(made, ChangeRequest):
-            return await approvals.waiting(call, made)
+            return await approvals.approval_response(call, made)
         shown = _shown(call, made)
         location = f"{call.provider.policy.base_url}{API_PATH}/invitations/{quote(made.membership_id, safe='')}"
         return Answer(
@@ -76,7 +76,7 @@ async def add_invitation(call: Call) -> Response:
 
     async def again(first: StoredResponse) -> Answer:
         if first.status == _ACCEPTED:
-            return await approvals.requested(call, first.shown)
+            return await approvals.read_request(call, first.shown)
         return _shown(call, await _named(call, first.shown))
 
     return await call.carried_out(body, add, again)
@@ -105,11 +105,11 @@ async def revoke_invitation(call: Call) -> Response:
         raise objects.ObjectChanged
     if not found.invited:
         raise Refused("the invitation has been accepted: remove the membership")
-    request = await objects.removed(
+    request = await objects.remove_object(
         call.administration, _MEMBERSHIPS, object_id(found.key), matches=lambda tag: tag == call.tag(found)
     )
     call.provider.registry_cache.drop()
-    return plain(Answer(status=204) if request is None else await approvals.waiting(call, request))
+    return plain(Answer(status=204) if request is None else await approvals.approval_response(call, request))
 
 
 async def _named(call: Call, membership_id: str) -> Membership:

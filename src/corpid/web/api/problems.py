@@ -51,7 +51,7 @@ class Problem(Exception):
         self.headers = dict(headers or {})
 
 
-def of(error: Exception) -> Problem | None:
+def problem_of_error(error: Exception) -> Problem | None:
     """The problem of an exception of the flows.
 
     None for one that is not foreseen, and for those of OAuth.
@@ -107,7 +107,7 @@ def response(request: Request, error: Exception, challenge: str) -> Response:
 
     `challenge` is that of an access token. Source: RFC 9457 §3, D28, D59
     """
-    problem = of(error) or _of_oauth(request, error, challenge)
+    problem = problem_of_error(error) or _of_oauth(request, error, challenge)
     state = request.scope["state"]
     log, reference = state["log"], state["request_id"]
     if "reason" not in log:

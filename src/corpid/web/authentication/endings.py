@@ -108,7 +108,7 @@ def ending_page(ending: SignInEnd, name: str, frame: Frame, back: Link | None) -
     return views.Problem(frame=frame, heading=text.heading, paragraphs=(text.explanation, text.advice(name)), back=back)
 
 
-async def over(web: WebContext, context: RequestContext, visit: InteractionContext, ending: SignInEnd) -> View:
+async def ended_page(web: WebContext, context: RequestContext, visit: InteractionContext, ending: SignInEnd) -> View:
     """Return the page of a finished sign-in, for its own browser."""
     client, interaction = visit.client, visit.interaction
     answer = Link(

@@ -31,7 +31,7 @@ from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.authentication.second_factors import SignInStopped
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
-from corpid.flows.kept_forms import DraftForm
+from corpid.flows.kept_forms import StoredForm
 from corpid.flows.oauth import held_arrivals
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import ClosureReason, SignInEvent, StaleStep
@@ -57,7 +57,7 @@ from corpid.web.pages.responses import (
     require_own_form,
     see_other,
     set_cookie,
-    throttled,
+    throttled_page,
 )
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
     except visits.NoInteraction:
         if sent is None:
             return page_response(request, web.renderer, endings.without_cookie(), status=403)
-        return page_response(request, web.renderer, endings.unknown(interactions.lost(context)), status=404)
+        return page_response(request, web.renderer, endings.unknown(interactions.loss_reason(context)), status=404)
     except visits.ForeignBrowser as stranger:
         await provider.registry_cache.refuse_maintenance(context.now)
         if request.method == "POST":
@@ -265,7 +265,7 @@ async def _land(
     found = await held_arrivals.brought(context, interaction_id, cookie=sent, held=held)
     if found is not None:
         browser, arrival = found
-        client = await completion.registered(context, arrival.interaction.request)
+        client = await completion.find_client(context, arrival.interaction.request)
         try:
             await own_pages.refuse_maintenance(context, arrival.interaction.request)
             await held_arrivals.store(context, browser, arrival)
@@ -367,7 +367,7 @@ async def _get(
         return page_response(request, web.renderer, await pages.leaving(web, context, visit))
     if action:
         return _to(web, looked_at.interaction_id)
-    closed = machine.closed(looked_at, completed, now=context.now)
+    closed = machine.closure_reason(looked_at, completed, now=context.now)
     if closed is not None:
         return page_response(request, web.renderer, await _ending(web, context, visit, closed))
     if claimed_elsewhere:
@@ -407,14 +407,14 @@ async def _over(
     *,
     status: int = 200,
 ) -> Response:
-    return page_response(request, web.renderer, await endings.over(web, context, visit, ending), status=status)
+    return page_response(request, web.renderer, await endings.ended_page(web, context, visit, ending), status=status)
 
 
 async def _ending(web: WebContext, context: RequestContext, visit: InteractionContext, closed: ClosureReason) -> View:
     """Return the page of a closed sign-in."""
     if closed is ClosureReason.ANSWERING:
-        return await pages.waiting(web, context, visit)
-    return await endings.over(web, context, visit, endings.OF_CLOSED[closed])
+        return await pages.waiting_page(web, context, visit)
+    return await endings.ended_page(web, context, visit, endings.OF_CLOSED[closed])
 
 
 _ENDINGS: Final[Mapping[type[Exception], tuple[SignInEnd, int]]] = {
@@ -442,7 +442,7 @@ async def _post(
     require_own_form(context, form, visit.browser.browser_id, interaction_id)
     looked_at = visit.interaction
     # Whether the request was answered in another tab is found out by whatever claims the step.
-    if machine.closed(looked_at, None, now=context.now) or form.get("step") != sign_in.step_name(looked_at):
+    if machine.closure_reason(looked_at, None, now=context.now) or form.get("step") != sign_in.step_name(looked_at):
         return _to(web, interaction_id, "return" if looked_at.outcome is not None else "")
     if step.mails:
         visit = replace(visit, picked_language=picked_language(request))
@@ -495,7 +495,7 @@ async def _not_taken(
         return await _rejected(web, context, submitted, (submitted.step.field, error.sentence))
     if isinstance(error, Throttled):
         wrong = (submitted.step.field, error.sentence)
-        return throttled(await _with_errors(request, web, context, visit, submitted.form, wrong), error)
+        return throttled_page(await _with_errors(request, web, context, visit, submitted.form, wrong), error)
     for kind, (ending, status) in _ENDINGS.items():
         if isinstance(error, kind):
             return await _over(request, web, context, visit, ending, status=status)
@@ -510,5 +510,5 @@ async def _rejected(web: WebContext, context: RequestContext, submitted: _Submis
         await kept_forms.add_error(context, place, *errors)
     else:
         typed = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if form.get(name)}
-        await kept_forms.keep(context, place, DraftForm(fields=typed, errors=errors, digest=visit.form.digest))
+        await kept_forms.keep(context, place, StoredForm(fields=typed, errors=errors, digest=visit.form.digest))
     return _to_entered(web, visit.interaction.interaction_id)

@@ -34,7 +34,7 @@ from corpid.texts import phrase
 from corpid.web.context import SIGN_IN, interaction_path, with_parameter
 from corpid.web.pages import views
 from corpid.web.pages.layout import Form, Frame, time_limit
-from corpid.web.pages.views import AskPasskey, asked, in_frame
+from corpid.web.pages.views import AskPasskey, in_frame, second_factor_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -157,7 +157,7 @@ async def _chooses(context: RequestContext, visit: InteractionContext) -> bool:
     if not interaction.signed_in or not sign_in.asks_entity(visit):
         return sign_in.asks_entity(visit)
     user_id, request = interaction.user_id, interaction.request
-    return not await entity_selection.unasked(context, user_id, visit.client, request)
+    return not await entity_selection.find_only_entity(context, user_id, visit.client, request)
 
 
 def _shown(choice: Choice, preselected: str) -> views.Choice:
@@ -197,7 +197,7 @@ class _PageInputs:
     steps: int
     again: Retry
 
-    def at(self, action: str = "") -> str:
+    def path_of(self, action: str = "") -> str:
         """Return the path of the sign-in's page or of an action."""
         return f"{self.where}/{action}" if action else self.where
 
@@ -228,10 +228,10 @@ def _password(look: _PageInputs, page: sign_in.PasswordQuestion) -> View:
     people = [each for each in look.again.test_people if user is None or each.user_name == user.user_name]
     return views.SignIn(
         frame=look.frame(1, total_known=total_known),
-        action=look.at("password"),
+        action=look.path_of("password"),
         person=user.name if user else "",
         user_name=user.user_name if user else look.again.typed,
-        passkey=AskPasskey(action=look.at("passkey"), options=options) if options else None,
+        passkey=AskPasskey(action=look.path_of("passkey"), options=options) if options else None,
         passkey_first=look.visit.browser.used_passkey or user is not None,
         recover=_recover(look),
         at_once=_at_once(look, people) if people else None,
@@ -242,7 +242,7 @@ def _password(look: _PageInputs, page: sign_in.PasswordQuestion) -> View:
 def _at_once(look: _PageInputs, people: Sequence[SandboxPerson]) -> views.TestPersonForm:
     developer, here = look.web.developer, {SIGN_IN: look.visit.interaction.interaction_id}
     return views.TestPersonForm(
-        action=look.at(AT_ONCE),
+        action=look.path_of(AT_ONCE),
         people=people,
         ways=tuple(acr.SIMULATED),
         anybody="" if developer is None else f"{look.web.base_path}{developer.anybody_path}?{urlencode(here)}",
@@ -263,13 +263,13 @@ def _recover(look: _PageInputs) -> str:
 
 
 def _second_factor(look: _PageInputs, page: SecondFactorQuestion) -> View:
-    heading, wanted = asked(page, look.at("way"))
+    heading, wanted = second_factor_form(page, look.path_of("way"))
     if page.way is SecondFactorMethod.PASSKEY:
         options = passkeys.options(look.context, look.visit, allowed=page.passkeys)
-        wanted = replace(wanted, passkey=AskPasskey(action=look.at("passkey"), options=options))
+        wanted = replace(wanted, passkey=AskPasskey(action=look.path_of("passkey"), options=options))
     return views.SecondFactor(
         frame=look.frame(2, total_known=not sign_in.asks_entity(look.visit)),
-        action=look.at("code"),
+        action=look.path_of("code"),
         heading=heading,
         asked=wanted,
         errors=look.again.errors,
@@ -281,8 +281,8 @@ def _offer(look: _PageInputs, page: sign_in.PasskeyOffer) -> View:
     return views.OfferPasskey(
         # "Not now" continues: nobody should give up their sign-in here by mistake.
         frame=replace(look.frame(None), cancel=None),
-        action=look.at("offer"),
-        passkey=AskPasskey(action=look.at("offer"), options=options) if options else None,
+        action=look.path_of("offer"),
+        passkey=AskPasskey(action=look.path_of("offer"), options=options) if options else None,
         errors=look.again.errors,
     )
 
@@ -294,8 +294,8 @@ def _choice(look: _PageInputs, page: sign_in.EntityQuestion) -> View:
     searched = urlencode({"query": look.again.query})
     return views.ChooseEntity(
         frame=replace(around, here=f"{around.here}?{searched}") if look.again.query else around,
-        action=look.at("entity"),
-        search_action=look.at(),
+        action=look.path_of("entity"),
+        search_action=look.path_of(),
         choices=tuple(_shown(choice, page.preselected) for choice in page.choices),
         total=page.total,
         query=look.again.query,
@@ -307,10 +307,10 @@ def _choice(look: _PageInputs, page: sign_in.EntityQuestion) -> View:
 def _no_entity(look: _PageInputs, page: sign_in.NoEntity) -> View:
     return views.Explain(
         frame=replace(look.frame(None), cancel=None),
-        action=look.at("cancel"),
+        action=look.path_of("cancel"),
         choices=tuple(_shown(choice, "") for choice in page.choices),
         total=page.total,
-        other_account=look.at("entity") if look.visit.interaction.session_id else "",
+        other_account=look.path_of("entity") if look.visit.interaction.session_id else "",
         errors=look.again.errors,
     )
 
@@ -320,7 +320,7 @@ def _consent(look: _PageInputs, page: sign_in.ConsentQuestion) -> View:
     shared, until = shared_scopes(request), consents.expiry(look.context, look.visit.client, request)
     return views.Consent(
         frame=replace(look.frame(look.steps), entity=name),
-        action=look.at("consent"),
+        action=look.path_of("consent"),
         summary=consent_summary(shared),
         items=consent_items(shared),
         until=None if until is None else datetime.fromtimestamp(until, look.web.provider.policy.timezone),
@@ -333,7 +333,7 @@ def _confirm(look: _PageInputs, page: sign_in.SignInConfirmation) -> View:
     name = page.choice.entity.name
     return views.SignInConfirmationView(
         frame=replace(look.frame(None), entity=name),
-        action=look.at("confirm"),
+        action=look.path_of("confirm"),
         user_name=page.user.name,
         entity=name,
         errors=look.again.errors,
@@ -361,7 +361,7 @@ async def leaving(web: WebContext, context: RequestContext, visit: InteractionCo
     )
 
 
-async def waiting(web: WebContext, context: RequestContext, visit: InteractionContext) -> View:
+async def waiting_page(web: WebContext, context: RequestContext, visit: InteractionContext) -> View:
     """Return the page for a completion that another request is writing (D15)."""
     around = await final_frame(web, context, visit.client, visit.interaction, under_way=True)
     return views.Wait(frame=around, url=around.here)

@@ -48,7 +48,7 @@ async def sign_in(request: Request, web: WebContext, mode: Mode) -> Response:
     await place(context, mode, sign_ins.orders_of(asked))
     exchange, obeyer = exchanges.current(), mode.developer.obeyer
     if asked.orders and exchange is not None and obeyer is not None:
-        await obeyer.before(exchange)  # it came before these orders
+        await obeyer.intercept_request(exchange)  # it came before these orders
     response = await sign_ins.without_browser(context, mode.developer, asked)
     refused = sign_ins.refusal(response)
     if refused is not None:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.kept_forms import DraftForm
+    from corpid.flows.kept_forms import StoredForm
     from corpid.flows.request_context import RequestContext
 
 
-async def to_entered(context: RequestContext, browser_id: str, here: str, kept: DraftForm) -> Response:
+async def to_entered(context: RequestContext, browser_id: str, here: str, kept: StoredForm) -> Response:
     """Keep a form, and redirect to its page, which shows it again.
 
     `here` is the address of the page. Source: D73
@@ -30,7 +30,7 @@ async def to_entered(context: RequestContext, browser_id: str, here: str, kept: 
     return see_other(with_parameter(here))
 
 
-async def entered(request: Request, context: RequestContext, browser: Browser | None, here: str) -> DraftForm | None:
+async def read_form(request: Request, context: RequestContext, browser: Browser | None, here: str) -> StoredForm | None:
     """The form that this browser sent to a page.
 
     None unless the address asks for it. Looking spends nothing. Source: D73

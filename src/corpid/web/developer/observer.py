@@ -119,7 +119,7 @@ class Observer:
     ) -> None:
         """Let an order or the provider answer."""
         obeyer = self._developer.obeyer
-        ordered = await obeyer.before(exchange) if obeyer is not None else None
+        ordered = await obeyer.intercept_request(exchange) if obeyer is not None else None
         if ordered is not None:
             scope.setdefault("route", watched)
             _take(exchange, ordered)
@@ -134,7 +134,7 @@ class Observer:
         _read_log(scope, exchange)
         _read_answer(exchange, self._sign_in)
         if obeyer is not None and (watched.endpoint != "callback" or exchange.callback):
-            await obeyer.after(exchange)
+            await obeyer.alter_answer(exchange)
             _read_answer(exchange, self._sign_in)
 
     def _watched(self, scope: Scope) -> RecordedEndpoint | None:

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.developer.orders import MOST, TooManyOrders, place
-from corpid.flows.kept_forms import DraftForm
-from corpid.rules.developer.order_documents import InvalidOrder, typed
+from corpid.flows.kept_forms import StoredForm
+from corpid.rules.developer.order_documents import InvalidOrder, document_from_texts
 from corpid.rules.developer.orders import BY_NAME, COMMON, KINDS, OrderKind, OrderMember
 from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
@@ -61,7 +61,7 @@ class OrderRow(ViewPart, frozen=True, kw_only=True):
     obeyed: int
 
     @classmethod
-    def of(cls, placed: ActiveOrder) -> OrderRow:
+    def from_order(cls, placed: ActiveOrder) -> OrderRow:
         """The row of an order."""
         order = placed.order
         return cls(
@@ -143,7 +143,7 @@ async def page(request: Request, web: WebContext, mode: Mode) -> Response:
     if request.method == "POST":
         refuse_forged(request, web)
         return await _submit(request, web, context, mode, browser.browser_id if browser else "")
-    form = await kept.entered(request, context, browser, web.base_path + ORDERS_PATH)
+    form = await kept.read_form(request, context, browser, web.base_path + ORDERS_PATH)
     view = await _view(web, context, mode, form, saved=_saved(request.query_params.get(_DONE, "")))
     return await page_for_browser(request, web, context, browser, partial(_bound, context, view))
 
@@ -161,17 +161,17 @@ async def _view(
     web: WebContext,
     context: RequestContext,
     mode: Mode,
-    form: DraftForm | None,
+    form: StoredForm | None,
     *,
     saved: Phrase | None = None,
 ) -> OrdersPage:
     here = web.base_path + ORDERS_PATH
     policy = context.provider.policy
-    clients = await context.provider.registry.clients.all()
+    clients = await context.provider.registry.clients.list_all()
     return OrdersPage(
         frame=Frame(under_way=True, here=with_parameter(here) if form else here, up=mode.up),
         action=here,
-        rows=tuple(OrderRow.of(each) for each in mode.developer.orders.listed(issuer_id=policy.issuer_id)),
+        rows=tuple(OrderRow.from_order(each) for each in mode.developer.orders.list_orders(issuer_id=policy.issuer_id)),
         clients=tuple(sorted(each.client_id for each in clients if each.enabled)),
         opened=form.fields.get("order", "") if form else "",
         typed=form.fields if form else {},
@@ -200,7 +200,7 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
     name = form.get("order", "")
     texts = {key.removeprefix(f"{name}-"): text for key, text in form.items() if key.startswith(f"{name}-")}
     try:
-        await place(context, orders, mode.developer.sandbox_keys, [typed(name, texts)])
+        await place(context, orders, mode.developer.sandbox_keys, [document_from_texts(name, texts)])
     except InvalidOrder as unfit:
         where = f"{name}-{unfit.member}" if name in BY_NAME and unfit.member != "order" else ""
         problem = f"{unfit.member} {unfit.text}" if unfit.text.startswith(("is ", "must ", "has ")) else str(unfit)
@@ -209,4 +209,4 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
         error = ("", phrase("This cannot be used: {problem}", problem=f"{MOST} orders are in force"))
     else:
         return see_other(f"{here}?{urlencode({_DONE: name})}")
-    return await kept.to_entered(context, browser_id, here, DraftForm(fields=form, errors=(error,)))
+    return await kept.to_entered(context, browser_id, here, StoredForm(fields=form, errors=(error,)))

@@ -10,7 +10,7 @@ import msgspec
 from corpid.flows.authentication import browsers, interactions, visits
 from corpid.flows.developer import anybody as people
 from corpid.flows.developer.anybody import Anybody
-from corpid.flows.kept_forms import DraftForm
+from corpid.flows.kept_forms import StoredForm
 from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
@@ -52,7 +52,7 @@ class PersonFields(ViewPart, frozen=True, kw_only=True):
     json: str = ""
 
     @classmethod
-    def of(cls, form: Mapping[str, str]) -> Self:
+    def from_form(cls, form: Mapping[str, str]) -> Self:
         """The texts of a form."""
         return cls(**{name: form.get(name, "") for name in cls.__struct_fields__})
 
@@ -82,22 +82,22 @@ async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
     browser = await browsers.recognise(context, sent)
     if request.method == "POST":
         return await _submit(request, web, context, mode, browser.browser_id if browser else "")
-    known = people.opened(request.query_params.get(AS, ""))
+    known = people.decode_person(request.query_params.get(AS, ""))
     made = known is not None and mode.developer.is_test_person(known.user_name)
     under_way = await visits.pending(context, request.query_params.get(SIGN_IN, ""), browser)
     here = _here(web, request.query_params.get(SIGN_IN, ""), request.query_params.get(AS, ""))
     back = under_way and Link(url=interaction_path(web, under_way.interaction_id), text=phrase("Back to the sign-in"))
-    form = await kept.entered(request, context, browser, here)
+    form = await kept.read_form(request, context, browser, here)
 
     def view(browser_id: str) -> AnybodyPage:
         return AnybodyPage(
             frame=_frame(context, browser_id, here=with_parameter(here) if form else here, up=back or mode.up),
             action=here,
             clients=web.base_path + CLIENTS_PATH,
-            typed=PersonFields.of(form.fields) if form else _typed(known),
+            typed=PersonFields.from_form(form.fields) if form else _typed(known),
             errors=form.errors if form else (),
             made=known.name if known is not None and made else "",
-            link=_here(web, "", people.sealed(known)) if known is not None and made else "",
+            link=_here(web, "", people.encode_person(known)) if known is not None and made else "",
         )
 
     return await page_for_browser(request, web, context, browser, view)
@@ -109,7 +109,7 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
     sign_in = request.query_params.get(SIGN_IN, "")
     errors: tuple[FieldError, ...]
     try:
-        wanted = _wanted(PersonFields.of(form))
+        wanted = _wanted(PersonFields.from_form(form))
         await people.make(context, mode.developer, wanted)
     except _InvalidField as unfit:
         errors = (unfit.error,)
@@ -121,9 +121,9 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
             ),
         )
     else:
-        return see_other(_here(web, sign_in, people.sealed(wanted)))
+        return see_other(_here(web, sign_in, people.encode_person(wanted)))
     here = _here(web, sign_in, request.query_params.get(AS, ""))
-    return await kept.to_entered(context, browser_id, here, DraftForm(fields=form, errors=errors))
+    return await kept.to_entered(context, browser_id, here, StoredForm(fields=form, errors=errors))
 
 
 class _InvalidField(Exception):

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.developer.readiness_runs import RunInProgress, RunRequest
-from corpid.flows.kept_forms import DraftForm
+from corpid.flows.kept_forms import StoredForm
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
 from corpid.web.context import with_parameter
@@ -88,7 +88,7 @@ async def page(request: Request, web: WebContext, mode: Mode) -> Response:
         if runs is None:
             return await not_found(request, web)
         return await _submit(request, web, context, mode, runs, browser.browser_id if browser else "")
-    form = await kept.entered(request, context, browser, web.base_path + READINESS_PATH)
+    form = await kept.read_form(request, context, browser, web.base_path + READINESS_PATH)
     return await page_for_browser(request, web, context, browser, partial(_view, web, context, mode, form=form))
 
 
@@ -109,7 +109,7 @@ def _view(
     mode: Mode,
     browser_id: str,
     *,
-    form: DraftForm | None,
+    form: StoredForm | None,
 ) -> ReadinessPage:
     here, runs = web.base_path + READINESS_PATH, mode.developer.readiness
     run = runs.latest if runs is not None else None
@@ -154,7 +154,7 @@ async def _submit(
         else:
             return see_other(here)
     fields = {name: text[: LONGEST + 1] for name, text in asdict(typed).items()}
-    return await kept.to_entered(context, browser_id, here, DraftForm(fields=fields, errors=errors))
+    return await kept.to_entered(context, browser_id, here, StoredForm(fields=fields, errors=errors))
 
 
 def _errors(typed: RunFields, developer: Developer) -> tuple[FieldError, ...]:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from corpid.flows.developer import inspection
-from corpid.flows.developer.inspection import failing, worked
+from corpid.flows.developer.inspection import failing, has_worked
 from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.texts import phrase
 from corpid.web.developer.exchanges import number
@@ -183,7 +183,7 @@ class Addresses:
             at=self.time(exchange.at),
             later=f"+{later}" if first is not exchange else "",
             status=exchange.status,
-            good=worked(exchange),
+            good=has_worked(exchange),
             error=exchange.error or dict(exchange.callback).get("error", ""),
             failing=failing(exchange),
             client_id=exchange.client_id,
@@ -217,12 +217,12 @@ async def listed(request: Request, web: WebContext, mode: Mode) -> Response:
     addresses, exchanges = Addresses(web.base_path), mode.developer.exchanges
     reference = request.query_params.get("reference", "")
     if reference:
-        known = next((each for each in exchanges.listed() if each.request_id == reference), None)
+        known = next((each for each in exchanges.list_exchanges() if each.request_id == reference), None)
         return await not_found(request, web) if known is None else see_other(f"{addresses.list}/{known.exchange_id}")
     client_id, every = request.query_params.get("client_id", ""), request.query_params.get("view") == "requests"
-    found = exchanges.listed(client_id=client_id or None)
+    found = exchanges.list_exchanges(client_id=client_id or None)
     counted: dict[str, int] = {}
-    for each in exchanges.listed():
+    for each in exchanges.list_exchanges():
         counted[each.client_id] = counted.get(each.client_id, 0) + 1
     sign_ins = _sign_ins(found, addresses)
     rows = tuple(addresses.row(each, each) for each in reversed(found))

@@ -19,10 +19,10 @@ from corpid.web.directory.access import (
     REMOVE,
     address,
     build_fields,
-    refused,
+    explain_no_effect,
+    explain_refusal,
     submit_roles,
     to_person,
-    without_effect,
 )
 from corpid.web.directory.access_views import AccessConfirmation, ChangeAccess, RemoveAccess
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
@@ -60,12 +60,12 @@ async def change(at: PortalContext) -> View:
         action=here,
         was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, today),
         was_details=access_texts.details(role.row),
-        notes=(*at.notes, *without_effect(person)),
+        notes=(*at.notes, *explain_no_effect(person)),
         errors=at.errors,
         remove=f"{portal_path(at.web, REMOVE)}/{role.id}",
         back=to_person(at, person),
     )
-    why = await refused(at, person, role.service)
+    why = await explain_refusal(at, person, role.service)
     if why is not None:
         return replace(view, refused=why)
     form = _changed_form(role, given)
@@ -85,7 +85,7 @@ async def change(at: PortalContext) -> View:
         return await ask(((rejected.field, rejected.sentence),))
     except Refused as error:
         return await ask((("", refusal_of(error)),))
-    kept = (*role_fields.hidden(form), (CHECK, "all"))
+    kept = (*role_fields.to_hidden_fields(form), (CHECK, "all"))
     return replace(
         view,
         confirm=AccessConfirmation(
@@ -113,10 +113,10 @@ async def _changes(at: PortalContext, role: HeldRole, form: RoleForm) -> list[Ch
     becomes = row_of(
         form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=at.context.day, ref=role.row.ref
     )
-    found = role_assignment.replaced(role.row, becomes)
+    found = role_assignment.plan_replacement(role.row, becomes)
     if not found:
         raise InvalidInput(phrase("Nothing would change. Change something, or go back."))
-    another = await role_assignment.as_it_is(at.context.provider.registry, becomes)
+    another = await role_assignment.find_stored_role(at.context.provider.registry, becomes)
     if another is not None and another.key != role.row.key:
         raise InvalidInput(phrase("This person has that role already."), field="role")
     return found
@@ -135,11 +135,11 @@ async def save(at: PortalContext) -> FormResult:
 async def remove(at: PortalContext) -> View:
     """The question whether a role is to be taken away."""
     role, person = await _this_role(at)
-    why = await refused(at, person, role.service)
+    why = await explain_refusal(at, person, role.service)
     needs = False
     if why is None:
         needs = await role_assignment.needs_approval(
-            at.context.provider.registry, at.actor, [role_assignment.ended(role.row)]
+            at.context.provider.registry, at.actor, [role_assignment.plan_role_end(role.row)]
         )
     return RemoveAccess(
         frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
@@ -159,7 +159,7 @@ async def remove(at: PortalContext) -> View:
 async def take_away(at: PortalContext) -> FormResult:
     """Take a role away. Raises InvalidInput, NotFound."""
     role, person = await _this_role(at)
-    return await submit_roles(at, person, [role_assignment.ended(role.row)], "access-removed")
+    return await submit_roles(at, person, [role_assignment.plan_role_end(role.row)], "access-removed")
 
 
 _ID: Final = "[A-Za-z0-9_-]{1,1000}"

@@ -15,12 +15,12 @@ from corpid.web.directory.access import (
     COPY,
     address,
     choosing,
+    explain_no_effect,
+    explain_refusal,
     held_line,
-    refused,
     submit_roles,
     this_person,
     to_person,
-    without_effect,
 )
 from corpid.web.directory.access_views import CopiedRole, CopyAccess
 from corpid.web.directory.choose_person import choose_person
@@ -90,7 +90,7 @@ async def copy(at: PortalContext) -> View:
         not_all=copies.more,
         needs_approval=bool(changes) and await role_assignment.needs_approval(registry, at.actor, changes),
         reason=given.get("reason", ""),
-        notes=(*at.notes, *without_effect(person)),
+        notes=(*at.notes, *explain_no_effect(person)),
         errors=at.errors,
         back=to_person(at, person),
     )
@@ -100,7 +100,7 @@ async def _refused(at: PortalContext, person: Member) -> Phrase | None:
     services = await role_assignment.services(at.context.provider.registry, at.actor, at.entity)
     if not services:
         return phrase("There is no service at which you give access.")
-    return await refused(at, person, services[0])
+    return await explain_refusal(at, person, services[0])
 
 
 async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copies:
@@ -108,16 +108,16 @@ async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copi
     registry, today = at.context.provider.registry, at.context.today
     known = {each.service_id for each in await role_assignment.services(registry, at.actor, at.entity)}
     found, held = list[tuple["Assignment", "Service", "Change"]](), list[tuple["Assignment", "Service"]]()
-    held_by_colleague = await role_assignment.held(registry, at.actor, colleague.user.user_id)
+    held_by_colleague = await role_assignment.list_roles(registry, at.actor, colleague.user.user_id)
     for role in held_by_colleague.found:
-        row = role_assignment.copied(role.row, role.service, user_id=person.user.user_id, today=today)
+        row = role_assignment.copy_role(role.row, role.service, user_id=person.user.user_id, today=today)
         if row is None or row.service_id not in known:
             continue
-        was = await role_assignment.as_it_is(registry, row)
+        was = await role_assignment.find_stored_role(registry, row)
         if was is not None and was.end_date >= today:
             held.append((was, role.service))
         else:
-            found.append((row, role.service, role_assignment.given(was, row)))
+            found.append((row, role.service, role_assignment.plan_role(was, row)))
     return _Copies(bool(held_by_colleague.after), found, held)
 
 

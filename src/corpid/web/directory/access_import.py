@@ -134,7 +134,7 @@ async def _planned(at: PortalContext) -> ImportPlan:
     if len(table) > MOST_CHARACTERS:
         raise InvalidInput(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
     try:
-        plan = await import_access.planned(
+        plan = await import_access.plan_import(
             provider.registry, at.actor, at.entity, table, now=context.now, today=context.day,
             new_id=at.web.new_user_id,
         )  # fmt: skip

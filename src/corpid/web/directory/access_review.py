@@ -24,8 +24,8 @@ from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, 
 from corpid.web.directory.page_context import PortalContext, PortalPage, choosing, frame, portal_path
 from corpid.web.directory.people_views import ConfirmAction, RoleSentence
 from corpid.web.directory.person import membership_id_of, this_member
-from corpid.web.directory.person_changes import taken
-from corpid.web.directory.writing import NAMES_CHANGED, check_names, listed, names_shown, reason, saved_or_requested
+from corpid.web.directory.person_changes import ending_sentences
+from corpid.web.directory.writing import NAMES_CHANGED, await_page, check_names, names_shown, reason, saved_or_requested
 from corpid.web.pages import access_texts
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link, Pager
@@ -120,7 +120,7 @@ async def _people(at: PortalContext, after: str) -> lists.ListPage[Found]:
     reading = access_review.people(
         at.context.provider.registry, at.actor, at.entity.entity_id, unreviewed=True, after=after, limit=_SHOWN
     )
-    return await listed(reading)
+    return await await_page(reading)
 
 
 def _up(at: PortalContext) -> Link:
@@ -292,7 +292,7 @@ async def ask_end(at: PortalContext) -> View:
         name=name,
     )
     no_longer = phrase("{name} can then no longer act for {entity}.", name=name, entity=at.entity.name)
-    return replace(view, sentences=(no_longer, account), taken=await taken(at, found))
+    return replace(view, sentences=(no_longer, account), taken=await ending_sentences(at, found))
 
 
 async def end(at: PortalContext) -> FormResult:

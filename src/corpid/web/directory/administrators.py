@@ -19,7 +19,7 @@ from corpid.web.directory.administrator_views import (
 )
 from corpid.web.directory.choose_person import choose_person
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
-from corpid.web.directory.writing import NO_REASON, check_names, names_shown, reason, saved_or_requested, written
+from corpid.web.directory.writing import NO_REASON, await_change, check_names, names_shown, reason, saved_or_requested
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
@@ -327,7 +327,7 @@ async def save_level(at: PortalContext) -> FormResult:
     if errors := _reason_errors(at):
         raise ConfirmationRequired(*errors)
     registry, context = at.context.provider.registry, at.context
-    request = await written(
+    request = await await_change(
         at,
         appointments.appoint(
             registry,
@@ -435,7 +435,7 @@ async def remove(at: PortalContext) -> FormResult:
     if errors := _reason_errors(at):
         raise InvalidForm(*errors)
     registry, context = at.context.provider.registry, at.context
-    request = await written(
+    request = await await_change(
         at,
         appointments.dismiss(
             registry, at.actor, held, reason=reason(at), now=context.now, unique=context.provider.new_id()

@@ -17,7 +17,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.texts import phrase
-from corpid.web.pages.access_texts import APPROVALS, GONE, LEVELS, duration, given, taken
+from corpid.web.pages.access_texts import APPROVALS, GONE, LEVELS, duration, role_end_sentence, role_sentence
 from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
@@ -92,16 +92,16 @@ def _of_role(change: Change, row: Assignment | ThirdPartyAssignment, names: Requ
             "The access of {person} at {service} for {entity} changes.", person=person, service=service, entity=entity
         )
     if change.verb == "remove":
-        return taken(person, row, service=service, entity=entity)
-    return given(person, row, service=service, entity=entity)
+        return role_end_sentence(person, row, service=service, entity=entity)
+    return role_sentence(person, row, service=service, entity=entity)
 
 
-def authorised(
+def authorisation_sentence(
     grant: ThirdPartyGrant, *, client: str, third_party: str, service: str, has_roles: bool = True
 ) -> Phrase:
     """Say what a grant allows, or would allow. Source: D56"""
     if grant.role or not has_roles:
-        return given(third_party, grant, service=service, entity=client)
+        return role_sentence(third_party, grant, service=service, entity=client)
     return phrase(
         "{name} may act in any role at {service} for {entity} {when}.",
         name=third_party, service=service, entity=client, when=duration(grant.start_date, grant.end_date),
@@ -121,7 +121,7 @@ def _of_grant(change: Change, grant: ThirdPartyGrant, names: RequestNames) -> Ph
             "What {third_party} may do for {client} at {service} changes.",
             third_party=third_party, client=client, service=service,
         )  # fmt: skip
-    allowed = authorised(grant, client=client, third_party=third_party, service=service)
+    allowed = authorisation_sentence(grant, client=client, third_party=third_party, service=service)
     if grant.state == "offered":
         return phrase("Offer: {sentence}", sentence=allowed)
     return phrase("Accepted: {sentence}", sentence=allowed)

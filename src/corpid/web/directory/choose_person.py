@@ -9,7 +9,7 @@ from corpid.flows.directory.members import MemberFilter
 from corpid.texts import Phrase
 from corpid.web.directory.member_texts import STATES
 from corpid.web.directory.page_context import portal_path
-from corpid.web.directory.writing import listed
+from corpid.web.directory.writing import await_page
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Pager, PageView, ViewPart, pager_of
 
@@ -78,8 +78,8 @@ async def choose_person(
     list. Source: D53, D61
     """
     find, after = at.query.get(FIND, "").strip(), at.query.get(AFTER, "")
-    found = await listed(
-        members.listed(
+    found = await await_page(
+        members.list_members(
             at.context.provider.registry, MemberFilter(search=find), actor=at.actor, after=after, limit=_PER_PAGE
         )
     )

@@ -54,7 +54,7 @@ async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> PortalRequest:
     # A link of somebody else's does not choose, only a sign-in that came back for a change (D54).
     wanted = at.query.get(ENTITY, "") if at.again else ""
     try:
-        visit = await portal.arrived(at.context, at.visit, wanted=wanted, choosing=at.page == ORGANISATION)
+        visit = await portal.admit_to_entity(at.context, at.visit, wanted=wanted, choosing=at.page == ORGANISATION)
     except Forbidden as forbidden:
         back = Link(url=portal_path(at.web, ORGANISATION), text=phrase("Change organisation"))
         raise EntryRefused(forbidden_page(forbidden, back, ways_out(at.web, "manage"))) from None

@@ -170,7 +170,7 @@ def _number(text: str) -> int:
 def _row(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> HistoryRow:
     return HistoryRow(
         at=at.moment(entry.at),
-        who=texts.who(entry.actor, entry, names, at.actor.entity_id),
+        who=texts.author_of(entry.actor, entry, names, at.actor.entity_id),
         what=texts.sentence(entry, names),
         url=portal_path(at.web, f"{HISTORY}/{entry.number}"),
     )
@@ -195,7 +195,7 @@ async def change(at: PortalContext) -> View:
     return Change(
         frame=frame(at, section=HISTORY, up=Link(url=portal_path(at.web, HISTORY), text=History.heading)),
         what=texts.sentence(entry, names),
-        who=texts.who(entry.actor, entry, names, own),
+        who=texts.author_of(entry.actor, entry, names, own),
         at=at.moment(entry.at),
         notes=texts.notes(entry, names, own),
         differences=texts.differences(entry, names, at.context.provider.policy.timezone),
@@ -257,7 +257,7 @@ def _line(at: PortalContext, entry: AuditEntry, names: HistoryNames, say: Transl
     return [
         str(entry.number),
         at.moment(entry.at).isoformat(),
-        said(texts.who(entry.actor, entry, names, own)),
+        said(texts.author_of(entry.actor, entry, names, own)),
         said(texts.sentence(entry, names)),
         was,
         becomes,

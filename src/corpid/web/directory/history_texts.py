@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.person_names import labelled
+from corpid.rules.directory.person_names import label_identity
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import counted, phrase
 from corpid.web.directory.change_sentences import MEMBERS, in_words
@@ -184,11 +184,11 @@ def sentence(entry: AuditEntry, names: HistoryNames) -> Phrase:
             action = AuditAction.GRANT_OFFER  # nobody may act before the third party accepts
         return _OF_GRANT[action](client=client, third_party=third_party, service=service)
     if changes := names.requests.changes.get(entry.object):
-        return _OF_REQUEST[action](requested(changes, names.requests.names[entry.object]))
+        return _OF_REQUEST[action](request_sentence(changes, names.requests.names[entry.object]))
     return _PLAIN.get(action, phrase("Another change"))
 
 
-def requested(changes: Sequence[Change], names: RequestNames) -> Phrase:
+def request_sentence(changes: Sequence[Change], names: RequestNames) -> Phrase:
     """The first change of a request, and how many more."""
     first = in_words(changes[0], names).sentence
     if len(changes) == 1:
@@ -214,14 +214,14 @@ def person(entry: AuditEntry, names: HistoryNames) -> str | Phrase:
 def _invited(members: Mapping[str, object]) -> str:
     """Whom an entry invited: the address, and the name beside it (D68)."""
     address, name = (str(members.get(member) or "") for member in ("email", "name"))
-    return labelled(address.lower(), name)
+    return label_identity(address.lower(), name)
 
 
 def _entity(entity_id: str, names: HistoryNames) -> str:
     return names.entities.get(entity_id, entity_id)
 
 
-def who(actor: str, entry: AuditEntry, names: HistoryNames, own: str) -> str | Phrase:
+def author_of(actor: str, entry: AuditEntry, names: HistoryNames, own: str) -> str | Phrase:
     """The author of a change, as the entity may know them (D61)."""
     kind, _, identifier = actor.partition(":")
     if kind == "user":
@@ -245,7 +245,7 @@ def notes(entry: AuditEntry, names: HistoryNames, own: str) -> tuple[Phrase, ...
     """Sentences on the approval of a change."""
     found = []
     if approver := entry.detail.get("approved_by", ""):
-        found.append(phrase("Approved by {name}.", name=who(approver, entry, names, own)))
+        found.append(phrase("Approved by {name}.", name=author_of(approver, entry, names, own)))
     if entry.detail.get("approval") == "bypassed":
         found.append(phrase("The operator made this change without the approval that your organisation asks for."))
     if entry.detail.get("cleared") == "user_name":

@@ -12,7 +12,7 @@ from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.flows.directory.member_changes import MOST_INVITED
 from corpid.flows.directory.provisioning import InvalidDetails, MemberDetails
 from corpid.rules.directory import pasted_people
-from corpid.rules.directory.member_details import checked
+from corpid.rules.directory.member_details import check_details
 from corpid.texts import counted, phrase
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, belongs, rejected
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
@@ -69,7 +69,7 @@ async def send(at: PortalContext) -> FormResult:
     if not email:
         errors.append(("email", phrase("Enter an e-mail address such as name@example.com.")))
     try:
-        details = checked(MemberDetails(name=name, email=email), named=False)
+        details = check_details(MemberDetails(name=name, email=email), named=False)
     except InvalidDetails as error:
         errors += detail_errors(error)
     if errors:

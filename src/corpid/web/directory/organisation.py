@@ -34,7 +34,7 @@ async def organisation(at: PortalContext) -> View | Response:
     visit = at.visit
     if visit.entity is not None and not visit.several:
         return see_other(portal_path(at.web, next_page(at)))
-    mine = await portal.administered(at.context, at.visit.user.user_id)
+    mine = await portal.list_administered(at.context, at.visit.user.user_id)
     if not mine:
         return Problem(
             frame=bare_frame(at),

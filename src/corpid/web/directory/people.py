@@ -44,7 +44,7 @@ async def people(at: PortalContext) -> View:
         service_id=service if service in {each.service_id for each in services} else "",
     )
     try:
-        page = await members.listed(registry, wanted, actor=at.actor, after=query.get("after", ""), limit=_SHOWN)
+        page = await members.list_members(registry, wanted, actor=at.actor, after=query.get("after", ""), limit=_SHOWN)
     except Refused:  # no place of this list
         page = FoundPage(found=())
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}

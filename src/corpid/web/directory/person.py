@@ -16,7 +16,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.effect import reasons
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.invitations import email_state
-from corpid.rules.directory.names import folded
+from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Assignment, Service
 from corpid.texts import phrase
@@ -92,7 +92,9 @@ async def person(at: PortalContext) -> View:
     found = await this_member(at, membership_id_of(at))
     membership, name = found.membership, found.name
     try:
-        held = await members.held(registry, membership, actor=actor, after=at.query.get("after", ""), limit=_SHOWN)
+        held = await members.load_access(
+            registry, membership, actor=actor, after=at.query.get("after", ""), limit=_SHOWN
+        )
     except Refused:  # no place of this list
         raise NotFound from None
     change = await members.possible_change(registry, membership, actor=actor, end=False)
@@ -113,7 +115,7 @@ async def person(at: PortalContext) -> View:
         heading=phrase("{name}", name=name),
         saved=at.saved,
         user_name="" if membership.invited else found.identity,
-        written_user_name=membership.user_name if folded(membership.user_name) != folded(found.identity) else "",
+        written_user_name=membership.user_name if fold_text(membership.user_name) != fold_text(found.identity) else "",
         email=found.email,
         state=state,
         state_text=STATES[state],
@@ -153,7 +155,7 @@ async def _requests(at: PortalContext, found: Member) -> tuple[Link, ...]:
     return tuple(
         Link(
             url=portal_path(at.web, f"{REQUESTS}/{quote(each.record.request_id, safe='')}"),
-            text=history_texts.requested(each.changes, each.names),
+            text=history_texts.request_sentence(each.changes, each.names),
         )
         for each in waiting
     )
@@ -224,7 +226,7 @@ async def _entries(at: PortalContext, found: Member) -> tuple[HistoryEntry, ...]
         HistoryEntry(
             at=datetime.fromtimestamp(entry.at, zone),
             what=history_texts.sentence(entry, names),
-            by=history_texts.who(entry.actor, entry, names, actor.entity_id),
+            by=history_texts.author_of(entry.actor, entry, names, actor.entity_id),
         )
         for entry in entries
     )

@@ -172,7 +172,7 @@ async def confirm(at: PortalContext) -> View:
         heading=action.heading(found.name),
         action=portal_path(at.web, at.page),
         sentences=action.sentences(at, found),
-        taken=await taken(at, found) if kind in {"end", "revoke"} else (),
+        taken=await ending_sentences(at, found) if kind in {"end", "revoke"} else (),
         button=phrase("Send for approval") if possible.needs_approval else action.button,
         look="" if kind == "restore" else "button-danger",
         back=Link(url=_back(at, found).url, text=action.keep),
@@ -213,11 +213,11 @@ def _action(at: PortalContext, found: Member) -> _Action:
     return action
 
 
-async def taken(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
+async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
     """Everything that ends with the membership, a sentence each."""
     registry, name, today = at.context.provider.registry, found.name, at.context.day
     ending = await members.ending(registry, found.membership, actor=at.actor)
-    held = await members.held(registry, found.membership, actor=at.actor, after="", limit=_LISTED)
+    held = await members.load_access(registry, found.membership, actor=at.actor, after="", limit=_LISTED)
     shown = (*held.roles.found, *held.for_others)
     sentences = [
         access_texts.sentence(name, role.row, role.service, (role.client_entity or role.entity).name, today)

@@ -14,7 +14,15 @@ from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import ChangeInWords, in_words
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, no_approver, portal_path
-from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, REQUESTED, listed, reason, saved_or_requested, written
+from corpid.web.directory.writing import (
+    NO_REASON,
+    REQUEST_SENT,
+    REQUESTED,
+    await_change,
+    await_page,
+    reason,
+    saved_or_requested,
+)
 from corpid.web.pages.access_texts import APPROVALS, GONE, details
 from corpid.web.pages.layout import Advice, FormView, Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.sites import FormResult, NotFound, Section
@@ -192,7 +200,7 @@ async def requests(at: PortalContext) -> View:
     shown: dict[str, object] = {}
     if chosen == _ENDED or chosen in ended:
         states = (ended[chosen],) if chosen in ended else request_lists.ENDED
-        page = await request_lists.ended(
+        page = await request_lists.list_ended(
             registry, at.actor, states=states, now=now, before=at.query.get("before", ""), limit=_PER_PAGE
         )
         shown["ended"] = tuple(_line(at, each) for each in page.found)
@@ -201,8 +209,8 @@ async def requests(at: PortalContext) -> View:
         chosen = ""
         for name, own in (("waiting", False), ("own", True)):
             after = at.query.get(name, "")
-            page = await listed(
-                request_lists.waiting(registry, at.actor, own=own, now=now, after=after, limit=_PER_PAGE)
+            page = await await_page(
+                request_lists.list_waiting(registry, at.actor, own=own, now=now, after=after, limit=_PER_PAGE)
             )
             shown[name] = tuple(_line(at, each) for each in page.found)
             shown[f"{name}_pager"] = _pager(at, name, page)
@@ -324,10 +332,10 @@ async def save_decision(at: PortalContext) -> FormResult:
     registry, now = at.context.provider.registry, at.context.now
     request_id = found.record.request_id
     if decision == "decline":
-        await written(at, approvals.decline(registry, request_id, actor=at.actor, reason=given, now=now))
+        await await_change(at, approvals.decline(registry, request_id, actor=at.actor, reason=given, now=now))
         return FormResult("request-declined", f"{REQUESTS}/{request_id}")
     names = at.form.get("names", "")
-    await written(at, approvals.approve(registry, request_id, actor=at.actor, reason=given, now=now, names=names))
+    await await_change(at, approvals.approve(registry, request_id, actor=at.actor, reason=given, now=now, names=names))
     return FormResult("request-approved", f"{REQUESTS}/{request_id}")
 
 
@@ -336,7 +344,7 @@ async def save_withdrawal(at: PortalContext) -> FormResult:
     found = await _found(at, _WITHDRAW)
     registry, now = at.context.provider.registry, at.context.now
     request_id = found.record.request_id
-    await written(at, approvals.withdraw(registry, request_id, actor=at.actor, reason=reason(at), now=now))
+    await await_change(at, approvals.withdraw(registry, request_id, actor=at.actor, reason=reason(at), now=now))
     return FormResult("request-withdrawn", f"{REQUESTS}/{request_id}")
 
 
@@ -376,7 +384,7 @@ async def save_setting(at: PortalContext) -> FormResult:
     given = reason(at)
     if approval_setting.lowers(at.entity, chosen) and not given:
         raise InvalidInput(NO_REASON, field="reason")
-    made = await written(
+    made = await await_change(
         at,
         approval_setting.choose(
             registry, at.actor, at.entity, chosen,

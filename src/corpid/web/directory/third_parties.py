@@ -27,7 +27,7 @@ from corpid.web.directory.third_party_objects import (
     version,
 )
 from corpid.web.directory.third_party_terms import FIELDS, AuthorisationConfirmation
-from corpid.web.directory.writing import listed, submitted
+from corpid.web.directory.writing import await_page, submit_changes
 from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.role_fields import PARAMETER
@@ -181,7 +181,7 @@ async def third_parties(at: PortalContext) -> View:
     kept = {"organisation": typed} if typed else {}
 
     async def part(name: str, *, given: bool, state: str, **texts: Phrase | None) -> Lines:
-        page = await listed(
+        page = await await_page(
             grants.authorisations(
                 registry, at.actor, given=given, other=other, state=state or None,  # type: ignore[arg-type]
                 after=at.query.get(name, ""), limit=PER_PAGE,
@@ -236,7 +236,7 @@ async def one(at: PortalContext) -> View:
     other = found.third_party if client else found.client_entity
     state, warns = _state(at, grant, client=client)
     after = at.query.get("after", "")
-    page = await listed(
+    page = await await_page(
         grants.roles(at.context.provider.registry, at.actor, grant, after=after, limit=_PEOPLE_PER_PAGE)
     )
     here = url(at, "grant", grant)
@@ -346,8 +346,8 @@ async def save_acceptance(at: PortalContext) -> FormResult:
     """Accept an offer. Raises InvalidInput."""
     found = await _asked(at, client=False, offered=True)
     check_version(at, found.grant)
-    return await submitted(
-        at, [grants.accepted(found.grant)], FormResult("grant-accepted", page_of("grant", found.grant))
+    return await submit_changes(
+        at, [grants.plan_acceptance(found.grant)], FormResult("grant-accepted", page_of("grant", found.grant))
     )
 
 
@@ -432,8 +432,8 @@ async def save_end(at: PortalContext) -> FormResult:
 
 async def _removed(at: PortalContext, found: Authorisation, change: str) -> FormResult:
     check_version(at, found.grant)
-    changes: list[Change] = [grants.ended(found.grant)]
-    return await submitted(at, changes, FormResult(change, THIRD_PARTIES))
+    changes: list[Change] = [grants.plan_grant_end(found.grant)]
+    return await submit_changes(at, changes, FormResult(change, THIRD_PARTIES))
 
 
 SECTION: Final = Section[PortalContext](

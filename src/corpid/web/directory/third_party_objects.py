@@ -11,7 +11,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.texts import phrase
-from corpid.web.directory.change_sentences import authorised, parameters_in_words
+from corpid.web.directory.change_sentences import authorisation_sentence, parameters_in_words
 from corpid.web.directory.page_context import frame, portal_path
 from corpid.web.pages.layout import Link
 from corpid.web.sites import CHANGED_MEANWHILE, NotFound
@@ -87,7 +87,7 @@ def is_client(at: PortalContext, found: Authorisation) -> bool:
 
 def sentence(found: Authorisation, grant: ThirdPartyGrant | None = None) -> Phrase:
     """An authorisation in a sentence, with the terms of `grant` if given."""
-    return authorised(
+    return authorisation_sentence(
         grant or found.grant,
         client=found.client_entity.name,
         third_party=found.third_party.name,

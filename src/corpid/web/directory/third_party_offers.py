@@ -33,14 +33,14 @@ from corpid.web.directory.third_party_terms import (
     AuthorisationConfirmation,
     EnterTerms,
     allow_editing,
-    kept,
     parameter_fields,
     read,
+    repeated_fields,
     require_confirmation,
     role_options,
     shown_day,
 )
-from corpid.web.directory.writing import NO_REASON, decided, submitted
+from corpid.web.directory.writing import NO_REASON, await_plan, submit_changes
 from corpid.web.pages.layout import PageView, ViewPart
 from corpid.web.sites import NOTHING_DIFFERENT, FormResult, NotFound
 
@@ -233,7 +233,7 @@ async def _entered_offer(at: PortalContext) -> _OfferInput:
                 "{name} already has this authorisation, or an offer of it: open it and change it there.", name=to.name
             )
         )
-    changes = await decided(grants.offered(registry, passwords, wanted, None))
+    changes = await await_plan(grants.plan_offer(registry, passwords, wanted, None))
     _require_reason(at, service)
     found = Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)
     return _OfferInput(found, wanted, changes)
@@ -244,7 +244,9 @@ async def save_offer(at: PortalContext) -> FormResult:
     entered = await _entered_offer(at)
     require_confirmation(at)
     saved = FormResult("grant-offered", page_of("grant", entered.grant))
-    return await submitted(at, entered.changes, saved, seen=[Precondition(ThirdPartyGrant, entered.grant.key, None)])
+    return await submit_changes(
+        at, entered.changes, saved, seen=[Precondition(ThirdPartyGrant, entered.grant.key, None)]
+    )
 
 
 async def check_offer(at: PortalContext) -> View:
@@ -265,7 +267,7 @@ async def check_offer(at: PortalContext) -> View:
                 name=name,
             ),
         ),
-        hidden=kept(at),
+        hidden=repeated_fields(at),
         button=phrase("Make the offer"),
     )
 
@@ -320,7 +322,7 @@ async def _entered_change(at: PortalContext) -> _OfferInput:
         end_date=terms.end_date if at.form.get("end") else NO_END,
         parameters=terms.parameters,
     )
-    changes = await decided(grants.offered(registry, passwords, wanted, found.grant))
+    changes = await await_plan(grants.plan_offer(registry, passwords, wanted, found.grant))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
     _require_reason(at, found.service)
@@ -333,7 +335,7 @@ async def save_change(at: PortalContext) -> FormResult:
     """Change the terms, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired, NotFound."""
     entered = await _entered_change(at)
     require_confirmation(at)
-    return await submitted(at, entered.changes, FormResult("grant-changed", page_of("grant", entered.grant)))
+    return await submit_changes(at, entered.changes, FormResult("grant-changed", page_of("grant", entered.grant)))
 
 
 async def check_change(at: PortalContext) -> View:
@@ -347,7 +349,7 @@ async def check_change(at: PortalContext) -> View:
         sentence=sentence(entered.found, entered.grant),
         facts=facts(entered.grant),
         consequences=(_consequence(entered.found, entered.grant),),
-        hidden=kept(at),
+        hidden=repeated_fields(at),
         button=phrase("Change it"),
         danger=entered.found.grant.state == "accepted",
     )

@@ -33,14 +33,14 @@ from corpid.web.directory.third_party_terms import (
     AuthorisationConfirmation,
     EnterTerms,
     allow_editing,
-    kept,
     parameter_fields,
     read,
+    repeated_fields,
     require_confirmation,
     role_options,
     shown_day,
 )
-from corpid.web.directory.writing import NO_REASON, check_names, decided, names_shown, submitted
+from corpid.web.directory.writing import NO_REASON, await_plan, check_names, names_shown, submit_changes
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link
@@ -112,7 +112,7 @@ def _terms(at: PortalContext, found: Authorisation, person: Member) -> View:
         roles=role_options(service, grant),
         role=form.get("role", ""),
         sub_entity=form.get("sub_entity", "") if asks_sub_entity else None,
-        sub_entity_label=role_fields.marked(role_fields.PART, required=service.sub_entity == "mandatory"),
+        sub_entity_label=role_fields.mark_label(role_fields.PART, required=service.sub_entity == "mandatory"),
         sub_entity_hint=_SUB_ENTITY_HINT,
         start=form.get("start", first),
         end=form.get("end", "") if form else shown_day(grant.end_date),
@@ -126,7 +126,7 @@ def _terms(at: PortalContext, found: Authorisation, person: Member) -> View:
 
 
 def _sentence(found: Authorisation, row: ThirdPartyAssignment, person: str) -> Phrase:
-    return access_texts.given(person, row, service=found.service.name, entity=found.client_entity.name)
+    return access_texts.role_sentence(person, row, service=found.service.name, entity=found.client_entity.name)
 
 
 def _require_reason(at: PortalContext, found: Authorisation) -> None:
@@ -168,7 +168,7 @@ async def _entered_role(at: PortalContext) -> _AccessInput:
     )
     if await grants.is_stored(registry, wanted):
         raise InvalidInput(phrase("{person} has this access already: change it in the list.", person=person.name))
-    changes = await decided(grants.assigned(registry, passwords, at.actor, wanted, None))
+    changes = await await_plan(grants.plan_role(registry, passwords, at.actor, wanted, None))
     _require_reason(at, found)
     return _AccessInput(found, wanted, person.name, names_shown(person), changes)
 
@@ -178,7 +178,9 @@ async def save_role(at: PortalContext) -> FormResult:
     entered = await _entered_role(at)
     require_confirmation(at)
     saved = FormResult("role-given", page_of("grant", entered.found.grant))
-    return await submitted(at, entered.changes, saved, seen=[Precondition(ThirdPartyAssignment, entered.row.key, None)])
+    return await submit_changes(
+        at, entered.changes, saved, seen=[Precondition(ThirdPartyAssignment, entered.row.key, None)]
+    )
 
 
 async def check_role(at: PortalContext) -> View:
@@ -197,7 +199,7 @@ def _check(at: PortalContext, entered: _AccessInput, *, heading: Phrase, button:
         sentence=_sentence(found, wanted, entered.person),
         facts=facts(wanted),
         consequences=(phrase("{name} sees that this person acts for it.", name=found.client_entity.name),),
-        hidden=kept(at),
+        hidden=repeated_fields(at),
         button=button,
     )
 
@@ -251,7 +253,7 @@ async def _entered_change(at: PortalContext) -> _AccessInput:
     wanted = msgspec.structs.replace(
         given.row, start_date=terms.start_date, end_date=terms.end_date, parameters=terms.parameters
     )
-    changes = await decided(grants.assigned(registry, passwords, at.actor, wanted, given.row))
+    changes = await await_plan(grants.plan_role(registry, passwords, at.actor, wanted, given.row))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
     _require_reason(at, found)
@@ -262,7 +264,7 @@ async def save_change(at: PortalContext) -> FormResult:
     """Change access, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired, NotFound."""
     entered = await _entered_change(at)
     require_confirmation(at)
-    return await submitted(at, entered.changes, FormResult("role-changed", page_of("grant", entered.found.grant)))
+    return await submit_changes(at, entered.changes, FormResult("role-changed", page_of("grant", entered.found.grant)))
 
 
 async def check_change(at: PortalContext) -> View:
@@ -274,7 +276,7 @@ async def take_away(at: PortalContext) -> View:
     """The confirmation of taking a person's access away (D56)."""
     found = await role(at)
     row = found.given.row
-    ends = access_texts.taken(
+    ends = access_texts.role_end_sentence(
         found.given.name or GONE, row, service=found.service.name, entity=found.client_entity.name
     )
     return AuthorisationConfirmation(
@@ -300,4 +302,4 @@ async def save_taken(at: PortalContext) -> FormResult:
     check_names(at, _names(found.given))
     check_version(at, found.given.row)
     page = page_of("grant", found.under.grant) if found.under is not None else THIRD_PARTIES
-    return await submitted(at, [grants.taken(found.given.row)], FormResult("role-taken", page))
+    return await submit_changes(at, [grants.plan_role_end(found.given.row)], FormResult("role-taken", page))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _ANY_ROLE: Final = phrase("Any role")
 NO_END_HINT: Final = phrase("Leave it empty for no end.")
-SUB_ENTITY: Final = role_fields.marked(role_fields.PART, required=False)
+SUB_ENTITY: Final = role_fields.mark_label(role_fields.PART, required=False)
 ANY: Final = "*"
 """the value of the field `role` for any"""
 _FRESH: Final = frozenset({"form_token", "step", "names", "confirmed", ENTERED})
@@ -140,7 +140,7 @@ def require_confirmation(at: PortalContext) -> None:
         raise ConfirmationRequired
 
 
-def kept(at: PortalContext) -> tuple[tuple[str, str], ...]:
+def repeated_fields(at: PortalContext) -> tuple[tuple[str, str], ...]:
     """The fields of the form that a confirmation sends again."""
     return tuple((name, text) for name, text in at.form.items() if name not in _FRESH)
 
@@ -172,7 +172,9 @@ def _field(
         hint = phrase("One value a line. Leave it empty if there is none.")
     typed = at.form.get(name, "") if at.form else "\n".join(known)
     required = within is not None and (defined.mandatory or bool(allowed))
-    return ParameterField(name=name, label=role_fields.marked(defined.name, required=required), value=typed, hint=hint)
+    return ParameterField(
+        name=name, label=role_fields.mark_label(defined.name, required=required), value=typed, hint=hint
+    )
 
 
 def role_options(service: Service, within: ThirdPartyGrant | None) -> tuple[Option, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, NoReason, StaleRequest, submit
-from corpid.flows.directory.person_names import known, names_digest
+from corpid.flows.directory.person_names import known_name, names_digest
 from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
@@ -34,18 +34,18 @@ REQUESTED: Final = "requested"
 """its key, wherever the form was sent"""
 
 
-async def written(at: PortalContext, writing: Awaitable[T]) -> T:
+async def await_change(at: PortalContext, writing: Awaitable[T]) -> T:
     """Await a change; what was decided from a cache is read again.
 
     Raises InvalidInput with a sentence for a person. Source: D50, D55
     """
-    made = await decided(writing)
+    made = await await_plan(writing)
     at.context.provider.registry_cache.drop()
     return made
 
 
-async def decided(deciding: Awaitable[T]) -> T:
-    """Await what would change. Raises InvalidInput as `written`. Source: D50, D55"""
+async def await_plan(deciding: Awaitable[T]) -> T:
+    """Await what would change. Raises InvalidInput as `await_change`. Source: D50, D55"""
     try:
         return await deciding
     except NoReason:
@@ -68,7 +68,7 @@ async def decided(deciding: Awaitable[T]) -> T:
 
 def names_shown(*people: Member) -> str:
     """A digest of people as a page shows them, for its frame. Source: D68"""
-    return names_digest(known(each.user, each.membership) for each in people)
+    return names_digest(known_name(each.user, each.membership) for each in people)
 
 
 def check_names(at: PortalContext, names: str) -> None:
@@ -77,7 +77,7 @@ def check_names(at: PortalContext, names: str) -> None:
         raise InvalidInput(NAMES_CHANGED)
 
 
-async def listed(reading: Awaitable[T]) -> T:
+async def await_page(reading: Awaitable[T]) -> T:
     """Await a page of a list.
 
     Raises NotFound for a place that is in no list. Source: DESIGN, Speed
@@ -88,12 +88,12 @@ async def listed(reading: Awaitable[T]) -> T:
         raise NotFound from None
 
 
-async def submitted(
+async def submit_changes(
     at: PortalContext, changes: Sequence[Change], saved: FormResult, *, seen: Sequence[Precondition] = ()
 ) -> FormResult:
     """Write changes, or request them.
 
-    Returns `saved`, or the page of the request. The reason is that of the form. Raises InvalidInput as `written`. Source: D55
+    Returns `saved`, or the page of the request. The reason is that of the form. Raises InvalidInput as `await_change`. Source: D55
     """
     writing = submit(
         at.context.provider.registry,
@@ -104,7 +104,7 @@ async def submitted(
         unique=at.context.provider.new_id(),
         seen=seen,
     )
-    made = await written(at, writing)
+    made = await await_change(at, writing)
     return saved_or_requested(made, saved)
 
 

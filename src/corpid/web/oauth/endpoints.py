@@ -62,7 +62,7 @@ async def discovery(request: Request, web: WebContext) -> Response:  # noqa: ARG
 
 async def jwks(request: Request, web: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
     """The public signing keys (Spec 4.7)."""
-    ring = (await web.provider.signing_keys.at(web.provider.clock())).ring
+    ring = (await web.provider.signing_keys.keys_at(web.provider.clock())).ring
     return Response(ring.public_key_set, 200, _PUBLIC, "application/jwk-set+json; charset=utf-8")
 
 
@@ -153,7 +153,7 @@ async def authorization(request: Request, web: WebContext) -> Response:
 
 async def _to_get(request: Request, web: WebContext) -> Response:
     known = REQUEST_PARAMETERS if web.provider.policy.query is not None else AUTHORIZATION_PARAMETERS
-    query = parameters.requoted(await form_bytes(request), known)
+    query = parameters.requote_known(await form_bytes(request), known)
     if len(query) > HEAD_BYTES // 2:
         raise InvalidRequest(Reason.QUERY_TOO_LONG, "the request is too long for a query string")
     if not query:

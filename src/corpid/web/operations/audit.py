@@ -9,7 +9,7 @@ import msgspec
 
 from corpid.flows.operations import audit as flow
 from corpid.flows.operations import audit_seals
-from corpid.flows.operations.console import may
+from corpid.flows.operations.console import is_allowed
 from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.texts import Phrase, phrase
@@ -104,7 +104,7 @@ async def audit(at: ConsoleContext) -> View:
         pager=pager_of(here, given, came=bool(before), after=following, name="before"),
         verify=console_path(at.web, _VERIFY),
         export=f"{console_path(at.web, EXPORT)}{f'?{urlencode(given)}' if given else ''}"
-        if may(at.actor, "read", "audit export")
+        if is_allowed(at.actor, "read", "audit export")
         else "",
         errors=tuple(errors),
     )

@@ -13,7 +13,7 @@ import msgspec
 from starlette.responses import StreamingResponse
 
 from corpid.flows import kept_forms
-from corpid.flows.kept_forms import DraftForm
+from corpid.flows.kept_forms import StoredForm
 from corpid.flows.operations import audit_export as flow
 from corpid.rules.directory import audit_filters
 from corpid.rules.limits import DAY
@@ -86,7 +86,7 @@ async def record(at: ConsoleContext) -> FormResult:
     await flow.record(at.context.provider.registry, acting(at), wanted)
     name = at.context.provider.new_id()
     await kept_forms.keep(
-        at.context, _place(at, name), DraftForm(fields={_WANTED: msgspec.json.encode(wanted).decode()})
+        at.context, _place(at, name), StoredForm(fields={_WANTED: msgspec.json.encode(wanted).decode()})
     )
     return FormResult("", f"{_FILE}?{urlencode({_NAME: name})}")
 

@@ -11,7 +11,7 @@ from corpid.flows.directory.write import MembersRefused, Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.sections import NOTHING
 from corpid.texts import phrase
-from corpid.web.operations.clients import CLIENTS, client_path, here, this_client
+from corpid.web.operations.clients import CLIENTS, client_page_path, client_path, this_client
 from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.record_forms import is_current, version_of
@@ -126,7 +126,7 @@ async def add(at: ConsoleContext) -> FormResult:
         )
     except Refused as refused:
         raise _invalid(refused) from None
-    return FormResult("client-added", here(client_id))
+    return FormResult("client-added", client_page_path(client_id))
 
 
 async def change(at: ConsoleContext) -> FormResult:
@@ -148,7 +148,7 @@ async def change(at: ConsoleContext) -> FormResult:
     except Refused as refused:
         raise _invalid(refused) from None
     provider.registry_cache.drop()
-    return FormResult("client-changed", here(found.client_id))
+    return FormResult("client-changed", client_page_path(found.client_id))
 
 
 def _checked(at: ConsoleContext, errors: list[FieldError]) -> DeploymentOperator:

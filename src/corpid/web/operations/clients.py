@@ -15,7 +15,7 @@ from corpid.flows.operations.migration_report import report_of
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.oauth.client_registration import used
+from corpid.rules.oauth.client_registration import used_generations
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
@@ -147,10 +147,10 @@ async def clients(at: ConsoleContext) -> View:
 
 def client_path(at: ConsoleContext, client_id: str) -> str:
     """The address path of a client's page."""
-    return console_path(at.web, here(client_id))
+    return console_path(at.web, client_page_path(client_id))
 
 
-def here(client_id: str, page: str = CLIENT) -> str:
+def client_page_path(client_id: str, page: str = CLIENT) -> str:
     """The path of a client's page in the console."""
     return f"{page}/{quote(client_id, safe='')}"
 
@@ -160,7 +160,7 @@ def _line(at: ConsoleContext, client: Client) -> ClientLine:
         url=client_path(at, client.client_id),
         client_id=client.client_id,
         name=client.name,
-        generations=tuple(each.name for each in used(client, at.web.client_rules)),
+        generations=tuple(each.name for each in used_generations(client, at.web.client_rules)),
         ends=date.fromisoformat(client.legacy_until) if client.legacy_until else None,
         enabled=client.enabled,
     )
@@ -187,7 +187,7 @@ async def client(at: ConsoleContext) -> View:
         today=at.context.today,
         rules=at.web.client_rules,
     )
-    looked = await client_keys.look(provider, found, actor=at.actor, now=at.context.now)
+    looked = await client_keys.describe_keys(provider, found, actor=at.actor, now=at.context.now)
     return ClientPage(
         frame=frame(at, section=CLIENTS, up=Link(url=console_path(at.web, CLIENTS), text=Clients.heading)),
         heading=phrase("Client {name}", name=found.name),
@@ -204,9 +204,9 @@ async def client(at: ConsoleContext) -> View:
         most_claimed=KEPT[True],
         history=await _history(at, found),
         whole_history=console_path(at.web, f"audit?{urlencode({'client': found.client_id, 'action': 'client.'})}"),
-        edit=path_if_allowed(at, here(found.client_id, "edit-client")),
-        switch=path_if_allowed(at, here(found.client_id, "switch-client")),
-        drop=path_if_allowed(at, here(found.client_id, "drop-keys")) if found.jwks_uri else "",
+        edit=path_if_allowed(at, client_page_path(found.client_id, "edit-client")),
+        switch=path_if_allowed(at, client_page_path(found.client_id, "switch-client")),
+        drop=path_if_allowed(at, client_page_path(found.client_id, "drop-keys")) if found.jwks_uri else "",
         saved=at.saved,
     )
 
@@ -284,7 +284,7 @@ async def save_switch(at: ConsoleContext) -> FormResult:
     if found.enabled != wanted:
         await flow.switch_client(at.context.provider.registry, found.client_id, enabled=wanted, actor=actor)
         at.context.provider.registry_cache.drop()
-    return FormResult("client-enabled" if wanted else "client-disabled", here(found.client_id))
+    return FormResult("client-enabled" if wanted else "client-disabled", client_page_path(found.client_id))
 
 
 async def drop(at: ConsoleContext) -> View:
@@ -312,7 +312,7 @@ async def save_drop(at: ConsoleContext) -> FormResult:
     if found.jwks_uri is None:
         raise NotFound
     await flow.drop_keys(at.context.provider.registry, found.client_id, actor=acting(at))
-    return FormResult("client-keys", here(found.client_id))
+    return FormResult("client-keys", client_page_path(found.client_id))
 
 
 def _at(page: str) -> re.Pattern[str]:

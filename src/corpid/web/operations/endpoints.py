@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> ConsoleRequest:
     try:
-        return await flow.arrived(at.context, at.visit, needs_passkey=at.web.operators_need_passkey)
+        return await flow.admit_operator(at.context, at.visit, needs_passkey=at.web.operators_need_passkey)
     except NeedsPasskey:
         raise EntryRefused(
             Problem(

@@ -28,7 +28,7 @@ from corpid.web.operations.page_context import (
     frame,
     pager,
     path_if_allowed,
-    searched,
+    read_search,
     searched_text,
 )
 from corpid.web.operations.people import person_path
@@ -68,17 +68,17 @@ TYPES: Final[Mapping[EntityType, Phrase]] = {
 
 def entity_path(web: WebContext, entity_id: str, page: str = "") -> str:
     """The address path of an organisation's page."""
-    return console_path(web, here(entity_id, page))
+    return console_path(web, entity_page_path(entity_id, page))
 
 
-def here(entity_id: str, page: str = "") -> str:
+def entity_page_path(entity_id: str, page: str = "") -> str:
     """The path of an organisation's page in the console."""
     return f"entities/{quote(entity_id, safe='')}" + (f"/{page}" if page else "")
 
 
 async def entities_page(at: ConsoleContext) -> View:
     """A page of organisations, narrowed by what is searched (R-12.4)."""
-    search, by = searched(at, _WAYS)
+    search, by = read_search(at, _WAYS)
     try:
         page = await _found(at, by, search, at.query.get("after", ""))
     except Refused:
@@ -178,7 +178,7 @@ def _links_to_actions(at: ConsoleContext, entity: Entity) -> list[Link]:
     links = [Link(url=entity_path(at.web, entity.entity_id, "people"), text=phrase("Its people"))]
     switch = ("disable", phrase("Disable")) if entity.enabled else ("enable", phrase("Enable"))
     for page, text in (("owner", phrase("Appoint an owner")), ("edit", phrase("Change")), switch):
-        if url := path_if_allowed(at, here(entity.entity_id, page)):
+        if url := path_if_allowed(at, entity_page_path(entity.entity_id, page)):
             links.append(Link(url=url, text=text))
     return links
 
@@ -194,7 +194,7 @@ def _administrator(at: ConsoleContext, each: Appointment) -> views.Administrator
         level=LEVELS[level.level],
         services=_services_of(level.services) if level.level == "sub_administrator" else "",
         state=StateLabel(text=phrase("Invited"), tone="warning") if invited else views.active(active),
-        resend=path_if_allowed(at, here(membership.entity_id, resend)) if invited else "",
+        resend=path_if_allowed(at, entity_page_path(membership.entity_id, resend)) if invited else "",
     )
 
 
@@ -226,7 +226,7 @@ async def members_page(at: ConsoleContext) -> View:
         )
     except Refused:
         page = lists.ListPage(found=())
-    path = here(entity.entity_id, "people")
+    path = entity_page_path(entity.entity_id, "people")
     return views.SearchedList(
         frame=frame(at, section="entities", up=Link(url=entity_path(at.web, entity.entity_id), text=phrase("Back"))),
         heading=phrase("People of {name}", name=entity.name),
@@ -252,7 +252,8 @@ def _member(at: ConsoleContext, each: lists.EntityMember) -> views.Line:
     active = each.membership.enabled and each.user.enabled
     return views.Line(
         url=path_if_allowed(
-            at, here(each.membership.entity_id, f"invitation/{quote(each.membership.membership_id, safe='')}")
+            at,
+            entity_page_path(each.membership.entity_id, f"invitation/{quote(each.membership.membership_id, safe='')}"),
         )
         if invited
         else person_path(at.web, each.user.user_id),
@@ -298,7 +299,7 @@ async def switch(at: ConsoleContext) -> FormResult:
     except Refused:
         raise InvalidInput(phrase("Somebody has done this already. Open the organisation again.")) from None
     provider.registry_cache.drop()
-    return FormResult("entity-enable" if enables else "entity-disable", here(entity.entity_id))
+    return FormResult("entity-enable" if enables else "entity-disable", entity_page_path(entity.entity_id))
 
 
 # --- invitations
@@ -352,7 +353,7 @@ async def send_invitation(at: ConsoleContext) -> FormResult:
         transient=provider.transient, issuer=provider.policy.deployment_url, counts=at.context.counts
     )
     await invitations.send_again(provider.registry, limit, membership, actor=actor, now=at.context.now)
-    return FormResult("invitation-sent", here(entity.entity_id))
+    return FormResult("invitation-sent", entity_page_path(entity.entity_id))
 
 
 SECTION: Final = Section[ConsoleContext](

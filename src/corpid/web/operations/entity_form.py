@@ -12,7 +12,7 @@ from corpid.ports import Conflict
 from corpid.rules.directory.entity_choice import STATUSES
 from corpid.rules.directory.sections import SECTIONS
 from corpid.texts import phrase
-from corpid.web.operations.entities import ONE, TYPES, entity_of, entity_path, here
+from corpid.web.operations.entities import ONE, TYPES, entity_of, entity_page_path, entity_path
 from corpid.web.operations.owners import facts_errors
 from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
@@ -118,7 +118,7 @@ async def edit(at: ConsoleContext) -> FormResult:
     except Refused as refused:
         raise InvalidInput(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
-    return FormResult("entity-edit", here(entity.entity_id))
+    return FormResult("entity-edit", entity_page_path(entity.entity_id))
 
 
 SECTION: Final = Section[ConsoleContext](

@@ -65,7 +65,7 @@ class Keys(PageView, frozen=True, kw_only=True):
 
 async def keys(at: ConsoleContext) -> View:
     """Every signing key, the newest first. Raises access.Forbidden."""
-    found = await flow.listed(at.context.provider.registry, at.actor)
+    found = await flow.list_keys(at.context.provider.registry, at.actor)
     return Keys(
         frame=frame(at, section=KEYS),
         keys=tuple(_line(at, each) for each in reversed(found)),
@@ -149,7 +149,7 @@ def _question(
 
 async def _seen(at: ConsoleContext) -> str:
     """The tag of the calendar, by which a repeated form is known."""
-    return rules.calendar_tag(await flow.listed(at.context.provider.registry, at.actor))
+    return rules.calendar_tag(await flow.list_keys(at.context.provider.registry, at.actor))
 
 
 async def make(at: ConsoleContext) -> FormResult:
@@ -208,7 +208,7 @@ async def end(at: ConsoleContext) -> FormResult:
 
 async def _this_key(at: ConsoleContext) -> SealedKey:
     kid = at.page.partition("/")[2]
-    for key in await flow.listed(at.context.provider.registry, at.actor):
+    for key in await flow.list_keys(at.context.provider.registry, at.actor):
         if key.kid == kid:
             return key
     raise NotFound

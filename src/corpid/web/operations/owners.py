@@ -16,7 +16,7 @@ from corpid.rules.directory.names import COUNTRIES, remedy_of
 from corpid.rules.directory.values import address
 from corpid.texts import phrase
 from corpid.web.operations import views
-from corpid.web.operations.entities import NEW, ONE, TYPES, entity_of, entity_path, here
+from corpid.web.operations.entities import NEW, ONE, TYPES, entity_of, entity_page_path, entity_path
 from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.pages.layout import Link
@@ -83,7 +83,7 @@ async def add(at: ConsoleContext) -> FormResult:
             ) from None
         raise InvalidInput(phrase("It was not added: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
-    return FormResult("entity-add", here(typed["entity_id"]))
+    return FormResult("entity-add", entity_page_path(typed["entity_id"]))
 
 
 async def _exists(at: ConsoleContext, entity_id: str) -> bool:
@@ -197,7 +197,7 @@ async def appoint(at: ConsoleContext) -> FormResult:
     except (Refused, Conflict) as refused:
         raise InvalidInput(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
-    return FormResult("owner-appointed", here(entity.entity_id))
+    return FormResult("owner-appointed", entity_page_path(entity.entity_id))
 
 
 SECTION: Final = Section[ConsoleContext](

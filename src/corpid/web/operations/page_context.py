@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from corpid.flows.authentication import interactions
-from corpid.flows.operations.console import ConsoleRequest, may
+from corpid.flows.operations.console import ConsoleRequest, is_allowed
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
 from corpid.web import sites
@@ -62,7 +62,7 @@ def admit(at: ConsoleContext, page: ConsolePage) -> None:
 
     Raises access.Forbidden. Source: D53
     """
-    if page.needs and not may(at.actor, *page.needs):
+    if page.needs and not is_allowed(at.actor, *page.needs):
         raise Forbidden(at.actor, *page.needs)
 
 
@@ -72,12 +72,12 @@ def path_if_allowed(at: ConsoleContext, page: str) -> str:
     Empty if it needs a right that the operator lacks. Source: D53
     """
     found = at.page_at(page)
-    if found is None or (found.needs and not may(at.actor, *found.needs)):
+    if found is None or (found.needs and not is_allowed(at.actor, *found.needs)):
         return ""
     return console_path(at.web, page)
 
 
-def searched(at: ConsoleContext, ways: tuple[tuple[str, Phrase], ...]) -> tuple[str, str]:
+def read_search(at: ConsoleContext, ways: tuple[tuple[str, Phrase], ...]) -> tuple[str, str]:
     """The text that a list is searched for, and one of `ways`.
 
     The first way by default.

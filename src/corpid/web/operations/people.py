@@ -28,7 +28,7 @@ from corpid.web.operations.page_context import (
     console_path,
     frame,
     pager,
-    searched,
+    read_search,
 )
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import StateLabel
@@ -89,7 +89,7 @@ def state_of(user: User) -> StateLabel:
 
 async def people_page(at: ConsoleContext) -> View:
     """A page of people, narrowed by what is searched (D51)."""
-    search, by = searched(at, _WAYS)
+    search, by = read_search(at, _WAYS)
     try:
         page = await _found(at, by, search, at.query.get("after", ""))
     except Refused:

@@ -14,7 +14,7 @@ from corpid.rules.oauth.client_registration import public_part
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import SCOPES
-from corpid.rules.oauth.urls import shown
+from corpid.rules.oauth.urls import shorten_url
 from corpid.rules.typed_text import typed_number
 from corpid.texts import phrase
 from corpid.web.pages.errors import sentence
@@ -302,9 +302,9 @@ def mistakes(typed: Mapping[str, str], *, developer_mode: bool) -> list[FieldErr
         errors.append(("redirect_uris", phrase("Enter at least one redirect URI.")))
     for name, url in [("redirect_uris", uri) for uri in uris] + [("jwks_uri", typed["jwks_uri"])]:
         if url.startswith("http://") and not developer_mode:
-            errors.append((name, phrase("{url} begins with http://. Use https://.", url=shown(url))))
+            errors.append((name, phrase("{url} begins with http://. Use https://.", url=shorten_url(url))))
         elif "#" in url:
-            text = phrase("{url} has a fragment. Remove the # and everything after it.", url=shown(url))
+            text = phrase("{url} has a fragment. Remove the # and everything after it.", url=shorten_url(url))
             errors.append((name, text))
     if typed["jwks"] and typed["jwks_uri"]:
         errors.append(("jwks_uri", phrase("Fill in the address of the key set or the key set itself, not both.")))

@@ -72,7 +72,7 @@ CachedView: TypeAlias = SignIn | SecondFactor | ChooseEntity | Leave | FrameView
 """a view with gaps"""
 
 
-def separated(view: View, marked_up: Callable[[datetime], str]) -> tuple[CachedView, Filling] | None:
+def separate_slots(view: View, marked_up: Callable[[datetime], str]) -> tuple[CachedView, Filling] | None:
     """A view with gaps, and what this request fills them with.
 
     `marked_up` gives the HTML of a time of day. None if the page is rendered as a whole: one that belongs to no sign-in,

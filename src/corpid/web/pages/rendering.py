@@ -20,11 +20,11 @@ from markupsafe import Markup, escape
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
 from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.texts import Phrase, has_full_stop, phrase
-from corpid.web.pages.charts import drawn
+from corpid.web.pages.charts import draw_chart
 from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.gaps import CompiledPage, Slot
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
-from corpid.web.pages.prepared import CONTENT, FrameView, separated
+from corpid.web.pages.prepared import CONTENT, FrameView, separate_slots
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
 
@@ -194,7 +194,7 @@ class Renderer:
         `offered` is another one, to which a link leads (DESIGN "Pages").
         """
         template = self._templates.get((language.tag, view.template)) or self._template(language, view.template)
-        found = separated(view, template.environment.filters["time"])
+        found = separate_slots(view, template.environment.filters["time"])
         if found is None:
             return template.render(_values(view, offered)).encode()
         cached, filling = found
@@ -338,7 +338,7 @@ def speak(environment: Environment, voice: Translator) -> None:
     environment.finalize = finalized
     environment.bytecode_cache = CompiledTemplates(voice.language.tag)
     instants = {"time": _instant("time", voice.time), "moment": _instant("moment", voice.moment)}
-    environment.filters.update(number=voice.number, day=voice.day, drawn=partial(drawn, voice=voice), **instants)
+    environment.filters.update(number=voice.number, day=voice.day, drawn=partial(draw_chart, voice=voice), **instants)
     environment.globals.update(_=voice.gettext, language=voice.language)
 
 

@@ -155,7 +155,7 @@ def see_other(where: str) -> Response:
     return BytesResponse(b"", 303, (NO_STORE_HEADER, (b"location", where.encode("latin-1"))))
 
 
-def throttled(page: Response, slowed: Throttled) -> Response:
+def throttled_page(page: Response, slowed: Throttled) -> Response:
     """A page that asks its reader to wait, with Retry-After.
 
     Source: RFC 6585 §4, D47

@@ -149,7 +149,7 @@ _OWN_WAYS: Final[Mapping[SecondFactorMethod, tuple[Phrase, SecondFactorForm]]] =
 """of what a person has already"""
 
 
-def asked(page: SecondFactorQuestion, ways_action: str) -> tuple[Phrase, SecondFactorForm]:
+def second_factor_form(page: SecondFactorQuestion, ways_action: str) -> tuple[Phrase, SecondFactorForm]:
     """The heading of a second factor's page, and its form.
 
     Source: DESIGN "Pages", D45

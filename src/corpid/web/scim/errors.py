@@ -66,7 +66,7 @@ class TooMany(SCIMException):
     status = 429
 
 
-def of(error: Exception) -> SCIMException | None:
+def scim_error(error: Exception) -> SCIMException | None:
     """The SCIM error of an exception of rules or flows.
 
     None for errors of OAuth and for unforeseen ones. Source: RFC 7644 §3.12, D60
@@ -128,7 +128,7 @@ def response(request: Request, raised: Exception, web: WebContext) -> Response:
 
     Source: RFC 6750 §3, RFC 7644 §3.12, D28, D48
     """
-    found = of(raised)
+    found = scim_error(raised)
     headers = {"Cache-Control": "no-store"}
     if found is None:
         error = errors.as_oauth_error(raised)

@@ -134,7 +134,7 @@ class Storage(AsyncScimStorage):
         """Invite a member. Raises what the flow raises."""
         if not isinstance(resource, User):
             raise ForbiddenException(detail=f"A {resource_type.name} cannot be created with a token")
-        written = documents.written(resource)
+        written = documents.read_details(resource)
         invited = await provisioning.invite(
             self._registry,
             self._limit,
@@ -160,7 +160,7 @@ class Storage(AsyncScimStorage):
         """
         assert isinstance(resource, User)  # noqa: S101
         was = self._read[resource.id or ""]
-        written = documents.written(resource, await self._user(was), was.membership)
+        written = documents.read_details(resource, await self._user(was), was.membership)
         changed = await provisioning.change_member(
             self._registry,
             self._limit,

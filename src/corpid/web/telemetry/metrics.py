@@ -303,7 +303,7 @@ class Metrics:
 
         return counted
 
-    async def look(self) -> None:
+    async def update_gauges(self) -> None:
         """Update the gauges.
 
         A source that fails leaves its gauge as it was, and so does an engine that answers late, until it has answered.
@@ -334,7 +334,7 @@ class Metrics:
             return
         now = watched.clock()
         with suppress(StoreUnavailable, ValueError):
-            ring = (await watched.signing_keys.at(now)).ring
+            ring = (await watched.signing_keys.keys_at(now)).ring
             ahead = [key.active_from for key in ring.by_kid.values() if now < key.active_from < STANDBY]
             self._keys.labels("active").set(ring.active.active_from)
             self._keys.labels("next").set(min(ahead, default=0))
@@ -344,7 +344,7 @@ class Metrics:
 
         Of all processes that share a folder.
         """
-        await self.look()
+        await self.update_gauges()
         if self.shared is None:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
@@ -385,7 +385,7 @@ def _collected(registry: CollectorRegistry, shared: str) -> bytes:
 
 
 @asynccontextmanager
-async def served(metrics: Metrics, sockets: Iterable[socket.socket]) -> AsyncIterator[None]:
+async def serve_metrics(metrics: Metrics, sockets: Iterable[socket.socket]) -> AsyncIterator[None]:
     """Answer on these bound sockets until the context ends.
 
     They are never those of the provider.
@@ -458,7 +458,7 @@ def _in_turn(shared: str, kind: int) -> Iterator[None]:
 async def _keep_looking(metrics: Metrics) -> None:
     """Another process may be the one that is asked."""
     while metrics.shared is not None:
-        await metrics.look()
+        await metrics.update_gauges()
         await asyncio.sleep(_LOOK_SECONDS)
 
 

@@ -35,27 +35,27 @@ BEGUN = Interaction(interaction_id="i", browser_id="b", reference="r", request=R
 
 
 def password(at: Interaction) -> Interaction:
-    return machine.known(at, user_id="u", user_name="alice", credentials=CREDENTIALS)
+    return machine.with_user(at, user_id="u", user_name="alice", credentials=CREDENTIALS)
 
 
 def factor(
     at: Interaction, entity_id: str = "", outcome: InteractionOutcome | None = None, *, offers_passkey: bool = False
 ) -> Interaction:
-    after = machine.authenticated(
+    after = machine.with_factors(
         at, user_id="u", user_name="alice", factors=machine.fingerprint(CREDENTIALS), amr=("pwd", "otp"), level=2, passkey="", way=None,
         offers_passkey=offers_passkey, now=NOW,
     )  # fmt: skip
     after = machine._replace(after, entity_id=entity_id)
-    return after if outcome is None else machine.ended(at, after, outcome, now=NOW)
+    return after if outcome is None else machine.with_outcome(at, after, outcome, now=NOW)
 
 
 def over(at: Interaction, outcome: InteractionOutcome = InteractionOutcome.CODE) -> Interaction:
-    return machine.ended(at, at, outcome, now=NOW)
+    return machine.with_outcome(at, at, outcome, now=NOW)
 
 
 def answered(at: Interaction, entity_id: str = "", outcome: InteractionOutcome | None = None) -> Interaction:
     after = machine._replace(machine.offer_answered(at), entity_id=entity_id)
-    return after if outcome is None else machine.ended(at, after, outcome, now=NOW)
+    return after if outcome is None else machine.with_outcome(at, after, outcome, now=NOW)
 
 
 AT_ONCE = (SignInEvent.PASSKEY, SignInEvent.SIMULATED)
@@ -83,18 +83,18 @@ MOVES: dict[tuple[SignInEvent, SignInState], list[Callable[[Interaction], Intera
     },
     (SignInEvent.WAY, SignInState.SECOND_FACTOR): [
         lambda at: machine.other_way(at, SecondFactorMethod.RECOVERY),
-        lambda at: machine.mailed(at, now=NOW),
+        lambda at: machine.with_mailed_code(at, now=NOW),
     ],
     (SignInEvent.MISSES, SignInState.ENDED): [lambda at: over(at, InteractionOutcome.REFUSED)],
-    (SignInEvent.ENTITY, SignInState.CONSENT): [lambda at: machine.chosen(at, "E1")],
+    (SignInEvent.ENTITY, SignInState.CONSENT): [lambda at: machine.with_entity(at, "E1")],
     (SignInEvent.ENTITY, SignInState.ENDED): [
-        lambda at: machine.ended(at, machine.chosen(at, "E1"), InteractionOutcome.CODE, now=NOW)
+        lambda at: machine.with_outcome(at, machine.with_entity(at, "E1"), InteractionOutcome.CODE, now=NOW)
     ],
     (SignInEvent.CONSENT, SignInState.ENDED): [
-        lambda at: machine.ended(at, machine.consented(at), InteractionOutcome.CODE, now=NOW)
+        lambda at: machine.with_outcome(at, machine.with_consent_given(at), InteractionOutcome.CODE, now=NOW)
     ],
     (SignInEvent.CONFIRM, SignInState.ENDED): [over],
-    (SignInEvent.OTHER_ACCOUNT, SignInState.PASSWORD): [machine.forgotten],
+    (SignInEvent.OTHER_ACCOUNT, SignInState.PASSWORD): [machine.without_user],
     (SignInEvent.CANCEL, SignInState.ENDED): [lambda at: over(at, InteractionOutcome.REFUSED)],
 }
 """what a flow writes for an event, by the state that it leads to"""
@@ -112,7 +112,7 @@ EXAMPLES: dict[SignInState, Interaction] = {
     SignInState.OFFER: factor(password(BEGUN), "E1", offers_passkey=True),
     SignInState.ENTITY: factor(password(BEGUN)),
     SignInState.CONSENT: factor(password(BEGUN), "E1"),
-    SignInState.CONFIRM: machine.consented(factor(password(BEGUN), "E1")),
+    SignInState.CONFIRM: machine.with_consent_given(factor(password(BEGUN), "E1")),
     SignInState.ENDED: over(BEGUN),
 }
 
@@ -174,7 +174,7 @@ def test_more_time_leaves_the_state_as_it_is_and_ends_after_ten_times(state: Sig
     for number in range(INTERACTION_EXTENSIONS):
         assert machine.extendable(at)
         moment = NOW + 500 * (number + 1)
-        at = machine.extended(at, now=moment)
+        at = machine.with_more_time(at, now=moment)
         assert state_of(at, now=moment + INTERACTION_SECONDS - 1) is state
     assert not machine.extendable(at)
 

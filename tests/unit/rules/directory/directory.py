@@ -67,7 +67,7 @@ def planned(
     users = [user for user in held.get("user", {}).values() if isinstance(user, User)]
     by_name = {user.user_name: user for user in users}
     by_id = {user.user_id: user for user in users}
-    fresh = {name: f"id-{name}" for (name,) in document.of("user") if name not in by_name}
+    fresh = {name: f"id-{name}" for (name,) in document.entries_of("user") if name not in by_name}
     ids = user_ids(document, by_name, by_id, fresh)
     return plan(
         document, Current(records=held), ids,

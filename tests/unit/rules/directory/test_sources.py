@@ -23,7 +23,7 @@ from corpid.rules.directory.sources import (
     Sources,
     channel,
     in_words,
-    written,
+    sources_after,
 )
 from tests.unit.rules.directory.directory import FILE, State, after, planned
 
@@ -359,33 +359,33 @@ RINA_USER = User(user_id="id-rina", user_name="rina", name="Rina")
 
 
 def test_a_record_comes_from_who_changed_it_last() -> None:
-    made = written(FILES, None, ALPHA, ABSENT)
+    made = sources_after(FILES, None, ALPHA, ABSENT)
     assert made == Sources(record=FILES)
     other = replace(ALPHA, enabled=False)
-    assert written("client:hr", ALPHA, other, made) == Sources(record="client:hr")
-    assert written("client:hr", ALPHA, ALPHA, made) == made
-    assert written(FILES, ALPHA, ALPHA, Sources(record="client:hr"), frozenset({WHOLE})) == made
+    assert sources_after("client:hr", ALPHA, other, made) == Sources(record="client:hr")
+    assert sources_after("client:hr", ALPHA, ALPHA, made) == made
+    assert sources_after(FILES, ALPHA, ALPHA, Sources(record="client:hr"), frozenset({WHOLE})) == made
 
 
 @pytest.mark.parametrize("actor", ["system", "anonymous", ""])
 def test_corpid_itself_is_no_source(actor: str) -> None:
-    assert written(actor, None, ALPHA, ABSENT) == UNKNOWN
-    assert written(actor, ALPHA, replace(ALPHA, name="Two"), Sources(record=FILES)) == Sources(record=FILES)
+    assert sources_after(actor, None, ALPHA, ABSENT) == UNKNOWN
+    assert sources_after(actor, ALPHA, replace(ALPHA, name="Two"), Sources(record=FILES)) == Sources(record=FILES)
 
 
 def test_of_a_person_each_member_comes_from_who_changed_it() -> None:
-    made = written(FILES, None, RINA_USER, ABSENT)
-    spoken = written(RINA, RINA_USER, replace(RINA_USER, language="ms"), made)
+    made = sources_after(FILES, None, RINA_USER, ABSENT)
+    spoken = sources_after(RINA, RINA_USER, replace(RINA_USER, language="ms"), made)
     assert spoken == Sources(record=FILES, members={"language": RINA})
-    assert (spoken.of("language"), spoken.of("name")) == (RINA, FILES)
-    back = written(FILES, replace(RINA_USER, language="ms"), RINA_USER, spoken)
+    assert (spoken.source_of("language"), spoken.source_of("name")) == (RINA, FILES)
+    back = sources_after(FILES, replace(RINA_USER, language="ms"), RINA_USER, spoken)
     assert back == made
 
 
 def test_a_file_takes_of_a_person_what_it_names_and_nothing_else() -> None:
-    by_command = written("command:root@node1", None, RINA_USER, ABSENT)
-    taken = written(FILES, RINA_USER, RINA_USER, by_command, frozenset({WHOLE, "name"}))
-    assert (taken.record, taken.of("name"), taken.of("email")) == (FILES, FILES, "command:root@node1")
+    by_command = sources_after("command:root@node1", None, RINA_USER, ABSENT)
+    taken = sources_after(FILES, RINA_USER, RINA_USER, by_command, frozenset({WHOLE, "name"}))
+    assert (taken.record, taken.source_of("name"), taken.source_of("email")) == (FILES, FILES, "command:root@node1")
 
 
 def test_a_door_is_told_by_the_actor_and_a_person_by_their_own_record() -> None:

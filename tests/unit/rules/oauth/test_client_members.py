@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from corpid.rules.directory.sections import SECTIONS
-from corpid.rules.oauth.client_members import MemberDeclaration, declared
+from corpid.rules.oauth.client_members import MemberDeclaration, declared_members
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
 
@@ -37,7 +37,7 @@ def test_a_file_has_a_key_for_every_member_that_it_may_set_and_no_other() -> Non
 
 
 def test_form_and_values_and_default_follow_from_the_type() -> None:
-    found = declared(Wider)
+    found = declared_members(Wider)
     assert list(found)[-4:] == ["colour", "tags", "quiet", "last"]
     told = [(each.form, each.values, each.listed, each.default) for each in list(found.values())[-4:]]
     assert told == [
@@ -50,7 +50,7 @@ def test_form_and_values_and_default_follow_from_the_type() -> None:
 
 def test_a_member_whose_form_is_not_clear_is_refused() -> None:
     with pytest.raises(TypeError, match="the form of note does not follow from its type: declare it"):
-        declared(Unclear)
+        declared_members(Unclear)
 
 
 def test_what_a_member_concerns_is_a_yes_or_no_of_generations() -> None:
