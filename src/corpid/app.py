@@ -197,7 +197,7 @@ def _provider(
 
 def _registry_cache(registry: Registry, developer: Developer | None) -> RegistryCache:
     if developer is not None:
-        from corpid.flows.developer.obeying_cache import FaultInjectingCache  # noqa: PLC0415 - for a demo only (D66)
+        from corpid.flows.developer.fault_injecting_cache import FaultInjectingCache  # noqa: PLC0415 - for a demo only (D66)
 
         return FaultInjectingCache(registry, developer=developer)
     return RegistryCache(registry)
@@ -241,7 +241,7 @@ def _signing_keys(policy: Policy, registry: Registry, developer: Developer | Non
     certificates = any(each.certificates for each in policy.served)
     issuer = "" if policy.is_first else policy.base_url
     if developer is not None:
-        from corpid.flows.developer.watched_keys import RecordingSigningKeys  # noqa: PLC0415 - for a demo only (D66)
+        from corpid.flows.developer.recording_keys import RecordingSigningKeys  # noqa: PLC0415 - for a demo only (D66)
 
         return RecordingSigningKeys(registry, developer=developer, certificates=certificates, issuer=issuer)
     return SigningKeys(registry, certificates=certificates, issuer=issuer)
@@ -457,7 +457,7 @@ def _asgi(
 
 
 def _observed(router: ASGIApp, developer: Developer, provider: Provider) -> ASGIApp:
-    from corpid.web.developer.obeying import SandboxFaultInjector  # noqa: PLC0415 - for a demo only (D66)
+    from corpid.web.developer.fault_injection import SandboxFaultInjector  # noqa: PLC0415 - for a demo only (D66)
     from corpid.web.developer.observer import Observer  # noqa: PLC0415
 
     developer.obeyer = developer.obeyer or SandboxFaultInjector(

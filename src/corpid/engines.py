@@ -40,7 +40,7 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
 from corpid.stores.engines import transient_engine
-from corpid.stores.joined_units import JoinedUnits
+from corpid.stores.joined_batches import JoinedUnits
 from corpid.stores.sql import database_identity, migration_plan, schema
 from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite

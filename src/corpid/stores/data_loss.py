@@ -21,7 +21,7 @@ What is noticed, and how:
   was removed after a restart of the machine, copied or deleted has another one.
 - stores.sql.orderly_stops and stores.valkey.orderly_stops: a restart of Redis or Valkey that is proven to have lost
   nothing is no loss; the deployment table has the name of the one marker that proves it.
-- stores.valkey.epochs and stores.valkey.keyspace: Redis or Valkey lost data while processes watch: it restarted,
+- stores.valkey.incarnations and stores.valkey.keyspace: Redis or Valkey lost data while processes watch: it restarted,
   was emptied, went back to a snapshot, or a slot moved. Markers in every part name the run of the engine and the
   epoch; one that does not fit begins a new epoch for all parts, in the same lineage. They are with their engine,
   since commands travel with a look at the marker; an engine without such markers needs only a lineage.

@@ -10,8 +10,8 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from corpid.texts import phrase
+from corpid.web.pages.compiled_pages import separate_slots
 from corpid.web.pages.layout import Form, Frame, TimeLimit
-from corpid.web.pages.prepared import separate_slots
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import LANGUAGES, Language
 from corpid.web.pages.views import (

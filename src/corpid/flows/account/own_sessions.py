@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from corpid.flows import kept_forms, namespaces
+from corpid.flows import namespaces, stored_forms
 from corpid.flows.authentication import browsers, own_pages, sessions
-from corpid.flows.kept_forms import StoredForm
-from corpid.flows.oauth import held_arrivals
-from corpid.flows.oauth.arrival import InteractionRedirect
-from corpid.flows.oauth.held_arrivals import PendingRequest
+from corpid.flows.oauth import pending_requests
+from corpid.flows.oauth.authorization import InteractionRedirect
+from corpid.flows.oauth.pending_requests import PendingRequest
+from corpid.flows.stored_forms import StoredForm
 from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
 from corpid.rules.directory.access import RECENT_SECONDS
 
@@ -106,9 +106,9 @@ async def enter(
     )
     held = ""
     if browser is None:
-        held = held_arrivals.seal(context, begun)
+        held = pending_requests.seal(context, begun)
     else:
-        await held_arrivals.store(context, browser, begun)
+        await pending_requests.store(context, browser, begun)
     return InteractionRedirect(interaction_id=begun.interaction.interaction_id, cookie=cookie, held=held)
 
 
@@ -126,7 +126,7 @@ async def keep_late_form(context: RequestContext, visit: SelfServiceRequest, pag
 
     Its step stays with it: what was changed meanwhile is not overwritten. Raises StoreUnavailable. Source: D54, D73
     """
-    sealed = kept_forms.seal(context, _late_place(visit, page), StoredForm(fields=form))
+    sealed = stored_forms.seal(context, _late_place(visit, page), StoredForm(fields=form))
     async with context.provider.transient.unit(context.now) as unit:
         await _late(context, visit, page).put(unit, sealed.encode())
 
@@ -142,7 +142,7 @@ async def late_form(context: RequestContext, visit: SelfServiceRequest, page: st
             sealed = await entry.take(unit)
     else:
         sealed = await entry.read(context.provider.transient, now=context.now)
-    kept = kept_forms.unseal(context, _late_place(visit, page), (sealed or b"").decode("latin-1"))
+    kept = stored_forms.unseal(context, _late_place(visit, page), (sealed or b"").decode("latin-1"))
     return dict(kept.fields) if kept else {}
 
 
@@ -165,7 +165,7 @@ def form_place(visit: SelfServiceRequest, page: str, name: str) -> tuple[str, ..
 async def forget_form(context: RequestContext, visit: SelfServiceRequest, page: str, name: str) -> None:
     """Forget a kept form after its next submission. Raises StoreUnavailable. Source: D73"""
     async with context.provider.transient.unit(context.now) as unit:
-        await kept_forms.drop(context, unit, form_place(visit, page, name))
+        await stored_forms.drop(context, unit, form_place(visit, page, name))
 
 
 def _late(context: RequestContext, visit: SelfServiceRequest, page: str) -> Entry[bytes]:

@@ -20,8 +20,8 @@ from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.authentication.sign_in import PasskeyOffer
-    from corpid.flows.authentication.visits import InteractionContext
     from corpid.flows.request_context import RequestContext
 
 

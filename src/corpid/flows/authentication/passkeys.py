@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Literal
 
-    from corpid.flows.authentication.visits import InteractionContext
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account, AuditEvent, TransientUnit
     from corpid.rules.authentication.passkeys import NewPasskey

@@ -38,9 +38,9 @@ from corpid.texts import counted, phrase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.authentication.second_factor_methods import Mailed, PendingSecondFactor
     from corpid.flows.authentication.throttle import Attempt
-    from corpid.flows.authentication.visits import InteractionContext
     from corpid.flows.notifications import Notice
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account, AuditEvent, TransientUnit

@@ -19,7 +19,7 @@ from corpid.flows.authentication import (
     sessions,
     throttle,
 )
-from corpid.flows.authentication.visits import with_consent
+from corpid.flows.authentication.interaction_context import with_consent
 from corpid.ports import Account, Session
 from corpid.rules.authentication import passkey_offer
 from corpid.rules.authentication import sign_in as machine
@@ -29,7 +29,7 @@ from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS, OWN
 from corpid.rules.oauth import acr
 
 if TYPE_CHECKING:
-    from corpid.flows.authentication.visits import InteractionContext
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.ports import SessionPurpose, TransientUnit
     from corpid.rules.authentication.sign_in import Interaction

@@ -24,9 +24,9 @@ from corpid.flows.authentication import (
     sessions,
     throttle,
 )
+from corpid.flows.authentication.interaction_context import with_consent
 from corpid.flows.authentication.second_factor_methods import SecondFactorQuestion
 from corpid.flows.authentication.sent_forms import Repeated, SentForm
-from corpid.flows.authentication.visits import with_consent
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication import totp
@@ -40,7 +40,7 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.authentication.visits import InteractionContext
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account, AuditEvent, Session
     from corpid.rules.authentication.sign_in import Interaction

@@ -15,10 +15,10 @@ from corpid.flows.authentication import (
     browsers,
     completion,
     entity_selection,
+    interaction_context,
     session_start,
     sign_in,
     throttle,
-    visits,
 )
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.authentication.sign_in import (
@@ -31,8 +31,8 @@ from corpid.flows.authentication.sign_in import (
 )
 from corpid.flows.developer import anybody
 from corpid.flows.developer.anybody import Anybody
-from corpid.flows.oauth import authorize, held_arrivals
-from corpid.flows.oauth.arrival import ImmediateResponse
+from corpid.flows.oauth import authorize, pending_requests
+from corpid.flows.oauth.authorization import ImmediateResponse
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
@@ -42,9 +42,9 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.authentication.visits import InteractionContext
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.developer.people import Developer
-    from corpid.flows.oauth.arrival import InteractionRedirect
+    from corpid.flows.oauth.authorization import InteractionRedirect
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
@@ -181,10 +181,10 @@ async def _first_visit(context: RequestContext, entered: InteractionRedirect) ->
     """The first visit of a browser that keeps every cookie."""
     interaction_id, cookie = entered.interaction_id, entered.cookie
     if entered.held:
-        brought = await held_arrivals.brought(context, interaction_id, cookie=cookie, held=entered.held)
+        brought = await pending_requests.brought(context, interaction_id, cookie=cookie, held=entered.held)
         if brought is not None:
-            await held_arrivals.store(context, *brought)
-    return await visits.visit(context, interaction_id, cookie)
+            await pending_requests.store(context, *brought)
+    return await interaction_context.visit(context, interaction_id, cookie)
 
 
 async def _require_entity(context: RequestContext, visit: InteractionContext, account: Account, entity_id: str) -> None:
@@ -209,7 +209,7 @@ async def _to_the_end(context: RequestContext, visit: InteractionContext, asked:
     for _ in range(_STEPS):
         if visit.interaction.outcome is not None:
             return visit
-        visit = await visits.visit(context, visit.interaction.interaction_id, visit.cookie)
+        visit = await interaction_context.visit(context, visit.interaction.interaction_id, visit.cookie)
         match await sign_in.current(context, visit):
             case EntityQuestion():
                 visit = await sign_in.submit_entity(context, visit, entity_id=asked.entity)

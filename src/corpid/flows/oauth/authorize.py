@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers, interactions
-from corpid.flows.oauth import arrival, held_arrivals
-from corpid.flows.oauth.arrival import AuthorizationAttempt, ImmediateResponse, InteractionRedirect
+from corpid.flows.oauth import authorization, pending_requests
+from corpid.flows.oauth.authorization import AuthorizationAttempt, ImmediateResponse, InteractionRedirect
 from corpid.flows.oauth.client_authentication import no_key_set, not_admitted
-from corpid.flows.oauth.held_arrivals import PendingRequest
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
+from corpid.flows.oauth.pending_requests import PendingRequest
 from corpid.flows.oauth.token import id_token_key
 from corpid.jose.encoding import base64url
 from corpid.ports import KeySetUnavailable
@@ -39,7 +39,7 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.oauth.arrival import SsoResult
+    from corpid.flows.oauth.authorization import SsoResult
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import AuthorizationRequest, Client
@@ -161,7 +161,7 @@ async def _with_reference(
     looked_at = await browsers.recognise_with(context, cookie, entry, completion_of, claim)
     browser, pushed, completed, owner = looked_at
     if pushed is None:
-        interaction = await arrival.find_earlier_interaction(context, client.client_id, reference, browser)
+        interaction = await authorization.find_earlier_interaction(context, client.client_id, reference, browser)
         if interaction is None:
             raise _no_request(context, context.provider.issued.client_of_request(reference), client.client_id)
         return InteractionRedirect(interaction_id=interaction.interaction_id, cookie=None)
@@ -184,7 +184,7 @@ async def _with_reference(
     requesting_client = RequestingClient(client=client, ui_locales=pushed.request.ui_locales)
     address = authorization_response.of_request(pushed.request, iss=context.provider.policy.iss_of_callback)
     in_time = context.now < pushed.pushed_at + REQUEST_URI_SECONDS
-    return await arrival.answer_errors(
+    return await authorization.answer_errors(
         context,
         requesting_client,
         address,
@@ -219,21 +219,23 @@ async def _enter_pushed(
     with RequestOf(arriving.client.client_id):
         client_id, now = arriving.client.client_id, context.now
         await context.provider.registry_cache.refuse_maintenance(now)
-        result = await arrival.sso_result(context, arriving)
+        result = await authorization.sso_result(context, arriving)
         if in_time and result.required_prompt is None and arriving.may_complete:
-            return await arrival.complete_at_once(context, arriving.client, result, owner=owner)
+            return await authorization.complete_at_once(context, arriving.client, result, owner=owner)
         if completed:
             raise InvalidRequestURI(
                 Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: push a new one"
             )
-        before = await arrival.find_earlier_interaction(context, client_id, arriving.fingerprint, arriving.browser)
+        before = await authorization.find_earlier_interaction(
+            context, client_id, arriving.fingerprint, arriving.browser
+        )
         if before is not None and now < before.expires_at:
             return InteractionRedirect(interaction_id=before.interaction_id, cookie=None)
         if not in_time:
             raise InvalidRequestURI(
                 Reason.REQUEST_URI_EXPIRED, f"request_uri has expired: it is valid for {REQUEST_URI_SECONDS} seconds"
             )
-        arrival.refuse_silence(arriving.request, result.required_prompt)
+        authorization.refuse_silence(arriving.request, result.required_prompt)
         return await _open_pushed(context, arriving, result)
 
 
@@ -241,7 +243,7 @@ async def _open_pushed(
     context: RequestContext, arriving: AuthorizationAttempt, result: SsoResult
 ) -> InteractionRedirect:
     client_id, issuer = arriving.client.client_id, context.provider.policy.base_url
-    interaction = await arrival.add_user_name(context, result.interaction)
+    interaction = await authorization.add_user_name(context, result.interaction)
     opened = namespaces.INTERACTION_COUNT.entry(issuer, client_id, arriving.reference)
     here = namespaces.ARRIVAL.entry(issuer, client_id, arriving.fingerprint, interaction.browser_id)
     async with context.provider.transient.unit(context.now) as unit:
@@ -284,7 +286,7 @@ async def _with_query(
     entering = _enter_with_query(
         context, client, query, generation=generation, cookie=cookie, held=held, visible=may_complete
     )
-    return await arrival.answer_errors(context, requesting_client, address, entering)
+    return await authorization.answer_errors(context, requesting_client, address, entering)
 
 
 async def _enter_with_query(
@@ -309,13 +311,13 @@ async def _enter_with_query(
         browser=browser,
         may_complete=visible,
     )
-    result = await arrival.sso_result(context, arriving)
+    result = await authorization.sso_result(context, arriving)
     if result.required_prompt is None and visible:
-        return await arrival.complete_at_once(context, client, result)
-    before = await arrival.find_earlier_interaction(context, client.client_id, arriving.fingerprint, browser)
+        return await authorization.complete_at_once(context, client, result)
+    before = await authorization.find_earlier_interaction(context, client.client_id, arriving.fingerprint, browser)
     if before is not None and before.outcome is None and context.now < before.expires_at:
         return InteractionRedirect(interaction_id=before.interaction_id, cookie=None)
-    arrival.refuse_silence(request, result.required_prompt)
+    authorization.refuse_silence(request, result.required_prompt)
     return await _open_with_query(context, arriving, result, held)
 
 
@@ -352,20 +354,20 @@ async def _open_with_query(
     It holds one if it was given one for the same query. Source: D15
     """
     begun = PendingRequest(
-        interaction=await arrival.add_user_name(context, result.interaction), fingerprint=arriving.fingerprint
+        interaction=await authorization.add_user_name(context, result.interaction), fingerprint=arriving.fingerprint
     )
     if arriving.browser is None:
         return InteractionRedirect(
             interaction_id=begun.interaction.interaction_id,
             cookie=result.cookie,
-            held=held_arrivals.seal(context, begun),
+            held=pending_requests.seal(context, begun),
             requesting_client=RequestingClient(client=arriving.client, ui_locales=arriving.request.ui_locales),
         )
-    before = await held_arrivals.open_pending(context, arriving.browser, held)
+    before = await pending_requests.open_pending(context, arriving.browser, held)
     if before is not None and (before.fingerprint, before.interaction.request) == (
         arriving.fingerprint,
         arriving.request,
     ):
         begun = before
-    await held_arrivals.store(context, arriving.browser, begun)
+    await pending_requests.store(context, arriving.browser, begun)
     return InteractionRedirect(interaction_id=begun.interaction.interaction_id, cookie=None)

@@ -9,7 +9,7 @@ from redis.crc import key_slot
 
 from corpid.flows.event_log import log
 from corpid.ports import StoreUnavailable
-from corpid.stores.valkey import epochs
+from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.link import ANSWER_SECONDS, connect
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class Topology:
     async def _view(self, link: Link) -> list[Address | None]:
         if not self.clustered:
             return [link.address]
-        return await owners(link, [epochs.marker(part) for part in range(_PARTS)])
+        return await owners(link, [incarnations.marker(part) for part in range(_PARTS)])
 
     def _assign(self) -> dict[int, str | None]:
         """Assign each part to the node named by most nodes.

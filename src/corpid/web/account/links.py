@@ -18,10 +18,10 @@ import msgspec
 from corpid.flows.account import enrolments, own_email, recovery
 from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, NotOpened, OpenElsewhere
 from corpid.flows.account.links import PATH
-from corpid.flows.authentication import browsers, interactions, own_pages, visits
+from corpid.flows.authentication import browsers, interaction_context, interactions, own_pages
 from corpid.flows.authentication.throttle import Throttled
-from corpid.flows.kept_forms import StoredForm
 from corpid.flows.oauth import rate_limits
+from corpid.flows.stored_forms import StoredForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import MINUTE, PASSWORD_LINK_SECONDS
 from corpid.rules.networks import neighbourhood
@@ -283,7 +283,7 @@ async def _pending(
     None if there is none any more. Source: D15, D34
     """
     named = parameters.lone(request.scope["query_string"], SIGN_IN, longest=_NAME_CHARACTERS) or ""
-    found = await visits.pending(context, named, known)
+    found = await interaction_context.pending(context, named, known)
     client = await own_pages.requesting_client(context, found.request.client_id) if found else None
     if found is None or client is None:
         return None

@@ -15,7 +15,7 @@ from corpid.web.pages.layout import Frame, Link, ViewPart, client_site
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.flows.authentication.visits import InteractionContext
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.oauth.records import Client

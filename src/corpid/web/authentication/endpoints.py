@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows import kept_forms
+from corpid.flows import stored_forms
 from corpid.flows.authentication import (
     browsers,
     completion,
+    interaction_context,
     interactions,
     own_pages,
     passkey_offer,
     passkeys,
     second_factors,
     sign_in,
-    visits,
 )
 from corpid.flows.authentication.browsers import FormHandled, SubmittedForm
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
@@ -31,8 +31,8 @@ from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.authentication.second_factors import SignInStopped
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
-from corpid.flows.kept_forms import StoredForm
-from corpid.flows.oauth import held_arrivals
+from corpid.flows.oauth import pending_requests
+from corpid.flows.stored_forms import StoredForm
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import ClosureReason, SignInEvent, StaleStep
 from corpid.rules.oauth import parameters
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.authentication.visits import InteractionContext
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.oauth.records import Client
@@ -231,15 +231,15 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
     if action == ARRIVE and request.method == "POST":
         return _to(web, interaction_id)
     try:
-        visit = await visits.visit(context, interaction_id, sent)
+        visit = await interaction_context.visit(context, interaction_id, sent)
         if cookie(request, web.passkey_cookie_name):
-            visit = visits.with_passkey(visit)
+            visit = interaction_context.with_passkey(visit)
         return await _at(request, web, context, visit, action)
-    except visits.NoInteraction:
+    except interaction_context.NoInteraction:
         if sent is None:
             return page_response(request, web.renderer, endings.without_cookie(), status=403)
         return page_response(request, web.renderer, endings.unknown(interactions.loss_reason(context)), status=404)
-    except visits.ForeignBrowser as stranger:
+    except interaction_context.ForeignBrowser as stranger:
         await provider.registry_cache.refuse_maintenance(context.now)
         if request.method == "POST":
             return await _old_form(request, web, context, interaction_id, sent)
@@ -259,16 +259,16 @@ async def _land(
     posted = action == ARRIVE and request.method == "POST"
     if posted:
         held = parameters.parse(await form_bytes(request), {ARRIVE}).get(ARRIVE)
-    if held is None or not held_arrivals.is_of(held, interaction_id):
+    if held is None or not pending_requests.is_of(held, interaction_id):
         return None
     sent = cookie(request, web.cookie_name)
-    found = await held_arrivals.brought(context, interaction_id, cookie=sent, held=held)
+    found = await pending_requests.brought(context, interaction_id, cookie=sent, held=held)
     if found is not None:
         browser, arrival = found
         client = await completion.find_client(context, arrival.interaction.request)
         try:
             await own_pages.refuse_maintenance(context, arrival.interaction.request)
-            await held_arrivals.store(context, browser, arrival)
+            await pending_requests.store(context, browser, arrival)
         except Exception as error:  # noqa: BLE001 - the requesting client is known here
             return _failed(request, web, client, arrival.interaction, error, reload=posted)
     request.scope["state"]["landed"] = True
@@ -308,7 +308,7 @@ async def _at(
         if request.method == "POST":
             return await _post(request, web, context, visit, action)
         return await _get(request, web, context, visit, action)
-    except (visits.NoInteraction, visits.ForeignBrowser):
+    except (interaction_context.NoInteraction, interaction_context.ForeignBrowser):
         raise
     except Exception as error:  # noqa: BLE001 - the requesting client is known here
         return _failed(request, web, visit.client, visit.interaction, error)
@@ -373,7 +373,7 @@ async def _get(
     if claimed_elsewhere:
         return await _over(request, web, context, visit, SignInEnd.CLAIMED_ELSEWHERE, status=409)
     asked = request.query_params if request.scope["query_string"] else {}
-    if ENTERED in asked and (kept := await kept_forms.read(context, sign_in.form_place(looked_at))) is not None:
+    if ENTERED in asked and (kept := await stored_forms.read(context, sign_in.form_place(looked_at))) is not None:
         return await _with_errors(request, web, context, visit, kept.fields, *kept.errors)
     return await _with_errors(request, web, context, visit, asked)
 
@@ -456,7 +456,7 @@ async def _post(
     if new_cookie is not None:
         request.scope["state"]["cookie"] = new_cookie
         return _to(web, interaction_id)
-    kept = await kept_forms.read(context, sign_in.form_place(looked_at))
+    kept = await stored_forms.read(context, sign_in.form_place(looked_at))
     if kept is not None and kept.digest == digest:
         return _to_entered(web, interaction_id)
     submitted.visit = replace(visit, form=SubmittedForm(digest=digest, waited=True))
@@ -507,8 +507,8 @@ async def _rejected(web: WebContext, context: RequestContext, submitted: _Submis
     visit, form = submitted.visit, submitted.form
     place = sign_in.form_place(visit.interaction)
     if submitted.step.submit is _extend:
-        await kept_forms.add_error(context, place, *errors)
+        await stored_forms.add_error(context, place, *errors)
     else:
         typed = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if form.get(name)}
-        await kept_forms.keep(context, place, StoredForm(fields=typed, errors=errors, digest=visit.form.digest))
+        await stored_forms.keep(context, place, StoredForm(fields=typed, errors=errors, digest=visit.form.digest))
     return _to_entered(web, visit.interaction.interaction_id)

@@ -39,7 +39,7 @@ from corpid.web.pages.views import AskPasskey, in_frame, second_factor_form
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from corpid.flows.authentication.visits import InteractionContext
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.developer.people import SandboxPerson
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction

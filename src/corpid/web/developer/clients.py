@@ -11,14 +11,14 @@ from corpid.flows.authentication import browsers, interactions
 from corpid.flows.developer import clients as flow
 from corpid.flows.developer.clients import ClientRefused
 from corpid.flows.directory.write import Refused
-from corpid.flows.kept_forms import StoredForm
+from corpid.flows.stored_forms import StoredForm
 from corpid.ports import Conflict
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.client_registration import IssuerRules, used_generations
 from corpid.rules.oauth.pasted_keys import read_pasted
 from corpid.texts import Phrase, phrase
 from corpid.web.context import with_parameter
-from corpid.web.developer import kept
+from corpid.web.developer import stored_forms
 from corpid.web.developer.paths import CLIENTS_PATH
 from corpid.web.developer.snippets import Snippet, snippets
 from corpid.web.http.requests import cookie, form_bytes, page_request
@@ -252,7 +252,7 @@ def _sentence(fault: RegistrationFault) -> str:
 
 async def _opened(at: _At) -> Response:
     browser = await browsers.recognise(at.context, cookie(at.request, at.web.cookie_name))
-    form = await kept.read_form(at.request, at.context, browser, at.here)
+    form = await stored_forms.read_form(at.request, at.context, browser, at.here)
     if form is None:
         values = values_of(at.found) if at.found else new_values(await proposed(at.web, at.context))
         return await page_for_browser(at.request, at.web, at.context, browser, partial(_form, at, values))
@@ -356,7 +356,7 @@ async def _submitted(at: _At) -> Response:
             errors.append(("", refusal_of(conflict)))
     # Of pasted keys, only the public parts are left in `typed`.
     form_kept = StoredForm(fields={**typed, "client_id": client_id}, errors=tuple(errors), checked=only_check)
-    return await kept.to_entered(at.context, browser_id, at.here, form_kept)
+    return await stored_forms.to_entered(at.context, browser_id, at.here, form_kept)
 
 
 def _at_fields(faults: Iterable[RegistrationFault]) -> list[FieldError]:

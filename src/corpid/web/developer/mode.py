@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.authentication.visits import InteractionContext
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.developer.people import Developer, SandboxPerson
     from corpid.flows.request_context import RequestContext
 

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.developer.orders import MOST, TooManyOrders, place
-from corpid.flows.kept_forms import StoredForm
+from corpid.flows.stored_forms import StoredForm
 from corpid.rules.developer.order_documents import InvalidOrder, document_from_texts
 from corpid.rules.developer.orders import BY_NAME, COMMON, KINDS, OrderKind, OrderMember
 from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
 from corpid.web.context import with_parameter
-from corpid.web.developer import kept
+from corpid.web.developer import stored_forms
 from corpid.web.developer.paths import ORDERS_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, ViewPart
@@ -143,7 +143,7 @@ async def page(request: Request, web: WebContext, mode: Mode) -> Response:
     if request.method == "POST":
         refuse_forged(request, web)
         return await _submit(request, web, context, mode, browser.browser_id if browser else "")
-    form = await kept.read_form(request, context, browser, web.base_path + ORDERS_PATH)
+    form = await stored_forms.read_form(request, context, browser, web.base_path + ORDERS_PATH)
     view = await _view(web, context, mode, form, saved=_saved(request.query_params.get(_DONE, "")))
     return await page_for_browser(request, web, context, browser, partial(_bound, context, view))
 
@@ -209,4 +209,4 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
         error = ("", phrase("This cannot be used: {problem}", problem=f"{MOST} orders are in force"))
     else:
         return see_other(f"{here}?{urlencode({_DONE: name})}")
-    return await kept.to_entered(context, browser_id, here, StoredForm(fields=form, errors=(error,)))
+    return await stored_forms.to_entered(context, browser_id, here, StoredForm(fields=form, errors=(error,)))

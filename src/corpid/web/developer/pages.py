@@ -7,16 +7,16 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from corpid.flows.authentication import browsers, interactions, visits
+from corpid.flows.authentication import browsers, interaction_context, interactions
 from corpid.flows.developer import anybody as people
 from corpid.flows.developer.anybody import Anybody
-from corpid.flows.kept_forms import StoredForm
+from corpid.flows.stored_forms import StoredForm
 from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.texts import Phrase, phrase
 from corpid.web.context import SIGN_IN, interaction_path, with_parameter
-from corpid.web.developer import kept
+from corpid.web.developer import stored_forms
 from corpid.web.developer.paths import ANYBODY_PATH, CLIENTS_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, Link, ViewPart
@@ -84,10 +84,10 @@ async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
         return await _submit(request, web, context, mode, browser.browser_id if browser else "")
     known = people.decode_person(request.query_params.get(AS, ""))
     made = known is not None and mode.developer.is_test_person(known.user_name)
-    under_way = await visits.pending(context, request.query_params.get(SIGN_IN, ""), browser)
+    under_way = await interaction_context.pending(context, request.query_params.get(SIGN_IN, ""), browser)
     here = _here(web, request.query_params.get(SIGN_IN, ""), request.query_params.get(AS, ""))
     back = under_way and Link(url=interaction_path(web, under_way.interaction_id), text=phrase("Back to the sign-in"))
-    form = await kept.read_form(request, context, browser, here)
+    form = await stored_forms.read_form(request, context, browser, here)
 
     def view(browser_id: str) -> AnybodyPage:
         return AnybodyPage(
@@ -123,7 +123,7 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
     else:
         return see_other(_here(web, sign_in, people.encode_person(wanted)))
     here = _here(web, sign_in, request.query_params.get(AS, ""))
-    return await kept.to_entered(context, browser_id, here, StoredForm(fields=form, errors=errors))
+    return await stored_forms.to_entered(context, browser_id, here, StoredForm(fields=form, errors=errors))
 
 
 class _InvalidField(Exception):

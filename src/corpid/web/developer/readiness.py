@@ -15,11 +15,11 @@ from starlette.responses import Response
 
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.developer.readiness_runs import RunInProgress, RunRequest
-from corpid.flows.kept_forms import StoredForm
+from corpid.flows.stored_forms import StoredForm
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
 from corpid.web.context import with_parameter
-from corpid.web.developer import kept
+from corpid.web.developer import stored_forms
 from corpid.web.developer.paths import DEVELOPER_PATH, READINESS_PATH, TRAFFIC_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, ViewPart
@@ -88,7 +88,7 @@ async def page(request: Request, web: WebContext, mode: Mode) -> Response:
         if runs is None:
             return await not_found(request, web)
         return await _submit(request, web, context, mode, runs, browser.browser_id if browser else "")
-    form = await kept.read_form(request, context, browser, web.base_path + READINESS_PATH)
+    form = await stored_forms.read_form(request, context, browser, web.base_path + READINESS_PATH)
     return await page_for_browser(request, web, context, browser, partial(_view, web, context, mode, form=form))
 
 
@@ -154,7 +154,7 @@ async def _submit(
         else:
             return see_other(here)
     fields = {name: text[: LONGEST + 1] for name, text in asdict(typed).items()}
-    return await kept.to_entered(context, browser_id, here, StoredForm(fields=fields, errors=errors))
+    return await stored_forms.to_entered(context, browser_id, here, StoredForm(fields=fields, errors=errors))
 
 
 def _errors(typed: RunFields, developer: Developer) -> tuple[FieldError, ...]:

@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from corpid.flows.oauth import authorize, par, rate_limits, token, userinfo
-from corpid.flows.oauth.arrival import ImmediateResponse
+from corpid.flows.oauth.authorization import ImmediateResponse
 from corpid.flows.oauth.authorize import AUTHORIZATION_PARAMETERS
 from corpid.rules.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
 from corpid.rules.oauth import discovery as discovery_rules

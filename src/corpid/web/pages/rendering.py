@@ -22,9 +22,9 @@ from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.texts import Phrase, has_full_stop, phrase
 from corpid.web.pages.charts import draw_chart
 from corpid.web.pages.compilation import CompiledTemplates
-from corpid.web.pages.gaps import CompiledPage, Slot
+from corpid.web.pages.compiled_pages import CONTENT, FrameView, separate_slots
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
-from corpid.web.pages.prepared import CONTENT, FrameView, separate_slots
+from corpid.web.pages.slots import CompiledPage, Slot
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from jinja2 import Template
 
+    from corpid.web.pages.compiled_pages import CachedView
     from corpid.web.pages.layout import Frame
-    from corpid.web.pages.prepared import CachedView
     from corpid.web.pages.theme import Theme
     from corpid.web.pages.translations import Language, Translator
     from corpid.web.pages.views import View

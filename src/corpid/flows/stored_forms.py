@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpid.flows import namespaces, sealing
+from corpid.flows import encrypted_values, namespaces
 from corpid.jose.encoding import MalformedToken
 from corpid.texts import Phrase, pack_text, unpack_text
 
@@ -61,7 +61,7 @@ def seal(context: RequestContext, place: tuple[str, ...], kept: StoredForm) -> s
         checked=kept.checked,
         digest=kept.digest,
     )
-    return sealing.seal(context, msgspec.msgpack.encode(stored), _KIND, *place, bound_to=place)
+    return encrypted_values.seal(context, msgspec.msgpack.encode(stored), _KIND, *place, bound_to=place)
 
 
 def unseal(context: RequestContext, place: tuple[str, ...], sealed: str) -> StoredForm | None:
@@ -70,7 +70,7 @@ def unseal(context: RequestContext, place: tuple[str, ...], sealed: str) -> Stor
     None for anything else, or after ten minutes. Source: D73
     """
     try:
-        opened = sealing.unseal(context, sealed, _KIND, *place, bound_to=place)
+        opened = encrypted_values.unseal(context, sealed, _KIND, *place, bound_to=place)
         stored = msgspec.msgpack.decode(opened, type=_Stored)
         errors = tuple((name, unpack_text(text)) for name, text in stored.errors)
     except (MalformedToken, msgspec.DecodeError, ValueError):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from markupsafe import escape
 from msgspec.structs import replace
 
-from corpid.web.pages.gaps import Slot
 from corpid.web.pages.layout import Form, ViewPart
+from corpid.web.pages.slots import Slot
 from corpid.web.pages.views import (
     CHOICES_WITHOUT_SEARCH,
     ChooseEntity,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.texts import Phrase
-    from corpid.web.pages.gaps import Filling
     from corpid.web.pages.layout import FieldError, Frame, TimeLimit
+    from corpid.web.pages.slots import Filling
     from corpid.web.pages.views import AskPasskey, View
 
 

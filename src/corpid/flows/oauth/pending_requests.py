@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows import namespaces, sealing
+from corpid.flows import encrypted_values, namespaces
 from corpid.flows.authentication import browsers, interactions
 from corpid.jose.encoding import MalformedToken
 from corpid.rules.authentication.sign_in import Interaction
@@ -43,7 +43,7 @@ def seal(context: RequestContext, arrival: PendingRequest) -> str:
     """
     interaction = arrival.interaction
     interaction_id, bound_to = interaction.interaction_id, (interaction.browser_id,)
-    sealed = sealing.seal(context, msgspec.msgpack.encode(arrival), _KIND, interaction_id, bound_to=bound_to)
+    sealed = encrypted_values.seal(context, msgspec.msgpack.encode(arrival), _KIND, interaction_id, bound_to=bound_to)
     return f"{interaction_id}.{sealed}"
 
 
@@ -64,7 +64,7 @@ async def open_pending(context: RequestContext, browser: Browser, held: str | No
         return None
     interaction_id, _, sealed = held.partition(".")
     try:
-        opened = sealing.unseal(context, sealed, _KIND, interaction_id, bound_to=(browser.browser_id,))
+        opened = encrypted_values.unseal(context, sealed, _KIND, interaction_id, bound_to=(browser.browser_id,))
     except MalformedToken:
         return None
     arrival = msgspec.msgpack.decode(opened, type=PendingRequest)
