@@ -250,8 +250,8 @@ async def test_a_level_that_was_not_reached_is_refused_and_never_lowered(made: W
     interaction_id = browser.url.split("/sign-in/")[1].partition("/")[0]
     interaction = await interactions.load(await context(made.provider), interaction_id)
     assert interaction is not None
-    async with made.provider.transient.unit(made.clock()) as unit:
-        await interactions.save(await context(made.provider), unit, replace(interaction, level=1))
+    async with made.provider.transient.batch(made.clock()) as batch:
+        await interactions.save(await context(made.provider), batch, replace(interaction, level=1))
     await browser.fill_and_submit(entity="200000001A")
     assert query_of(browser.left)["error"] == "access_denied"
 
