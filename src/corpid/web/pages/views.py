@@ -417,7 +417,7 @@ class Home(PageView, frozen=True, kw_only=True):
 
 
 class View(Protocol):
-    """A renderable view, of this file or of a room's own views."""
+    """A renderable view, of this file or of a package's own views."""
 
     @property
     def template(self) -> str: ...

@@ -94,7 +94,7 @@ def test_every_public_function_of_rules_and_flows_ends_its_docstring_with_its_so
     unsourced = [
         f"{module.at(function)} {function.name}"
         for module in modules()
-        if module.room in {"rules", "flows", "jose"}
+        if module.layer in {"rules", "flows", "jose"}
         for function in public_functions(module)
         if not SOURCE_OF_LAW.search((ast.get_docstring(function) or "")[-160:])
     ]
