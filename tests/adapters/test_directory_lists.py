@@ -137,7 +137,7 @@ async def test_entities_are_listed_by_the_beginning_of_their_folded_name(place: 
 
 
 async def test_the_people_of_an_entity_are_paged_by_their_memberships(place: Place) -> None:
-    """DESIGN "Speed": a page costs the same however many people there are; of another entity nobody is seen."""
+    """docs/costs.md: a page costs the same however many people there are; of another entity nobody is seen."""
     async with place.opened() as stores:
         await write(stores, *EVERYTHING)
         found: list[tuple[Membership, User]] = []
@@ -152,7 +152,7 @@ async def test_the_people_of_an_entity_are_paged_by_their_memberships(place: Pla
 
 
 async def test_an_entity_is_counted_up_to_a_limit(place: Place) -> None:
-    """DESIGN "Speed": the numbers of an entity's home page; nothing of another entity is counted."""
+    """docs/costs.md: the numbers of an entity's home page; nothing of another entity is counted."""
     ends = [replace(each, end_date=f"2027-01-{day:02}") for day, each in enumerate(ROLES, start=1)]
     offers = [
         ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id="S1", state="offered"),

@@ -1,4 +1,4 @@
-"""Costs stay flat from a thousand to a million users (DESIGN "Speed"): the plans of both engines on filled tables.
+"""Costs stay flat from a thousand to a million users (docs/costs.md): the plans of both engines on filled tables.
 
 The statements are all that the adapters prepare, and the tables all that the schema has: one that is new is looked
 at without being named here. What a real sign-in asks is looked at once more by `make bench-scale`.
@@ -200,7 +200,7 @@ def test_addresses_and_registration_numbers_are_found_in_an_index(filled: Filled
 def test_a_page_of_names_reads_no_index_from_its_beginning(
     filled: Filled, kind: type[Entity | User], after: tuple[str, str]
 ) -> None:
-    """DESIGN "Speed": a name at the end of the directory costs what one at its beginning does."""
+    """docs/costs.md: a name at the end of the directory costs what one at its beginning does."""
     if filled.is_sqlite:
         assert "(<expr>>? AND <expr><?)" in "\n".join(filled.plan(filled.by_name[kind].text))
         return
@@ -213,7 +213,7 @@ def test_a_page_of_names_reads_no_index_from_its_beginning(
 def test_roles_of_an_entity_or_service_are_read_in_their_order(
     filled: Filled, kind: type[Assignment | ThirdPartyAssignment], given: tuple[str, ...]
 ) -> None:
-    """DESIGN "Speed": an entity may have 20,000 people with roles, a service a million, and either may have none."""
+    """docs/costs.md: an entity may have 20,000 people with roles, a service a million, and either may have none."""
     steps, narrowed_by = filled.plan(filled.pages[kind, given].text), given[0]
     shown = "\n".join(steps)
     assert f"{narrowed_by}_user_id" in shown, shown
@@ -307,7 +307,7 @@ def test_an_entitys_requests_are_read_in_their_order(filled: Filled) -> None:
 
 
 def test_a_page_of_an_entitys_people_is_read_in_its_order(filled: Filled) -> None:
-    """DESIGN "Speed": one entity may have 20,000 people."""
+    """docs/costs.md: one entity may have 20,000 people."""
     asked = [text for text in filled.statements if "memberships.membership_id > " in text and "JOIN users" in text]
     asked += [text for text in filled.statements if "memberships.person_name_key >= " in text]
     asked.append(filled.by_user_name)

@@ -411,7 +411,7 @@ async def all_at_once(urls: Any, world: World) -> list[httpx.Response]:
 
 
 def test_a_browser_that_begins_many_at_the_same_moment_still_has_ten(world: World) -> None:
-    """Issue 10.15, DESIGN "One-time": places are taken, not counted and then written."""
+    """docs/architecture.md, "One-time use": places are taken, not counted and then written."""
     shown(world)
     urls = [begin(world) for _ in range(40)]
 
