@@ -30,7 +30,6 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.role_descriptions import undescribable, without_gone_roles
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
 from corpid.rules.directory.sources import ABSENT, Claims, Kept, Sources
 from corpid.rules.directory.third_parties import without_grant
@@ -101,7 +100,7 @@ class _Checking:
             case Entity():
                 self._named(entry, record.name)
             case Service():
-                for reason in undescribable(record):
+                for reason in _undescribable(record):
                     self.found.wrong(entry, "role_descriptions", reason)
             case Membership():
                 self._there(entry, "entity", (record.entity_id,), "entity_id")
@@ -444,7 +443,7 @@ def _record(entry: Entry, key: Key, existing: msgspec.Struct | None, record: typ
     if entry.kind == "grant":
         fields.setdefault("state", "accepted")  # a file speaks for both sides (D56)
     if existing is not None:
-        return without_gone_roles(existing, levels.kept_to_level(msgspec.structs.replace(existing, **fields)))
+        return _without_gone_roles(existing, levels.kept_to_level(msgspec.structs.replace(existing, **fields)))
     if entry.kind == "entity":
         fields.setdefault("registration_number", key[0])
     return record(**{**fields, **dict(zip(_IDENTITY[entry.kind], key, strict=True))})
@@ -465,6 +464,30 @@ def with_factors(known: Credentials, fields: Mapping[str, object]) -> Credential
     if secret is not None and known.totp_set_by == "directory" and known.totp_secret != secret:
         changed |= {"totp_secret": secret, "totp_last_step": 0}
     return msgspec.structs.replace(known, **changed)
+
+
+def _undescribable(service: Service) -> Iterator[str]:
+    """The reasons why described roles are wrong: the service lacks them.
+
+    Source: docs/directory.md
+    """
+    roles = f"its roles are {', '.join(service.roles)}" if service.roles else "it has no roles"
+    for described in service.role_descriptions:
+        if described.name not in service.roles:
+            hint = suggestion(described.name, service.roles)
+            yield f"role_descriptions: {quoted(described.name)} is no role of {service.service_id}; {roles}{hint}"
+
+
+def _without_gone_roles(existing: msgspec.Struct, record: msgspec.Struct) -> msgspec.Struct:
+    """Return a service without descriptions of roles that it no longer has.
+
+    `existing` is the service before. Any other record is returned as it is. Source: docs/directory.md
+    """
+    if not isinstance(existing, Service) or not isinstance(record, Service) or not record.role_descriptions:
+        return record
+    gone = set(existing.roles) - set(record.roles)
+    left = tuple(each for each in record.role_descriptions if each.name not in gone)
+    return msgspec.structs.replace(record, role_descriptions=left)
 
 
 def _upserts(
