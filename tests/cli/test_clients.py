@@ -338,11 +338,11 @@ def test_a_client_that_no_served_generation_is_for_is_remarked_on(
     monkeypatch.setenv("CORPID_GENERATIONS", "legacy")
     result = terminal.run(*ADD)
     assert result.exit_code == 0
-    assert "rp cannot be used so far: this deployment serves legacy, which is none of its generations" in result.stderr
+    assert "rp cannot be used so far: it uses pushed requests, and this deployment serves only legacy" in result.stderr
     monkeypatch.setenv("CORPID_GENERATIONS", "current")
     result = terminal.run("client", "add", "other", *ADD[3:], *LEAVING[2:])
     assert "With legacy not served here so far: CORPID_GENERATIONS does not name it" in told(result.stdout)
-    assert "other cannot be used so far: this deployment serves current" in result.stderr
+    assert "other cannot be used so far: it uses legacy, and this deployment serves only current" in result.stderr
 
 
 def test_the_list_says_which_generations_each_client_is_for(

@@ -55,7 +55,8 @@ CorpID serves all generations from one engine. Each is a record of constants, an
 these records. The setting `generations` names the generations that a deployment serves: at most one with pushed
 requests, and at most one with requests in the query. A client names its generations in its record; without a name it
 uses the one with pushed requests. [Further issuers](operate.md#several-issuers) of a deployment have their own
-generations. This page lists only the differences.
+generations. This page lists only the differences. [The specification](specification/generations.md) has the rules that
+no table of values can hold.
 """
 
 

@@ -86,13 +86,11 @@ def test_a_client_that_no_issuer_can_serve_is_told_why() -> None:
     (found,) = advice(named, None, RULES)
     assert (
         found.reason
-        == "it cannot be used so far: this deployment serves current, which is none of its generations: change them"
+        == "it cannot be used so far: it uses legacy, and this deployment serves only current: change its generations"
     )
     two = Rules(developer_mode=True, issuers={**RULES.issuers, "old": IssuerRules(served=(LEGACY,))})
     (found,) = advice(named, None, two)
-    assert found.reason.endswith(
-        "first of its issuers serves current, which is none of its generations: add old to its issuers"
-    )
+    assert found.reason.endswith("it uses legacy, and its issuer first serves only current: add old to its issuers")
     assert advice(msgspec.structs.replace(named, issuers=("first", "old")), None, two) == ()
 
 
