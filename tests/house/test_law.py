@@ -189,7 +189,7 @@ def test_data_and_other_things_of_that_name_are_no_branch(snippet: str) -> None:
 
 
 def test_only_the_generations_module_tells_generations_apart() -> None:
-    """decisions.md, "Generations": data, never a branch."""
+    """Spec "Generations": data, never a branch."""
     named = [
         module.at(node)
         for module in modules()

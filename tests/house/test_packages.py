@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 SOURCE_OF_LAW = re.compile(
-    r"RFC \d{3,5}|Spec \d|\bD\d{1,2}\b|\bR-\d|OpenID|FAPI|ISO \d|WCAG|(?:SECURITY|CONTRIBUTING)\.md|docs/[\w/-]+"
+    r"RFC \d{3,5}|Spec [\d\x22]|\bD\d{1,2}\b|\bR-\d|OpenID|FAPI|ISO \d|WCAG|(?:SECURITY|CONTRIBUTING)\.md|docs/[\w/-]+"
 )
 
 WORDS_OF_A_FIRST_LINE = 12

@@ -48,7 +48,7 @@ def begin(world: World, **sent: Any) -> str:
 
 
 def entered(answer: httpx.Response) -> str:
-    """The page that an arrival is sent to (decisions "order": 303 to its page)."""
+    """The page that an arrival is sent to (Spec "The order of a request": 303 to its page)."""
     assert (answer.status_code, answer.content) == (303, b""), answer.headers
     assert answer.headers.get_list("cache-control") == ["no-store"]
     where = str(answer.headers["location"])

@@ -47,7 +47,7 @@ PUBLIC_SERVICE: Final = Preset(
             "id_token_encryption_alg": ALG_OF_KEY,  # D21: in FAPI2, too
             "userinfo_encryption_enc": "A256GCM",  # D22, R-0.11
             "stringified_blocks": True,
-            "pkce": "optional",  # decisions.md, "LEGACY without PKCE"
+            "pkce": "optional",  # Spec "LEGACY without PKCE"
             "scopes": (
                 "openid",
                 "authinfo",

@@ -250,7 +250,7 @@ async def concluded(context: RequestContext, client: Client, before: Interaction
     """Finish a sign-in in which nothing remains to be asked.
 
     The result is a code, or a refusal if the sign-in is no longer allowed. `before` is the sign-in as it was loaded,
-    `after` the result of this step so far. Source: decisions "completion", D50
+    `after` the result of this step so far. Source: Spec "Completion", D50
     """
     try:
         await still_allowed(context, client, after)

@@ -82,7 +82,7 @@ async def authenticate(
         raise client_assertion.failed(reason, candidate, issuer=issuer, explanation=explanation)
     if policy.pushed is not None and not client_registration.serves(client, generation, context.today):
         # A caller names the generation by the code it sends, so the milder rules of another one apply to its own
-        # clients only (D8, decisions "No downgrade").
+        # clients only (D8, Spec "No downgrade").
         try:
             client_assertion.read(parameters, issuer=issuer, endpoint=url, rules=policy.pushed, now=context.now)
         except InvalidClient as error:
