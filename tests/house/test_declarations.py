@@ -68,7 +68,7 @@ def test_the_documents_are_as_the_declarations_have_them() -> None:
 
 
 def test_every_declared_reason_is_one_that_the_code_refuses_with() -> None:
-    """DESIGN, One declaration: the catalogue has nothing that cannot happen."""
+    """docs/architecture.md, "One declaration": the catalogue has nothing that cannot happen."""
     unused = [reason.name for reason in Reason if reason.name not in members_named("Reason")]
     assert not unused, listed(unused)
 

@@ -229,10 +229,7 @@ def _sid(context: RequestContext, interaction: Interaction) -> str:
 
 
 def event(context: RequestContext, interaction: Interaction, action: AuditAction, *, refused: str = "") -> AuditEvent:
-    """Return the audit entry of the end of a sign-in.
-
-    Source: DESIGN, Security
-    """
+    """Return the audit entry of the end of a sign-in."""
     request = interaction.request
     return context.event(
         Person(user_id=interaction.user_id) if interaction.user_id else ANONYMOUS,
@@ -276,7 +273,7 @@ def _refused(context: RequestContext, before: Interaction, after: Interaction, e
 async def write_outcome(context: RequestContext, unit: TransientUnit, finished: Interaction) -> None:
     """Write the code or the audit entry of a completed request.
 
-    The request must have been won; the interaction itself is written afterwards. Source: D15, D18, DESIGN, Security
+    The request must have been won; the interaction itself is written afterwards. Source: D15, D18, SECURITY.md
     """
     if finished.outcome is Outcome.CODE:
         await write_grant(context, unit, finished)
