@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from corpid.jose.compact import MAX_BYTES
+from corpid.jose.keys import MAX_KEYS
+from corpid.rules import limits
 from corpid.rules.directory.parties import ENTITY_MEMBERS, USER_MEMBERS
 from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
 from corpid.rules.oauth.client_registration import CONTEXT_TYPES
-from corpid.rules.oauth.generations import GENERATIONS, LEGACY
+from corpid.rules.oauth.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY
 from corpid.rules.oauth.scopes import SCOPES
 from scripts.citations import SPECIFICATION
 from scripts.reference import answers, shapes
@@ -182,3 +185,35 @@ def test_scopes_and_attributes_are_those_that_are_known() -> None:
 def test_context_types_are_those_that_can_be_registered() -> None:
     """R-5.2, D11."""
     assert {name for row in rows("R-5.2", "Group") for name in named(row[1])} == CONTEXT_TYPES
+
+
+LIMITS: Final = {
+    "`request_uri`, for arriving": f"{limits.REQUEST_URI_SECONDS} seconds",
+    "sign-in, from arriving": f"{limits.INTERACTION_SECONDS // 60} minutes",
+    "authorization code": f"{limits.CODE_SECONDS} seconds",
+    "access token": f"{limits.ACCESS_TOKEN_SECONDS // 60} minutes",
+    "ID token, JWTs of resources": f"{limits.ID_TOKEN_SECONDS // 60} minutes",
+    "client assertion": f"at most {CURRENT.assertion_seconds} seconds after `iat`; LEGACY and FAPI2: {LEGACY.assertion_seconds}",
+    "DPoP proof": f"{limits.PROOF_AGE_SECONDS} seconds",
+    "clocks of clients": f"{limits.CLOCK_AHEAD_SECONDS} seconds",
+    "discovery and keys, cached by an RP": f"{limits.METADATA_CACHE_SECONDS // 3600} hour",
+    "change of a record until it has effect everywhere": f"{limits.LIVE_STATE_SECONDS} seconds",
+    "request line and headers": f"{limits.HEAD_BYTES // 1024} KiB, within {limits.HEAD_SECONDS} seconds",
+    "body": f"{limits.BODY_BYTES // 1024} KiB and {limits.FORM_PAIRS} parameters, within {limits.BODY_SECONDS} seconds",
+    "a JWT": f"{MAX_BYTES // 1024} KiB",
+    "`jti`": f"{limits.JTI_CHARACTERS} characters",
+    "`state`, `nonce`": f"{limits.STATE_CHARACTERS}, {limits.NONCE_CHARACTERS} characters",
+    "`authentication_context_message`": f"{limits.CONTEXT_MESSAGE_CHARACTERS} characters",
+    "`ui_locales`": f"{limits.UI_LOCALES_CHARACTERS} characters",
+    "`error_description`": f"{limits.DESCRIPTION_CHARACTERS} characters",
+    "a client's key set": f"{MAX_KEYS} keys",
+}
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    """Spec 8."""
+    said = {row[0]: row[1] for column in ("Item", "Size") for row in rows("8", column)}
+    wrong = [f"{item}: {limit}" for item, limit in LIMITS.items() if limit not in said[item]]
+    assert not wrong, wrong
+    assert {FAPI2.assertion_seconds, LEGACY.assertion_seconds} == {600}
+    assert CURRENT.assertion_seconds == INTERMEDIATE.assertion_seconds
