@@ -213,7 +213,8 @@ class Reason(Enum):
         "Use the issuer that the client is registered at, or add this one to its `issuers`.")
     CLIENT_KEYS_UNAVAILABLE = _refusal("server_error", _RP,
         "The key set at the client's jwks_uri cannot be fetched, or is not a key set.",
-        "Serve a JWK Set there; the log says what failed. If your server handles one request at a time, register `jwks`.")
+        "Serve a JWK Set there; the log says what failed. If your server handles one request at a time, register `jwks`; in "
+        "developer mode you can instead register again while it runs.")
     CLIENT_SIGNING_KEY_MISSING = _refusal("server_error", _RP,
         "The key set at the client's jwks_uri has no usable signature key.",
         "Publish a key with use sig and an algorithm that the discovery document lists.")
