@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -74,16 +75,18 @@ def _is_quoted(text: str, match: re.Match[str]) -> bool:
     return text[match.start() - 1 : match.start()] == '"' == text[match.end() : match.end() + 1]
 
 
+@cache
 def citations() -> dict[str, list[str]]:
     """Each citation with the files, relative to the project, that have it."""
     found: dict[str, list[str]] = {}
-    for path in _files():
+    for path in files():
         for each in cited((ROOT / path).read_text(encoding="utf-8")):
             found.setdefault(each, []).append(path)
     return found
 
 
-def _files() -> Iterator[str]:
+def files() -> Iterator[str]:
+    """The files, relative to the project, in which citations are looked for."""
     for top in _FOLDERS:
         for folder, inside, names in os.walk(ROOT / top):
             inside[:] = sorted(set(inside) - _FOREIGN)

@@ -17,11 +17,11 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.records import User
 from corpid.rules.limits import (
+    CODE_MISSES,
     EMAIL_CODES_PER_ADDRESS,
     EMAIL_CODES_PER_PERSON,
     EMAIL_UNDO_SECONDS,
     MAILED_CODE_SECONDS,
-    TOTP_MISSES,
 )
 from tests.account.scene import at_account, go, hidden, rejected, send, sessions
 from tests.enrolment.newcomer import GONE, followed, link_in, new_link
@@ -61,7 +61,7 @@ async def alice(made: World) -> User:
 
 
 async def waiting(made: World) -> EmailChange | None:
-    found: EmailChange | None = await made.provider.registry.email_changes.of(ALICE)
+    found: EmailChange | None = await made.provider.registry.email_changes.find(ALICE)
     return found
 
 
@@ -150,7 +150,7 @@ async def test_the_code_alone_proves_an_address() -> None:
         first = postbox.code()
         await press(browser, "other")
         await submit(browser, email="else@new.example")
-        for _ in range(TOTP_MISSES - 1):
+        for _ in range(CODE_MISSES - 1):
             await submit(browser, code=first)
             assert "This code is not right." in browser.page.text
         await submit(browser, code=first)
@@ -377,7 +377,7 @@ async def test_the_page_says_that_the_address_comes_from_a_file_which_then_leave
         await proven(made, postbox)
         await later(made)
         found = (await registry.directory.sourced(User, [user.key]))[user.key]
-        assert found.sources.of("email") == f"user:{ALICE}"
+        assert found.sources.source_of("email") == f"user:{ALICE}"
         browser = await at_account(made, "email")
         assert "comes from a list" not in browser.page.text
 
@@ -415,7 +415,7 @@ async def test_another_change_needs_the_first_one_undone_and_the_old_address_is_
 
 
 async def test_of_two_changes_at_the_same_moment_one_is_stored() -> None:
-    """DESIGN "One-time means one statement": from one browser twice, and from two."""
+    """docs/architecture.md, "One-time use": from one browser twice, and from two."""
     async with mailed_world() as (made, postbox):
         browser = await asked(made)
         form, code = hidden(browser), postbox.code()
@@ -485,7 +485,6 @@ async def test_a_first_address_waits_as_well() -> None:
 
 
 async def test_without_mail_the_page_says_whom_to_ask() -> None:
-    """DESIGN "Pages"."""
     async with new_world(entities=1) as made:
         browser = await at_account(made, "email")
         assert "no e-mails are sent" in browser.page.text

@@ -1,4 +1,4 @@
-"""PostgreSQL that goes away and comes back (DESIGN "What each engine promises")."""
+"""PostgreSQL that goes away and comes back (docs/reliability.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def main():
     stores = await opened()
     go()
     for number in range(1_000_000):
-        async with stores.transient.unit(NOW) as batch:
+        async with stores.transient.batch(NOW) as batch:
             assert await batch.add("jti", number.to_bytes(32), 600)
         print(number, flush=True)
 asyncio.run(main())

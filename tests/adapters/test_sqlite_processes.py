@@ -1,4 +1,4 @@
-"""Several processes on one SQLite file, and processes that die (DESIGN "What each engine promises")."""
+"""Several processes on one SQLite file, and processes that die (docs/reliability.md)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def main():
     go()
     taken = 0
     for number in range(100):
-        async with stores.transient.unit(NOW) as batch:
+        async with stores.transient.batch(NOW) as batch:
             taken += await batch.take("code", number.to_bytes(32)) is not None
     print(taken)
     await stores.close()
@@ -40,7 +40,7 @@ REPORTER = """
 async def main():
     stores = await opened()
     for number in range(1_000_000):
-        async with stores.transient.unit(NOW) as batch:
+        async with stores.transient.batch(NOW) as batch:
             assert await batch.add("jti", number.to_bytes(32), 60)
         print(number, flush=True)
 asyncio.run(main())
@@ -86,7 +86,7 @@ import resource
 async def main():
     stores = await opened()
     go()
-    async with stores.transient.unit(NOW) as batch:
+    async with stores.transient.batch(NOW) as batch:
         await batch.put("code", bytes(32), bytes(1_000_000), 60)
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, most))
@@ -136,7 +136,7 @@ async def test_of_several_processes_one_makes_the_first_keys(tmp_path: Path) -> 
 
 
 async def test_what_a_killed_process_reported_as_spent_is_spent(tmp_path: Path) -> None:
-    """DESIGN: on SQLite a spent thing stays spent through process death."""
+    """docs/reliability.md: on SQLite a spent thing stays spent through process death."""
     with program(tmp_path / "corpid.db", REPORTER) as spending:
         assert spending.stdout is not None
         reported = [int(spending.stdout.readline()) for _ in range(500)]

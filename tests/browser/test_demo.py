@@ -1,4 +1,4 @@
-"""The first minutes of a newcomer: `corpid demo`, the link that it prints, and what there is to see (DESIGN "Sandbox").
+"""The first minutes of a newcomer: `corpid demo`, the link that it prints, and what there is to see.
 
 `make pictures` writes those of the README to docs/images.
 """

@@ -132,7 +132,6 @@ def test_a_dry_run_of_an_update_prints_the_differences_and_writes_nothing(termin
 
 
 def test_an_update_is_audited_with_the_client_and_the_members_that_changed(terminal: Terminal) -> None:
-    """DESIGN, Security."""
     terminal.done(*ADD)
     terminal.done(*UPDATE, "--name", "Other", "--sector", "government", "--pkce", "required")
     terminal.done(*UPDATE, "--name", "Other")

@@ -29,7 +29,6 @@ async def reachable(made: World) -> None:
 
 @pytest.mark.parametrize(("by", "search"), [("user_name", "ALI"), ("name", "alice t"), ("email", "Alice@")])
 async def test_people_are_found_by_the_beginning_of_user_name_name_or_address(by: str, search: str) -> None:
-    """Issue 15 (10)."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         await reachable(made)
         await made.write(User(user_id="id-zed", user_name="zed", name="Zed Lim", email="zed@acme.example"))
@@ -40,7 +39,6 @@ async def test_people_are_found_by_the_beginning_of_user_name_name_or_address(by
 
 
 async def test_people_are_listed_fifty_a_page() -> None:
-    """Issue 15 (10)."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(*(User(user_id=f"id-{n:03}", user_name=f"p{n:03}", name=f"P {n:03}") for n in range(60)))
         browser = await in_console(made, "operator")
@@ -54,7 +52,7 @@ async def test_people_are_listed_fifty_a_page() -> None:
 
 
 async def test_a_person_is_shown_with_organisations_roles_and_sessions_and_no_secret() -> None:
-    """Issue 15 (10): factors by kind only."""
+    """Factors by kind only."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         await reachable(made)
         await made.write(
@@ -216,7 +214,7 @@ async def test_a_single_session_is_ended_with_a_reason_and_the_others_go_on(leve
         await browser.fill_and_submit(reason=REASON)
         assert "The session has ended." in browser.page.text
         registry = made.provider.registry
-        left = await registry.sessions.of("id-alice", now=made.clock())
+        left = await registry.sessions.list_for_user("id-alice", now=made.clock())
         assert len(left) == 1
         [entry] = await made.audit("session.end")
         assert (entry.actor, entry.object, entry.detail["reason_given"]) == (
@@ -241,7 +239,7 @@ async def test_an_auditor_sees_sessions_and_ends_none() -> None:
         await go(made, operator, page)
         await made.write(Operator(user_id="id-the-operator", level="auditor"))
         assert (await send(made, operator, page, reason=REASON)).status_code == 403
-        assert len(await made.provider.registry.sessions.of("id-alice", now=made.clock())) == 1
+        assert len(await made.provider.registry.sessions.list_for_user("id-alice", now=made.clock())) == 1
 
 
 async def test_another_persons_session_is_not_found_under_somebody_else() -> None:

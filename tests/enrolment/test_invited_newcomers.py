@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from corpid.rules.directory.records import Administrator, User
-from corpid.rules.limits import TOTP_MISSES
+from corpid.rules.limits import CODE_MISSES
 from tests.account.scene import account
 from tests.enrolment import invited, newcomer
 from tests.enrolment.invited import (
@@ -140,7 +140,7 @@ async def test_a_new_person_gets_emails_in_the_language_of_the_page(made: World)
 async def test_names_that_cannot_be_used_are_shown_again_with_a_sentence(
     made: World, user_name: str, name: str, sentence: str
 ) -> None:
-    """D51, DESIGN "Pages": what was typed is kept."""
+    """D51, docs/accessibility.md: what was typed is kept."""
     await invited.invite(made)
     browser = await at_profile(made)
     assert await named(browser, user_name, name) == PROFILE
@@ -234,8 +234,8 @@ async def test_a_new_person_chooses_codes_by_email_at_the_invited_address() -> N
         await named(browser, "other")
         await newcomer.password(browser)
         await choose(browser, "email")
-        for _ in range(TOTP_MISSES):
+        for _ in range(CODE_MISSES):
             await type_code(browser, wrong(postbox.code()))
         assert browser.page.heading == "We stopped this for your security"
         assert await made.provider.registry.directory.user_by_name("other") is None
-        assert await made.provider.registry.invitations.of(OTHER) is not None
+        assert await made.provider.registry.invitations.find(OTHER) is not None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 async def test_an_invitation_says_what_it_is_for_and_whose_it_is_and_spends_nothing(made: World) -> None:
-    """DESIGN "Pages": mail programs look, too."""
+    """docs/accessibility.md: mail programs look, too."""
     await newcomer.nina(made)
     url = await newcomer.link(made)
     for _ in range(3):
@@ -133,9 +133,9 @@ async def test_a_forgotten_password_needs_the_second_factor_and_ends_every_sessi
         assert (browser.page.heading, "Step 1 of 2" in browser.page.text) == ("Confirm it is you", True)
         await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
         assert browser.page.heading == "Choose a new password"
-        assert await made.provider.registry.sessions.of(NINA, now=made.clock()) == [session]
+        assert await made.provider.registry.sessions.list_for_user(NINA, now=made.clock()) == [session]
         assert await newcomer.password(browser) == "Your password has been changed"
-        assert await made.provider.registry.sessions.of(NINA, now=made.clock()) == []
+        assert await made.provider.registry.sessions.list_for_user(NINA, now=made.clock()) == []
         stored = await newcomer.credentials(made)
         assert stored.totp_secret == SECRET
         assert await made.passwords.verify(stored.password_hash, NEW)

@@ -1,4 +1,4 @@
-"""What exists once is used once, however many ask at the same moment, and in whichever process (D15, D18; DESIGN)."""
+"""What exists once is used once, however many ask at the same moment, and in whichever process (D15, D18)."""
 
 from __future__ import annotations
 

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING, Final
+
 import pytest
 
-from scripts.citations import citations, cited, defined, definitions, uncited
-from tests.house.source import listed
+from scripts.citations import citations, cited, defined, definitions, files, uncited
+from tests.house.source import ROOT, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DOCUMENT: Final = re.compile(
+    r'\b((?:docs/[\w/-]+|SECURITY|CONTRIBUTING)\.md|docs/decisions/\d{4})(?:,? "([^"]+)"(?: and "([^"]+)")?)?'
+)
+
+
+def broken(text: str) -> Iterator[str]:
+    """The documents of this project that a text names and that are not there, or lack the heading that it names."""
+    for name, *headings in _DOCUMENT.findall(re.sub(r"\s+(?:# )?\s*", " ", text)):
+        path = next(iter(ROOT.glob(name if name.endswith(".md") else f"{name}-*.md")), None)
+        there = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE) if path else []
+        if path is None or not {each for each in headings if each}.issubset(there):
+            yield f"{name} {headings}"
 
 
 def test_every_citation_is_a_heading_of_the_specification() -> None:
@@ -15,6 +34,28 @@ def test_every_citation_is_a_heading_of_the_specification() -> None:
     assert len(found) > 100
     wrong = [f"{each}: {', '.join(paths[:5])}" for each, paths in sorted(found.items()) if there[each] != 1]
     assert not wrong, f"cited, and not the heading of exactly one part of docs/specification: {listed(wrong)}"
+
+
+def test_every_document_that_code_cites_is_there_with_its_heading() -> None:
+    """`docs/architecture.md, "Layers"`, `docs/decisions/0007`; links of documents have tests of their own."""
+    wrong = [
+        f"{path}: {each}"
+        for path in files()
+        if not path.startswith("docs/")
+        for each in broken((ROOT / path).read_text(encoding="utf-8"))
+    ]
+    assert not wrong, listed(wrong)
+
+
+@pytest.mark.parametrize(
+    "text", [f"docs/{'none'}.md", f"docs/decisions/{9999}", f'docs/architecture.md,\n    "{"No such"} heading"']
+)
+def test_a_document_that_is_not_there_is_seen(text: str) -> None:
+    """Otherwise the test before would prove nothing."""
+    assert list(broken(text))
+    assert not list(
+        broken('docs/architecture.md, "Layers" and "Packages"; docs/decisions/0007; CONTRIBUTING.md, "Style"')
+    )
 
 
 def test_every_number_stands_once() -> None:

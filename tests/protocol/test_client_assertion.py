@@ -176,7 +176,7 @@ def test_an_assertion_without_jti_may_come_again(world: World) -> None:
 
 
 def test_the_same_jti_of_another_client_is_another(world: World) -> None:
-    """DESIGN "One-time means one statement": keys name the client."""
+    """docs/architecture.md, "One-time use": keys name the client."""
     other = world.party("rp-2")
     accept(world, world.rp.assertion(jti="one"))
     is_accepted(world, ask(world, other.assertion(jti="one"), other))
@@ -219,7 +219,7 @@ def test_a_key_in_the_header_authenticates_nobody(shared: World) -> None:
 
 
 def test_a_symmetric_signature_made_with_the_public_key_is_refused(shared: World) -> None:
-    """DESIGN "Security": algorithms come from registered keys."""
+    """SECURITY.md: algorithms come from registered keys."""
     secret = OctKey.import_key(json.dumps(public_members(rp_keys("rp-1").signing)))
     refuse(shared, shared.rp.assertion(header={"alg": "HS256"}, key=secret))
 

@@ -119,7 +119,7 @@ def test_each_browser_has_its_own_page_and_cannot_open_anothers(world: World) ->
 
 
 def test_another_client_with_the_same_parameters_has_a_page_of_its_own(world: World) -> None:
-    """D15, DESIGN "One-time": the client is part of every key."""
+    """D15, docs/architecture.md, "One-time use": the client is part of every key."""
     url = begin(world)
     mine = entered(world.get(url))
     assert entered(world.get(url.replace("client_id=rp-1", "client_id=rp-2"))) != mine

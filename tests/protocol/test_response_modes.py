@@ -202,7 +202,7 @@ def test_the_page_works_without_a_script(world: World) -> None:
 @pytest.mark.parametrize("state", [NASTY, "'\"`<>&", "</script><script>", "{{7*7}}", "x" * 2048])
 @pytest.mark.parametrize("fails", [False, True])
 def test_no_state_breaks_out_of_its_hidden_field(world: World, state: str, fails: bool) -> None:
-    """DESIGN "Pages"; D13: returned whole, also beside an error."""
+    """D13: returned whole, also beside an error."""
     sent = {"scope": "openid nothing"} if fails else {}
     answer = form_post(world, state=state, **sent)
     found = told(answer, "form_post")

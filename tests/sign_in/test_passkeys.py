@@ -78,7 +78,6 @@ async def test_a_page_that_got_more_time_keeps_its_challenge(made: World) -> Non
 
 
 async def test_where_consent_is_asked_it_is_the_third_of_three_steps(made: World) -> None:
-    """DESIGN "Pages"."""
     await made.client(sector="private")
     browser = await at_sign_in(made, await made.relying_party(**made.decided))
     await use(made, browser, await passkey(made))
@@ -261,7 +260,7 @@ async def test_a_session_says_what_began_it() -> None:
     async with new_world(session_seconds=3600) as made:
         browser = await at_sign_in(made)
         await use(made, browser, await passkey(made))
-        (session,) = await made.provider.registry.sessions.of(ALICE, now=made.clock())
+        (session,) = await made.provider.registry.sessions.list_for_user(ALICE, now=made.clock())
         assert (session.amr, session.level) == (("pop", "user", "mfa"), 2)
 
 

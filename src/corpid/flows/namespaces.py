@@ -61,7 +61,7 @@ class Namespace(Generic[T]):
     def entry(self, issuer: str, *parts: str) -> Entry[T]:
         """The entry of these parts; nothing is read or written yet.
 
-        Its key is a SHA-256 hash (32 bytes) over kind, issuer and what names the entry. Source: DESIGN, Security
+        Its key is a SHA-256 hash (32 bytes) over kind, issuer and what names the entry.
         """
         return Entry(self, sha256(msgspec.msgpack.encode((self.name, issuer, *parts))).digest())
 
@@ -74,7 +74,7 @@ class Namespace(Generic[T]):
 
 
 class EntryVerb(msgspec.Struct, Generic[T], frozen=True):
-    """A verb for one entry in one pipeline, with its result's decoder."""
+    """A verb for one entry in a pipeline, with its result's decoder."""
 
     verb: PipelinedVerb
     decode: Callable[[Any], Any]
@@ -155,7 +155,7 @@ _VERB: Final = attrgetter("verb")
 async def read_each(store: TransientStore, /, *entries: Entry[Any], now: float) -> list[Any]:
     """The values of several entries, None for those not there.
 
-    Read in one pipeline, outside a batch. Raises StoreUnavailable. Source: DESIGN "One-time means one statement"
+    Read in one pipeline, outside a batch. Raises StoreUnavailable. Source: docs/architecture.md, "One-time use"
     """
     found: list[Any] = []
     stored = await store.get_each([*map(_PLACE, entries)], now=now)
@@ -171,7 +171,7 @@ async def pipeline(batch: TransientBatch, /, *verbs: EntryVerb[T]) -> tuple[T, .
 async def pipeline(batch: TransientBatch, /, *verbs: EntryVerb[Any]) -> tuple[Any, ...]:
     """Run independent verbs in one pipeline, and return their results in order.
 
-    Raises StoreUnavailable. Source: DESIGN "One-time means one statement"
+    Raises StoreUnavailable. Source: docs/architecture.md, "One-time use"
     """
     found: list[Any] = []
     results = await batch.pipeline([*map(_VERB, verbs)])
@@ -183,7 +183,7 @@ async def pipeline(batch: TransientBatch, /, *verbs: EntryVerb[Any]) -> tuple[An
 async def count_each(batch: TransientBatch, entries: Sequence[Entry[int]]) -> list[int]:
     """Raise several counters by one in one pipeline. Raises StoreUnavailable.
 
-    Source: DESIGN "One-time means one statement"
+    Source: docs/architecture.md, "One-time use"
     """
     return await batch.count_each([*map(_COUNTER, entries)])
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.ports import Action, Address, Code, Email, Facts
 from corpid.rules.directory.person_names import canonical
-from corpid.rules.limits import MAILED_CODE_SECONDS, MINUTE, TOTP_MISSES
+from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ WRONG_CODES: Final = Notice(
     text=phrase(
         "Somebody entered your password and then a wrong code, {misses} times in one day. Nobody got in. If it "
         "was not you, somebody knows your password: choose a new one now.",
-        misses=TOTP_MISSES,
+        misses=CODE_MISSES,
     ),
     preview=phrase("Nobody got in. If it was not you, choose a new password now."),
 )
@@ -238,17 +238,14 @@ def email_changed(address: str) -> Notice:
 
 
 def notify(context: RequestContext, user: User, notice: Notice) -> None:
-    """Send a person a notice about their account.
-
-    Source: DESIGN, Security
-    """
+    """Send a person a notice about their account."""
     tell(context.provider, user, notice, now=context.now, device=context.device)
 
 
 def tell(provider: Provider, user: User, notice: Notice, *, now: float, device: str = "") -> None:
     """Send a notice, also outside a request.
 
-    `now` is in epoch seconds; `device` is empty if nobody acted. Source: DESIGN, Security
+    `now` is in epoch seconds; `device` is empty if nobody acted.
     """
     policy = provider.policy
     when = _moment(now)
@@ -283,7 +280,7 @@ def link(
     """Send a person their link, and the code to type instead.
 
     `asked` says who had it sent, if an entity's administrator did: the person tells the operator of a link that they did
-    not expect, not whoever sent it. Source: DESIGN, Security; D69
+    not expect, not whoever sent it. Source: D69
     """
     ends = _moment(made.expires_at)
     parts = (
@@ -407,7 +404,7 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase, 
 
 
 def no_link(context: RequestContext, user: User) -> None:
-    """Refer a person whom no link could help. Source: DESIGN, Security"""
+    """Refer a person whom no link could help."""
     text = phrase(
         "Somebody, perhaps you, asked for a new password for your account. You cannot set one by e-mail: ask the "
         "operator of {provider}.",

@@ -197,10 +197,10 @@ async def _record(context: RequestContext, interaction: Interaction, code: str) 
 def _granted(context: RequestContext, interaction: Interaction) -> tuple[str, Entry[Grant], Grant]:
     """Return the code of an interaction, its entry, and what it grants."""
     request = interaction.request
-    code, habits = code_of(context, interaction), request.habits
+    code, deprecated_uses = code_of(context, interaction), request.deprecated_uses
     successor = GENERATIONS[request.generation].successor
     if successor is not None:
-        habits += deprecated_usage.of_request(request, GENERATIONS[successor])
+        deprecated_uses += deprecated_usage.of_request(request, GENERATIONS[successor])
     grant = Grant(
         client_id=request.client_id,
         generation=request.generation,
@@ -213,7 +213,7 @@ def _granted(context: RequestContext, interaction: Interaction) -> tuple[str, En
         auth_time=interaction.auth_time,
         amr=interaction.amr,
         acr=acr.urn(context.provider.policy.acr_prefix, interaction.level),
-        habits=habits,
+        deprecated_uses=deprecated_uses,
         sid=_sid(context, interaction),
     )
     entry = namespaces.code_entry(
@@ -235,10 +235,7 @@ def _sid(context: RequestContext, interaction: Interaction) -> str:
 
 
 def event(context: RequestContext, interaction: Interaction, action: AuditAction, *, refused: str = "") -> AuditEvent:
-    """Return the audit entry of the end of a sign-in.
-
-    Source: DESIGN, Security
-    """
+    """Return the audit entry of the end of a sign-in."""
     request = interaction.request
     return context.event(
         Person(user_id=interaction.user_id) if interaction.user_id else ANONYMOUS,
@@ -284,7 +281,7 @@ def _refused(context: RequestContext, before: Interaction, after: Interaction, e
 async def write_outcome(context: RequestContext, batch: TransientBatch, finished: Interaction) -> None:
     """Write the code or the audit entry of a completed request.
 
-    The request must have been won; the interaction itself is written afterwards. Source: D15, D18, DESIGN, Security
+    The request must have been won; the interaction itself is written afterwards. Source: D15, D18, SECURITY.md
     """
     if finished.outcome is InteractionOutcome.CODE:
         await write_grant(context, batch, finished)

@@ -1,6 +1,6 @@
-"""Client authentication, for PAR and the token endpoint (D8, D9).
+"""Client authentication, for PAR and the token endpoint.
 
-Source: D8, D9
+It verifies, and spends nothing: the assertion is spent with the proof, by `dpop.spend_proof_and_assertion`. Source: D8, D9
 """
 
 from __future__ import annotations
@@ -215,8 +215,8 @@ async def audit_replay(context: RequestContext, action: AuditAction, client_id: 
     """Write the audit event of a replay.
 
     `reason` is that of the refusal. Before, the client has been authenticated or its access token verified. It is called inside the batch that detected
-    the replay, so the event is stored together with what that batch spent. Raises StoreUnavailable. Source: DESIGN
-    "Security", D7, D8, D18
+    the replay, so the event is stored together with what that batch spent. Raises StoreUnavailable. Source: SECURITY.md,
+    D7, D8, D18
     """
     event = context.event(ANONYMOUS, action, client_id=client_id, outcome="refused", reason=reason.code)
     event = msgspec.structs.replace(event, actor=f"client:{client_id}")

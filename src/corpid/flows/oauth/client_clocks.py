@@ -32,6 +32,7 @@ class ClockSkew(NamedTuple):
 
 
 UNKNOWN: Final = ClockSkew()
+"""nothing was lost lately, or no record helps: after a loss the longest wait holds"""
 
 
 class _CheckedClock(NamedTuple):

@@ -339,7 +339,7 @@ def may_leave(interaction: Interaction, completed: CompletedInteraction | None, 
 def fingerprint(credentials: Credentials) -> bytes:
     """Return SHA-256 over both factors.
 
-    Another password or secret gives another fingerprint. Source: DESIGN, Security
+    Another password or secret gives another fingerprint.
     """
     return sha256(msgspec.msgpack.encode(credentials.factors)).digest()
 

@@ -324,7 +324,7 @@ KINDS: Final = (
     OrderKind(
         name="token-type",
         help="The token answer has another `token_type`.",
-        right="Refuses the sign-in: the type is always DPoP (Spec 2.4).",
+        right="Refuses the sign-in: the type is DPoP, at LEGACY Bearer (Spec 2.4).",
         members=(
             OrderMember(
                 name="value", choices=("Bearer", "DPoP", "N_A"), required=False, default="Bearer", help="`token_type`"

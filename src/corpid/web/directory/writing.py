@@ -80,7 +80,7 @@ def check_names(at: PortalContext, names: str) -> None:
 async def await_page(reading: Awaitable[T]) -> T:
     """Await a page of a list.
 
-    Raises NotFound for a place that is in no list. Source: DESIGN, Speed
+    Raises NotFound for a place that is in no list.
     """
     try:
         return await reading

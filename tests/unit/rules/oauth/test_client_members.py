@@ -1,4 +1,4 @@
-"""A member of a client is declared once, and what is known of it follows from there (DESIGN, "The house")."""
+"""A member of a client is declared once, and what is known of it follows from there (docs/architecture.md, "One declaration")."""
 
 from __future__ import annotations
 

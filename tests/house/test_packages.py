@@ -1,4 +1,4 @@
-"""Modules and rooms of the house (DESIGN, "The house")."""
+"""Modules and packages (docs/architecture.md, "Layers" and "Packages")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 SOURCE_OF_LAW = re.compile(
-    r"RFC \d{3,5}|Spec [\d\x22]|\bD\d{1,2}\b|\bR-\d|OpenID|FAPI|ISO \d|WCAG|DESIGN|docs/decisions/\d{4}|docs/directory\.md"
+    r"RFC \d{3,5}|Spec [\d\x22]|\bD\d{1,2}\b|\bR-\d|OpenID|FAPI|ISO \d|WCAG|(?:SECURITY|CONTRIBUTING)\.md|docs/[\w/-]+"
 )
 
 WORDS_OF_A_FIRST_LINE = 12
@@ -38,7 +38,7 @@ def imports_of(module: Module, names: Container[str]) -> set[str]:
 
 
 def test_no_module_imports_itself_through_others() -> None:
-    """DESIGN, "The house": no circle of files, not even of those that only type checking imports."""
+    """docs/architecture.md, "Layers": no circle of files, not even of those that only type checking imports."""
     names = {name_of(module): module for module in modules()}
     imported = {name: imports_of(module, names) - {name} for name, module in names.items()}
     reachable: dict[str, set[str]] = {}
@@ -60,7 +60,7 @@ def test_every_module_says_what_it_is() -> None:
 
 
 def test_every_docstring_opens_with_a_short_line_that_asks_nothing() -> None:
-    """DESIGN, "Words": a noun phrase or an imperative of at most 12 words, its sources not counted."""
+    """CONTRIBUTING.md, "Style": a noun phrase or an imperative of at most 12 words, its sources not counted."""
     firsts = [
         (f"{module.path}: {first}", CITED.sub("", first))
         for module in modules()
@@ -81,7 +81,7 @@ def test_every_folder_with_code_is_a_package() -> None:
 
 
 def test_the_theory_of_data_loss_names_every_case() -> None:
-    """DESIGN, "What each engine promises": the file of lost data opens with what is noticed, and by which part of it."""
+    """docs/reliability.md: the file of lost data opens with what is noticed, and by which part of it."""
     text = (SOURCE / "stores" / "data_loss.py").read_text(encoding="utf-8")
     tree = ast.parse(text)
     theory = ast.get_docstring(tree) or ""
