@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from corpid import __version__
-from corpid.rules.authentication.sign_in import Outcome
+from corpid.rules.authentication.sign_in import InteractionOutcome
 from corpid.web.authentication.endpoints import STEPS
 from tests.cli.conftest import program
 from tests.house.source import ROOT, SOURCE, documents, listed, shown_commands
@@ -155,7 +155,7 @@ def test_the_states_tell_every_step_of_a_sign_in_and_how_it_ends() -> None:
     rows = [line.split("|") for line in table.partition("\n## ")[0].splitlines() if line.startswith("| ")]
     events, states = " ".join(row[2] for row in rows), " ".join(row[1] + row[3] for row in rows)
     untold = [f"`{step}`" for step in STEPS if f"`{step}`" not in events]
-    untold += [f"`{outcome.name}`" for outcome in Outcome if f"`{outcome.name}`" not in states]
+    untold += [f"`{outcome.name}`" for outcome in InteractionOutcome if f"`{outcome.name}`" not in states]
     assert not untold, listed(untold)
 
 
