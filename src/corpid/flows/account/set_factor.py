@@ -174,7 +174,7 @@ def mailed_code_request(context: RequestContext, visit: EnrolmentVisit) -> AskSe
 async def choose_way(context: RequestContext, visit: EnrolmentVisit, *, decision: str) -> Enrolment:
     """Switch to codes by e-mail and send one, or switch back.
 
-    None is sent if an earlier one can still be typed. The alternative is an app (`second_factor_methods.Way`). Raises
+    None is sent if an earlier one can still be typed. The alternative is an app (`rules.authentication.sign_in`). Raises
     Rejected and StaleStep. Source: D45
     """
     enrolment = visit.enrolment
