@@ -336,7 +336,7 @@ def test_javas_own_http_client_registers_pushes_and_redeems(
 def test_the_npm_helper_signs_in_by_the_steps_of_the_page(
     starting: Callable[[Part], RunningDemo], tmp_path: Path
 ) -> None:
-    """R-12.2, decisions.md "LEGACY without PKCE": the program of the page on the helper itself, unchanged."""
+    """R-12.2, Spec "LEGACY without PKCE": the program of the page on the helper itself, unchanged."""
     demo, port = starting(NPM_HELPER), free_port()
     [keys] = [each for each in NPM_HELPER.commands if each.startswith("corpid client keys ")]
     quick_start.run((CORPID, *shlex.split(keys)[1:]), cwd=tmp_path, timeout=PATIENCE, check=True)
