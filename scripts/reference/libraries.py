@@ -1,0 +1,116 @@
+"""docs/libraries.md: what each library can do, from its declaration and from the last run of `make interop`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERMEDIATE, LEGACY
+from tests.interop.library_matrix.declarations import LIBRARIES, RESULTS, ROOT, registration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tests.interop.library_matrix.declarations import Library
+
+_GENERATIONS: Final = (CURRENT, INTERMEDIATE, FAPI2, LEGACY)
+_FENCES: Final = {".mjs": "js", ".py": "python", ".go": "go", ".rs": "rust", ".java": "java"}
+_KEYS: Final = {"signing": {"kty": "EC", "…": "…"}, "encryption": {"kty": "EC", "…": "…"}}
+_HEAD: Final = """# What your library can do
+
+<!-- made by `make tables` from the programs in examples/libraries, and from declarations.py and results.json in tests/interop/library_matrix; `make interop` writes the results -->
+
+Does your stack work with the `current`, `intermediate`, `fapi2` or `legacy` generation, and with how many lines? Relying parties of the public service
+must leave `legacy` by 31 March 2027 ([how](legacy.md)).
+
+**Yes** means: `make interop` ran the program of this library against a real provider, a person signed in, and ID token and roles came back verified. It also
+showed that the program refuses a callback of another sign-in, an ID token of another key and altered userinfo. *Lines* are those of the shortest working piece
+below, without comments: connect, send the browser to sign in, redeem the code, verify, read the roles. Sessions and pages are yours.
+
+"""
+_AFTER: Final = """
+.NET: there is a page with the settings that you need, [untested](dotnet.md).
+
+A library that authenticates with a client secret alone cannot work with any generation. The token endpoint and the pushed request
+respond with 401 `invalid_client` and *client_assertion is missing*; in developer mode the description adds: *this provider knows private_key_jwt only, and has no client secrets*.
+
+## `rp` in the pieces
+
+Each program reads its registration as JSON. For `current`:
+
+"""
+_VALUES: Final = """
+Keys are those of `corpid client keys`. In the other generations:
+
+"""
+_BETWEEN: Final = """
+An access token is for one sign-in: read userinfo at once, and keep what you need in your own session. What every relying party must check is in
+[With another library](relying-parties.md#with-another-library).
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    sections = "".join(_section(each) for each in LIBRARIES.values())
+    return _HEAD + _overview(results) + _AFTER + _sample() + _VALUES + _values() + _BETWEEN + sections
+
+
+def _overview(results: Mapping[str, Any]) -> str:
+    names = [f"`{each.name}`" for each in _GENERATIONS]
+    rows = [["Library", "Language", "Tested versions", *names, "Lines", "Run on"], ["---"] * 9]
+    for each in LIBRARIES.values():
+        runs = results[each.name]
+        versions = {f"`{name}` {version}": None for run in runs.values() for name, version in run["versions"].items()}
+        rows.append(
+            [
+                f"[{each.name}](#{_anchor(each.name)})",
+                each.language,
+                ", ".join(versions),
+                *("yes" if generation.name in runs else "no" for generation in _GENERATIONS),
+                str(each.own_lines()),
+                min(run["date"] for run in runs.values()),
+            ]
+        )
+    return _table(rows)
+
+
+def _sample() -> str:
+    told = registration("https://op.example", "my-rp", _KEYS, CURRENT)
+    lines = (f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in told.items())
+    return "```json\n{\n" + ",\n".join(lines) + "\n}\n```\n"
+
+
+def _values() -> str:
+    told = [registration("", "", _KEYS, each) for each in _GENERATIONS]
+    differing = [name for name in told[0] if any(each[name] != told[0][name] for each in told)]
+    rows = [["Member", *(f"`{each.name}`" for each in _GENERATIONS)], ["---"] * 5]
+    return _table([*rows, *([f"`{name}`", *(_value(each[name]) for each in told)] for name in differing)])
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        return "<br>".join(f"`{name}={each}`" for name, each in value.items())
+    return f"`{json.dumps(value)}`" if isinstance(value, bool) else f"`{value}`"
+
+
+def _section(library: Library) -> str:
+    rows = [["As it is", library.as_it_is], ["Your lines add", library.added]]
+    rows += [[f"`{name}`: impossible", reason] for name, reason in library.impossible.items()]
+    program = library.program.relative_to(ROOT).as_posix()
+    fence = _FENCES[library.program.suffix]
+    piece = "\n".join(library.piece())
+    return (
+        f"\n## {library.name}\n\n"
+        + _table([["", ""], ["---"] * 2, *rows])
+        + f"\nThe shortest working piece ([the whole program](../{program})):\n\n```{fence}\n{piece}\n```\n"
+    )
+
+
+def _anchor(heading: str) -> str:
+    kept = (letter for letter in heading.lower() if letter.isalnum() or letter in " -_")
+    return "".join(kept).replace(" ", "-")
+
+
+def _table(rows: Iterable[Iterable[str]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n".replace("|  |", "| |") for row in rows)
