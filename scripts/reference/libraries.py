@@ -18,33 +18,36 @@ _FENCES: Final = {".mjs": "js", ".py": "python", ".go": "go", ".rs": "rust", ".j
 _KEYS: Final = {"signing": {"kty": "EC", "…": "…"}, "encryption": {"kty": "EC", "…": "…"}}
 _HEAD: Final = """# What your library can do
 
-<!-- made by `make tables` from the programs in examples/libraries, and from declarations.py and results.json in tests/interop/library_matrix; `make interop` writes the results -->
+<!-- made by `make tables` from examples/libraries, and from declarations.py and results.json in tests/interop/library_matrix; `make interop` writes the results -->
 
-Does your stack work with the `current`, `intermediate`, `fapi2` or `legacy` generation, and with how many lines? Relying parties of the public service
-must leave `legacy` by 31 March 2027 ([how](legacy.md)).
+Does your stack work with the generation that you need, and with how many lines? Relying parties of the public service must move from `legacy` to `current` by
+31 March 2027 ([how](legacy.md)).
 
-**Yes** means: `make interop` ran the program of this library against a real provider, a person signed in, and ID token and roles came back verified. It also
-showed that the program refuses a callback of another sign-in, an ID token of another key and altered userinfo. *Lines* are those of the shortest working piece
-below, without comments: connect, send the browser to sign in, redeem the code, verify, read the roles. Sessions and pages are yours.
+**yes** means that `make interop` ran the program of this library, unchanged, against a running provider: a person signed in, and the ID token and the roles were
+read and verified. The same run shows that each program refuses a callback of another sign-in, an ID token that another key signed, and altered userinfo. **Lines**
+are those of the shortest working piece below, for all its generations and without comments and imports. It connects, makes the request, redeems the code,
+verifies and reads the roles; sessions and pages are yours.
 
 """
 _AFTER: Final = """
-.NET: there is a page with the settings that you need, [untested](dotnet.md).
+- **.NET**: [a page with the settings that you need](dotnet.md), untested.
+- **Any other library** was not tried. [With another library](relying-parties.md#with-another-library) says what to configure. Without pushed requests or DPoP you have
+  to add them, as the pieces for Go and Spring do.
+- **A library that knows only client secrets** works with no generation. The pushed request and the token endpoint refuse it with 401 `invalid_client`
+  ([assertion_type](reference/errors.md#assertion_type)); in developer mode the description says *this provider knows private_key_jwt only, and has no client secrets*.
+- **Server nonces** are off unless the operator turns on `dpop_nonces`. Then a request has to be repeated once with the nonce; each section below says if the piece does that.
 
-A library that authenticates with a client secret alone cannot work with any generation. The token endpoint and the pushed request
-respond with 401 `invalid_client` and *client_assertion is missing*; in developer mode the description adds: *this provider knows private_key_jwt only, and has no client secrets*.
+## The registration in the pieces
 
-## `rp` in the pieces
-
-Each program reads its registration as JSON. For `current`:
+Each piece reads one relying party in one generation from `rp`. For `current`:
 
 """
 _VALUES: Final = """
-Keys are those of `corpid client keys`. In the other generations:
+The keys are those of `corpid client keys`. The generations differ in:
 
 """
 _BETWEEN: Final = """
-An access token is for one sign-in: read userinfo at once, and keep what you need in your own session. What every relying party must check is in
+A program for `current` alone can leave out every branch that these members choose. What every relying party must check is in
 [With another library](relying-parties.md#with-another-library).
 """
 
@@ -58,7 +61,7 @@ def page() -> str:
 
 def _overview(results: Mapping[str, Any]) -> str:
     names = [f"`{each.name}`" for each in _GENERATIONS]
-    rows = [["Library", "Language", "Tested versions", *names, "Lines", "Run on"], ["---"] * 9]
+    rows = [["Library", "Language", "Tested versions", *names, "You write", "Lines", "Run on"], ["---"] * 10]
     for each in LIBRARIES.values():
         runs = results[each.name]
         versions = {f"`{name}` {version}": None for run in runs.values() for name, version in run["versions"].items()}
@@ -68,6 +71,7 @@ def _overview(results: Mapping[str, Any]) -> str:
                 each.language,
                 ", ".join(versions),
                 *("yes" if generation.name in runs else "no" for generation in _GENERATIONS),
+                each.you_write,
                 str(each.own_lines()),
                 min(run["date"] for run in runs.values()),
             ]
@@ -95,8 +99,11 @@ def _value(value: object) -> str:
 
 
 def _section(library: Library) -> str:
-    rows = [["As it is", library.as_it_is], ["Your lines add", library.added]]
-    rows += [[f"`{name}`: impossible", reason] for name, reason in library.impossible.items()]
+    rows = [["Works as it is", library.as_it_is], ["Your lines add", library.added]]
+    if library.impossible:
+        names = ", ".join(f"`{name}`" for name in library.impossible)
+        rows.append([f"Impossible: {names}", "; ".join(dict.fromkeys(library.impossible.values()))])
+    rows.append(["Server nonces", "in the piece" if library.repeats_with_nonce else "not in the piece"])
     program = library.program.relative_to(ROOT).as_posix()
     fence = _FENCES[library.program.suffix]
     piece = "\n".join(library.piece())

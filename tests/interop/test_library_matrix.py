@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from corpid.sandbox.browser import DeadEndError
 from corpid.sandbox.interfaces import INTERFACES
 from tests.interop.dishonest import forged_payload, member, other_key
 from tests.interop.libraries import FAR_AWAY, ROLES, entity_of, roles
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     Serving = Callable[..., Provider]
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 SPOKEN = [(library, generation) for library, each in LIBRARIES.items() for generation in each.speaks]
 each_library = pytest.mark.parametrize(
     ("library", "generation"), [(name, each.speaks[0]) for name, each in LIBRARIES.items()]
@@ -54,8 +55,8 @@ def signed_in(
     """Claims and userinfo of a newcomer's sign-in at the library's program."""
     interface = INTERFACES[generation]
     keys = write_keys(folder / "keys.json")
-    ends = {"legacy_until": FAR_AWAY} if interface.ends else {}
-    running.register(folder.name, REDIRECT_URI, public_keys(keys), generations=[generation], **ends)
+    members = {**LIBRARIES[library].members, **({"legacy_until": FAR_AWAY} if interface.ends else {})}
+    running.register(folder.name, REDIRECT_URI, public_keys(keys), generations=[generation], **members)
     told = registration(running.issuer, folder.name, json.loads(keys.read_text()), interface)
     with begun(LIBRARIES[library], told, folder) as program:
         callback = running.visited(program.address, running.newcomer())
@@ -75,6 +76,20 @@ def test_a_person_signs_in_and_their_roles_are_read(
     assert roles(found["userinfo"], interface) == ROLES
     today = datetime.now(UTC).date().isoformat()
     results[library][generation] = {"date": today, "versions": LIBRARIES[library].versions()}
+
+
+@pytest.mark.parametrize(
+    ("library", "generation"),
+    [(name, generation) for name, each in LIBRARIES.items() for generation in each.impossible],
+)
+def test_a_generation_that_a_library_cannot_speak_is_refused(
+    serving: Serving, tmp_path: Path, library: str, generation: str
+) -> None:
+    """docs/libraries.md: what the page calls impossible ends before the code."""
+    running = serving(INTERFACES[generation])
+    with pytest.raises((RefusedByProgramError, DeadEndError)):
+        signed_in(running, tmp_path, library, generation)
+    assert "token" not in [name for name, _ in running.wire.exchanges]
 
 
 @each_library
@@ -107,3 +122,15 @@ def test_a_callback_of_another_sign_in_is_refused(
     with pytest.raises(RefusedByProgramError):
         signed_in(running, tmp_path, library, generation, lambda callback: callback.replace("state=", "state=x"))
     assert "token" not in [name for name, _ in running.wire.exchanges]
+
+
+@pytest.mark.parametrize("library", [name for name, each in LIBRARIES.items() if "current" in each.speaks])
+def test_a_server_nonce_is_taken_up_by_the_pieces_that_say_so(serving: Serving, tmp_path: Path, library: str) -> None:
+    """RFC 9449 §8: with `dpop_nonces` the first request of a sign-in is refused."""
+    running = serving(INTERFACES["current"], dpop_nonces=True)
+    if LIBRARIES[library].repeats_with_nonce:
+        assert entity_of(signed_in(running, tmp_path, library, "current")["claims"]) == "209900042K"
+    else:
+        with pytest.raises(RefusedByProgramError):
+            signed_in(running, tmp_path, library, "current")
+    assert ("request", 400) in running.wire.exchanges

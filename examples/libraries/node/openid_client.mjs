@@ -21,7 +21,8 @@ async function connect() {
   local.forEach((allow) => allow(config))
   oidc.enableNonRepudiationChecks(config) // otherwise it relies on TLS and verifies no signature
   const { kid, alg } = rp.encryption
-  if (rp.id_token_encrypted) oidc.enableDecryptingResponses(config, undefined, { key: await importJWK(rp.encryption), kid, alg })
+  const decryption = { key: await importJWK(rp.encryption), kid, alg }
+  if (rp.id_token_encrypted) oidc.enableDecryptingResponses(config, undefined, decryption)
   return config
 }
 
@@ -36,8 +37,8 @@ async function begin(config) {
     code_challenge: await oidc.calculatePKCECodeChallenge(attempt.verifier),
     code_challenge_method: 'S256',
   }
-  const made = rp.pushed ? oidc.buildAuthorizationUrlWithPAR(config, request, { DPoP }) : oidc.buildAuthorizationUrl(config, request)
-  return [attempt, await made]
+  if (!rp.pushed) return [attempt, oidc.buildAuthorizationUrl(config, request)]
+  return [attempt, await oidc.buildAuthorizationUrlWithPAR(config, request, { DPoP })]
 }
 
 async function finish(config, callback, { state, nonce, verifier, DPoP }) {

@@ -63,7 +63,7 @@ def begun(library: Library, told: Mapping[str, Any], folder: Path) -> Iterator[P
 
 @cache
 def _built_with_go(_: Path) -> list[str]:
-    installed("go", "go", probe=("go", "list", "-m"))
+    installed("libraries/go", "go", probe=("go", "list", "-m"))
     target = ROOT / "build" / "libraries" / "go-rp"
     command = ["go", "build", "-mod=readonly", "-o", str(target), "."]
     subprocess.run(command, cwd=FOLDER / "go", env=OFFLINE, check=True, timeout=PATIENCE)
@@ -72,7 +72,7 @@ def _built_with_go(_: Path) -> list[str]:
 
 @cache
 def _built_with_cargo(_: Path) -> list[str]:
-    installed("go", "cargo", probe=("cargo", "--version"))
+    installed("libraries/rust", "cargo", probe=("cargo", "--version"))
     target = ROOT / "build" / "libraries" / "rust"
     command = ["cargo", "build", "--quiet", "--locked", "--offline", "--target-dir", str(target)]
     subprocess.run(command, cwd=FOLDER / "rust", check=True, timeout=10 * PATIENCE)
@@ -80,8 +80,21 @@ def _built_with_cargo(_: Path) -> list[str]:
 
 
 def _run_by_java(program: Path) -> list[str]:
-    installed("java", "java", "mvn", probe=("java", "--version"))
+    installed("libraries/java", "java", "mvn", probe=("java", "--version"))
     return ["java", "-cp", f"{EXAMPLES}/java/lib/*", str(program)]
+
+
+@cache
+def _compiled_with_spring(program: Path) -> list[str]:
+    installed("libraries/spring", "java", "mvn", probe=("java", "--version"))
+    target = ROOT / "build" / "libraries" / "spring"
+    libraries = f"{program.parent}/lib/*"
+    subprocess.run(["javac", "-cp", libraries, "-d", str(target), str(program)], check=True, timeout=PATIENCE)
+    return ["java", "-cp", f"{target}:{libraries}", program.stem]
+
+
+def _by_java(program: Path) -> list[str]:
+    return _compiled_with_spring(program) if program.parent.name == "spring" else _run_by_java(program)
 
 
 COMMANDS: dict[str, Callable[[Path], list[str]]] = {
@@ -89,6 +102,6 @@ COMMANDS: dict[str, Callable[[Path], list[str]]] = {
     ".py": lambda program: [sys.executable, str(program)],
     ".go": _built_with_go,
     ".rs": _built_with_cargo,
-    ".java": _run_by_java,
+    ".java": _by_java,
 }
 """how the program of a language is run"""
