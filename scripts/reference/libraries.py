@@ -24,7 +24,7 @@ Does your stack work with the generation that you need, and with how many lines?
 31 March 2027 ([how](legacy.md)).
 
 **yes** means that `make interop` ran the program of this library, unchanged, against a running provider: a person signed in, and the ID token and the roles were
-read and verified. The same run shows that each program refuses a callback of another sign-in, an ID token that another key signed, and altered userinfo. **Lines**
+read and verified, both with the defaults and with the [preset](legacy.md#the-preset-public-service) `public-service` (encrypted userinfo, blocks as text). The same run shows that each program refuses a callback of another sign-in, an ID token that another key signed, and altered userinfo. **Lines**
 are those of the shortest working piece below, for all its generations and without comments and imports. It connects, makes the request, redeems the code,
 verifies and reads the roles; sessions and pages are yours.
 
@@ -47,7 +47,7 @@ The keys are those of `corpid client keys`. The generations differ in:
 
 """
 _BETWEEN: Final = """
-A program for `current` alone can leave out every branch that these members choose. What every relying party must check is in
+With the preset `public-service`, the ID token is encrypted and userinfo is signed in every generation, and each block is text that contains JSON: parse it once more. A program for `current` alone can leave out every branch that these members choose. What every relying party must check is in
 [With another library](relying-parties.md#with-another-library).
 """
 

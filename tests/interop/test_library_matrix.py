@@ -32,6 +32,18 @@ each_library = pytest.mark.parametrize(
 )
 
 
+ENCRYPTED_AND_SIGNED = {"id_token_encrypted": True, "userinfo_signed": True}
+"""what the preset registers a new client for, in every generation (docs/legacy.md)"""
+
+
+def parsed(userinfo: dict[str, Any]) -> dict[str, Any]:
+    """Blocks as objects: with the preset they are text that contains JSON."""
+    return {
+        name: json.loads(value) if isinstance(value, str) and value.startswith("{") else value
+        for name, value in userinfo.items()
+    }
+
+
 @pytest.fixture(scope="module")
 def results() -> Iterator[dict[str, dict[str, Any]]]:
     """What signed somebody in, and when; CI leaves the file alone."""
@@ -51,14 +63,15 @@ def signed_in(
     library: str,
     generation: str,
     change: Callable[[str], str] = str,
+    **told: bool,
 ) -> dict[str, Any]:
-    """Claims and userinfo of a newcomer's sign-in at the library's program."""
+    """Claims and userinfo of a newcomer's sign-in at the library's program; `told` is what it is told otherwise."""
     interface = INTERFACES[generation]
     keys = write_keys(folder / "keys.json")
     members = {**LIBRARIES[library].members, **({"legacy_until": FAR_AWAY} if interface.ends else {})}
     running.register(folder.name, REDIRECT_URI, public_keys(keys), generations=[generation], **members)
-    told = registration(running.issuer, folder.name, json.loads(keys.read_text()), interface)
-    with begun(LIBRARIES[library], told, folder) as program:
+    known = registration(running.issuer, folder.name, json.loads(keys.read_text()), interface)
+    with begun(LIBRARIES[library], {**known, **told}, folder) as program:
         callback = running.visited(program.address, running.newcomer())
         return program.finish(change(str(callback)))
 
@@ -67,9 +80,17 @@ def signed_in(
 def test_a_person_signs_in_and_their_roles_are_read(
     serving: Serving, tmp_path: Path, results: dict[str, dict[str, Any]], library: str, generation: str
 ) -> None:
-    """docs/libraries.md: the whole program, unchanged, in every generation that it is declared for."""
+    """docs/libraries.md: the whole program, unchanged, with the preset of the public service and without."""
     interface = INTERFACES[generation]
     results.setdefault(library, {}).pop(generation, None)
+    with_preset = signed_in(
+        serving(interface, preset="public-service"), tmp_path, library, generation, **ENCRYPTED_AND_SIGNED
+    )
+    assert with_preset["userinfo"]["sub"] == with_preset["claims"]["sub"]
+    assert roles(parsed(with_preset["userinfo"]), interface) == ROLES
+    assert "stringified_blocks" in LIBRARIES[library].members or with_preset["userinfo"] != parsed(
+        with_preset["userinfo"]
+    )
     found = signed_in(serving(interface), tmp_path, library, generation)
     assert entity_of(found["claims"]) == "209900042K"
     assert found["userinfo"]["sub"] == found["claims"]["sub"]

@@ -142,22 +142,29 @@ func finish(config *oauth2.Config, callback string, one attempt) (claims, userin
 	token := must(config.Exchange(ours, given.Get("code"), options...))
 	idToken, _ := token.Extra("id_token").(string)
 	if rp.IDTokenEncrypted {
-		wraps := []jose.KeyAlgorithm{jose.KeyAlgorithm(rp.Encryption.Algorithm)}
-		sealed := must(jose.ParseEncryptedCompact(idToken, wraps, []jose.ContentEncryption{jose.A256CBC_HS512, jose.A256GCM}))
-		idToken = string(must(sealed.Decrypt(rp.Encryption)))
+		idToken = decrypted(idToken)
 	}
 	claims = verified(idToken)
 	same("nonce", claims["nonce"], one.nonce)
 	hash := sha256.Sum256([]byte(token.AccessToken))
 	same("at_hash", claims["at_hash"], base64.RawURLEncoding.EncodeToString(hash[:16]))
-	body := get(one.http, metadata[rp.Resource].(string), token)
+	body := string(get(one.http, metadata[rp.Resource].(string), token))
+	if strings.Count(body, ".") == 4 && body[0] != '{' { // if the client is registered for encrypted userinfo
+		body = decrypted(body)
+	}
 	if rp.UserinfoSigned {
-		userinfo = verified(string(body))
+		userinfo = verified(body)
 	} else {
-		check(json.Unmarshal(body, &userinfo))
+		check(json.Unmarshal([]byte(body), &userinfo))
 	}
 	same("sub", userinfo["sub"], claims["sub"])
 	return claims, userinfo
+}
+
+func decrypted(token string) string {
+	wraps := []jose.KeyAlgorithm{jose.KeyAlgorithm(rp.Encryption.Algorithm)}
+	sealed := must(jose.ParseEncryptedCompact(token, wraps, []jose.ContentEncryption{jose.A256CBC_HS512, jose.A256GCM}))
+	return string(must(sealed.Decrypt(rp.Encryption)))
 }
 
 // verified are the claims of a token for us alone. Cache the keys for an hour, and fetch them again for an unknown kid.

@@ -102,18 +102,29 @@ def finish(session: Session, callback: str, attempt: dict[str, str]) -> dict[str
         code_verifier=attempt["verifier"],
     )
     access_token, id_token = tokens["access_token"], tokens["id_token"]
-    if rp["id_token_encrypted"]:
-        id_token = jwe.decrypt_compact(id_token, ENCRYPTION, registry=LENIENT).plaintext.decode()
-    claims = verified(session, id_token, nonce=attempt["nonce"], access_token=access_token)
+    claims = verified(
+        session,
+        decrypted(id_token) if rp["id_token_encrypted"] else id_token,
+        nonce=attempt["nonce"],
+        access_token=access_token,
+    )
     scheme = "DPoP" if rp["bound"] else "Bearer"
     answer = session.get(
         session.metadata[rp["resource"]], withhold_token=True, headers={"Authorization": f"{scheme} {access_token}"}
     )
     answer.raise_for_status()
-    userinfo = verified(session, answer.text) if rp["userinfo_signed"] else answer.json()
+    if rp["userinfo_signed"]:
+        nested = answer.text.count(".") == 4  # if the client is registered for encrypted userinfo
+        userinfo = verified(session, decrypted(answer.text) if nested else answer.text)
+    else:
+        userinfo = answer.json()
     if userinfo["sub"] != claims["sub"]:
         raise ValueError("userinfo is about somebody else")
     return {"claims": claims, "userinfo": userinfo}
+
+
+def decrypted(token: str) -> str:
+    return jwe.decrypt_compact(token, ENCRYPTION, registry=LENIENT).plaintext.decode()
 
 
 def verified(session: Session, token: str, **expected: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from jwskate import Jwk, SignedJwt
+from jwskate import JweCompact, Jwk, SignedJwt
 from requests_oauth2client import AuthorizationRequest, BearerToken, OAuth2Client, PrivateKeyJwt
 
 rp = json.loads(Path(sys.argv[1]).read_text())
@@ -57,7 +57,10 @@ def finish(client: Client, callback: str, attempt: AuthorizationRequest) -> dict
         if response.json()["sub"] != id_token.sub:
             raise ValueError("userinfo is about somebody else")
         return {"claims": id_token.claims, "userinfo": response.json()}
-    userinfo = SignedJwt(response.text, max_size=4_000_000)  # of a person with thousands of roles
+    token = response.text
+    if token.count(".") == 4:  # if the client is registered for encrypted userinfo
+        token = JweCompact(token, max_size=4_000_000).decrypt(Jwk(rp["encryption"]))
+    userinfo = SignedJwt(token, max_size=4_000_000)  # of a person with thousands of roles
     userinfo.validate(client.authorization_server_jwks, **expected)
     return {"claims": id_token.claims, "userinfo": userinfo.claims}
 

@@ -151,16 +151,23 @@ impl Provider {
         let access_token = tokens["access_token"].as_str().ok_or("no access token")?;
         let mut id_token = tokens["id_token"].as_str().ok_or("no ID token")?.to_owned();
         if self.rp.id_token_encrypted {
-            let decrypter = jwe::ECDH_ES_A256KW.decrypter_from_jwk(&Jwk::from_map(self.rp.encryption.clone())?)?;
-            id_token = String::from_utf8(jwe::deserialize_compact(&id_token, &decrypter)?.0)?;
+            id_token = self.decrypted(&id_token)?;
         }
         let claims = self.verified(&id_token, &attempt.nonce, Some(access_token))?;
-        let body = self.ask(self.endpoint(&self.rp.resource), None, &attempt.key, access_token)?;
+        let mut body = self.ask(self.endpoint(&self.rp.resource), None, &attempt.key, access_token)?;
+        if !body.starts_with('{') && body.matches('.').count() == 4 {
+            body = self.decrypted(&body)?; // if the client is registered for encrypted userinfo
+        }
         // userinfo is signed like an ID token, without a nonce
         let unasked = |_: Option<&Nonce>| Ok(());
         let userinfo = if self.rp.userinfo_signed { self.verified(&body, unasked, None)? } else { serde_json::from_str(&body)? };
         same("sub", userinfo.get("sub"), claims.get("sub"))?;
         Ok((claims, userinfo))
+    }
+
+    fn decrypted(&self, token: &str) -> Done<String> {
+        let decrypter = jwe::ECDH_ES_A256KW.decrypter_from_jwk(&Jwk::from_map(self.rp.encryption.clone())?)?;
+        Ok(String::from_utf8(jwe::deserialize_compact(token, &decrypter)?.0)?)
     }
 
     fn verified(&self, token: &str, nonce: impl NonceVerifier, access_token: Option<&str>) -> Done<Value> {
