@@ -41,7 +41,7 @@ def test_every_template_has_a_state_in_which_it_is_looked_at() -> None:
 
 
 def test_what_cannot_be_undone_always_stands_beside_a_way_back() -> None:
-    """DESIGN, "Pages": Cancel is visible and plainly different."""
+    """docs/accessibility.md: Cancel is visible and plainly different."""
     actions = re.compile(r'<div class="actions">(.*?)</div>', re.DOTALL)
     found = [block for path in TEMPLATES.rglob("*.html") for block in actions.findall(path.read_text())]
     destroying = [block for block in found if "button-danger" in block]

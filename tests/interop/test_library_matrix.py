@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.sandbox.browser import DeadEndError
-from corpid.sandbox.interfaces import INTERFACES
+from corpid.sandbox.interfaces import INTERFACES, NOTHING
 from tests.interop.dishonest import forged_payload, member, other_key
 from tests.interop.libraries import FAR_AWAY, ROLES, entity_of, roles
 from tests.interop.library_matrix.declarations import LIBRARIES, REDIRECT_URI, RESULTS, registration
@@ -18,7 +18,7 @@ from tests.interop.library_matrix.program import RefusedByProgramError, begun
 from tests.interop.stock_clients import public_keys, write_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from tests.interop.running import Provider
@@ -62,8 +62,9 @@ def signed_in(
     folder: Path,
     library: str,
     generation: str,
+    *,
     change: Callable[[str], str] = str,
-    **told: bool,
+    told: Mapping[str, bool] = NOTHING,
 ) -> dict[str, Any]:
     """Claims and userinfo of a newcomer's sign-in at the library's program; `told` is what it is told otherwise."""
     interface = INTERFACES[generation]
@@ -84,7 +85,7 @@ def test_a_person_signs_in_and_their_roles_are_read(
     interface = INTERFACES[generation]
     results.setdefault(library, {}).pop(generation, None)
     with_preset = signed_in(
-        serving(interface, preset="public-service"), tmp_path, library, generation, **ENCRYPTED_AND_SIGNED
+        serving(interface, preset="public-service"), tmp_path, library, generation, told=ENCRYPTED_AND_SIGNED
     )
     assert with_preset["userinfo"]["sub"] == with_preset["claims"]["sub"]
     assert roles(parsed(with_preset["userinfo"]), interface) == ROLES
@@ -141,7 +142,7 @@ def test_a_callback_of_another_sign_in_is_refused(
     """RFC 6749 §10.12: `state` is compared before the code is redeemed."""
     running = serving(INTERFACES[generation])
     with pytest.raises(RefusedByProgramError):
-        signed_in(running, tmp_path, library, generation, lambda callback: callback.replace("state=", "state=x"))
+        signed_in(running, tmp_path, library, generation, change=lambda callback: callback.replace("state=", "state=x"))
     assert "token" not in [name for name, _ in running.wire.exchanges]
 
 

@@ -85,13 +85,20 @@ def no_issuer(client: Client, rules: Rules) -> NoIssuer | None:
 
     Source: D62
     """
-    own, known = {generation.name for generation in used(client, rules)}, issuers_of(client, rules)
+    own, known = [generation.name for generation in used(client, rules)], issuers_of(client, rules)
     served = list(dict.fromkeys(name for issuer in known.values() for name in issuer.names))
-    if not served or not own.isdisjoint(served):
+    if not served or not set(own).isdisjoint(served):
         return None
-    where = "this deployment serves" if len(rules.issuers) == 1 else f"{', '.join(known)} of its issuers serves"
-    others = (name for name, issuer in rules.issuers.items() if not own.isdisjoint(issuer.names))
-    return NoIssuer(f"{where} {', '.join(served)}, which is none of its generations", next(others, ""))
+    if len(rules.issuers) == 1:
+        serving = "this deployment serves"
+    else:
+        serving = (
+            f"its issuer {next(iter(known))} serves" if len(known) == 1 else f"its issuers {', '.join(known)} serve"
+        )
+    others = (name for name, issuer in rules.issuers.items() if not set(own).isdisjoint(issuer.names))
+    return NoIssuer(
+        f"it uses {', '.join(own) or 'pushed requests'}, and {serving} only {', '.join(served)}", next(others, "")
+    )
 
 
 def _on_generations(client: Client, rules: Rules) -> Iterator[Fault]:
@@ -103,7 +110,7 @@ def _on_generations(client: Client, rules: Rules) -> Iterator[Fault]:
             f"name {ending}, and in legacy_until its last day",
         )
     elif found := no_issuer(client, rules):
-        remedy = f"add {found.other} to its issuers" if found.other else "change them"
+        remedy = f"add {found.other} to its issuers" if found.other else "change its generations"
         yield Fault("generations", f"it cannot be used so far: {found.reason}: {remedy}")
 
 
