@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Role
-    from corpid.rules.oauth.client_members import Declared
+    from corpid.rules.oauth.client_members import ClientMember
     from corpid.sandbox.readiness.sources import Source
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -153,7 +153,7 @@ PAGES: Final[Mapping[Path, Callable[[], str]]] = {
 }
 
 
-def _row(declared: Declared) -> str:
+def _row(declared: ClientMember) -> str:
     member = declared.member
     cells = (
         f"`{declared.name}`{' *new*' if member.needed else ''}",
@@ -166,7 +166,7 @@ def _row(declared: Declared) -> str:
     return "|".join(("", *(f" {cell} " if cell else " " for cell in cells), "\n"))
 
 
-def _default(declared: Declared) -> str:
+def _default(declared: ClientMember) -> str:
     default = declared.default
     if isinstance(default, tuple):
         return f"`[{', '.join(map(str, default))}]`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpid.flows.developer.people import Developer, Listed
+from corpid.flows.developer.people import Developer, SandboxPerson
 from corpid.sandbox import example_directory
 from corpid.sandbox.example_directory import ExampleDirectory
 
@@ -26,7 +26,7 @@ def test_the_demos_directory_marks_the_people_whom_its_page_shows() -> None:
 def test_a_user_name_is_known_in_each_of_its_spellings() -> None:
     """D51."""
     developer = Developer(key="k")
-    developer.add([Listed(user_name="rina", name="Rina")])
+    developer.add([SandboxPerson(user_name="rina", name="Rina")])
     assert developer.is_test_person("Rina")
     assert not developer.is_test_person("rina2")
     assert not developer.is_test_person("")

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from corpid import cli, own_certificates
 from corpid.cli import demo as cli_demo
-from corpid.flows.developer.readiness_runs import Asked
+from corpid.flows.developer.readiness_runs import RunRequest
 from corpid.sandbox import demo as demonstration
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
@@ -174,7 +174,7 @@ async def test_the_readiness_page_checks_a_website_of_the_demos_authority(demo: 
     """D66: here the demo RP itself."""
     person = demo.registration.persons[0]
     checker = Checker(cases=(CASES["state-altered"],), tls=trusting(certificate(demo).authority))
-    asked = Asked(issuer=demo.issuer, url=demo.link, user=person.user_name, entity=person.entities[0])
+    asked = RunRequest(issuer=demo.issuer, url=demo.link, user=person.user_name, entity=person.entities[0])
     outcome = await checker(asked, lambda _: None)
     assert {(row.case, row.verdict) for row in outcome.rows} == {("baseline", "passed"), ("state-altered", "passed")}
 

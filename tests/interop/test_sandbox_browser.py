@@ -15,7 +15,7 @@ from corpid.sandbox import browser as html_pages
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser, DeadEndError
 from corpid.sandbox.people import Person
-from corpid.sandbox.readiness.observation import Page
+from corpid.sandbox.readiness.observation import RelyingPartyPage
 from corpid.sandbox.readiness.visitor import Visitor
 
 if TYPE_CHECKING:
@@ -256,5 +256,5 @@ async def test_a_link_that_is_no_address_hides_no_other() -> None:
 
     here = Visitor(httpx.AsyncClient(transport=httpx.MockTransport(answer)), issuer="http://op.example", marker=None)
     page = await here.log_in("http://rp.example/")
-    assert isinstance(page, Page)
+    assert isinstance(page, RelyingPartyPage)
     assert page.heading == "In"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class Listed(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command or a subject, as the list shows it."""
 
     module: str
@@ -39,56 +39,60 @@ class Listed(NamedTuple):
 
 
 COMMANDS: Final = {
-    "demo": Listed("demo", "demo", "Run a provider and a demo relying party, with example data."),
-    "sandbox": Listed("sandbox", "app", "Orders to a running demo, to answer wrongly: orders, order, list, withdraw."),
-    "rp-new": Listed("rp_new", "rp_new", "Make a small complete relying party, registered at a running `corpid demo`."),
-    "rp-check": Listed("rp_check", "rp_check", "Check how a relying party behaves when something is wrong."),
-    "serve": Listed("serve", "serve", "Run the provider until SIGTERM or Ctrl-C."),
-    "testing": Listed("testing", "provider_for_tests", "Run a provider for the tests of a relying party."),
-    "migrate": Listed("database", "migrate", "Bring the database's schema up to this version."),
-    "apply": Listed("directory", "apply", "Apply a directory file."),
-    "export": Listed("directory", "export", "Write the directory as a file, without secrets."),
-    "backup": Listed("database", "backup", "Copy the database to a new file, also while servers use it."),
-    "restore": Listed("database", "restore", "Replace the database by a backup, while nothing runs."),
-    "doctor": Listed("doctor", "doctor", "Examine a running deployment: proxy, TLS, clocks, keys, engines."),
-    "client": Listed(
+    "demo": CommandEntry("demo", "demo", "Run a provider and a demo relying party, with example data."),
+    "sandbox": CommandEntry(
+        "sandbox", "app", "Orders to a running demo, to answer wrongly: orders, order, list, withdraw."
+    ),
+    "rp-new": CommandEntry(
+        "rp_new", "rp_new", "Make a small complete relying party, registered at a running `corpid demo`."
+    ),
+    "rp-check": CommandEntry("rp_check", "rp_check", "Check how a relying party behaves when something is wrong."),
+    "serve": CommandEntry("serve", "serve", "Run the provider until SIGTERM or Ctrl-C."),
+    "testing": CommandEntry("testing", "provider_for_tests", "Run a provider for the tests of a relying party."),
+    "migrate": CommandEntry("database", "migrate", "Bring the database's schema up to this version."),
+    "apply": CommandEntry("directory", "apply", "Apply a directory file."),
+    "export": CommandEntry("directory", "export", "Write the directory as a file, without secrets."),
+    "backup": CommandEntry("database", "backup", "Copy the database to a new file, also while servers use it."),
+    "restore": CommandEntry("database", "restore", "Replace the database by a backup, while nothing runs."),
+    "doctor": CommandEntry("doctor", "doctor", "Examine a running deployment: proxy, TLS, clocks, keys, engines."),
+    "client": CommandEntry(
         "client",
         "app",
         "Clients: add, update, migration, refusals, keys, list, show, disable, enable, remove, drop-keys.",
     ),
-    "user": Listed(
+    "user": CommandEntry(
         "user",
         "app",
         "People: list, show, add, import, invite, link, factors, reset-password, reset-factors, disable, enable, unlock, "
         "erase.",
     ),
-    "entity": Listed("entity", "app", "Entities: list, show, review, add, update, disable, enable."),
-    "membership": Listed(
+    "entity": CommandEntry("entity", "app", "Entities: list, show, review, add, update, disable, enable."),
+    "membership": CommandEntry(
         "membership", "app", "Memberships of people in entities: list, invite, resend, add, remove, disable, enable."
     ),
-    "provisioning-token": Listed(
+    "provisioning-token": CommandEntry(
         "provisioning_token", "app", "Tokens by which SCIM clients provision an entity: add, list, remove."
     ),
-    "service": Listed("service", "app", "Services at which people have roles: list, show."),
-    "role": Listed("role", "app", "Roles of people: list, add, remove."),
-    "administrator": Listed("administrator", "app", "Administrators of entities: list, add, remove."),
-    "operator": Listed("operator", "app", "Operators of the deployment: list, add, remove."),
-    "third-party": Listed(
+    "service": CommandEntry("service", "app", "Services at which people have roles: list, show."),
+    "role": CommandEntry("role", "app", "Roles of people: list, add, remove."),
+    "administrator": CommandEntry("administrator", "app", "Administrators of entities: list, add, remove."),
+    "operator": CommandEntry("operator", "app", "Operators of the deployment: list, add, remove."),
+    "third-party": CommandEntry(
         "third_party", "app", "Third parties, which act for other entities: list, offer, accept, decline, end."
     ),
-    "approval": Listed("approval", "app", "Requested changes: list, show, approve, decline."),
-    "key": Listed(
+    "approval": CommandEntry("approval", "app", "Requested changes: list, show, approve, decline."),
+    "key": CommandEntry(
         "key",
         "app",
         "Signing keys and audit keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap.",
     ),
-    "maintenance": Listed(
+    "maintenance": CommandEntry(
         "maintenance",
         "app",
         "Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore; restart of Redis or "
         "Valkey: close-store, open-store.",
     ),
-    "audit": Listed("audit", "app", "The audit: list, verify, export, seal, stream, erase."),
+    "audit": CommandEntry("audit", "app", "The audit: list, verify, export, seal, stream, erase."),
 }
 
 

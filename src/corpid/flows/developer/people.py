@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from pathlib import Path
 
-    from corpid.flows.developer.exchanges import Obeyer
+    from corpid.flows.developer.exchanges import FaultInjector
     from corpid.flows.developer.readiness_runs import Runs
 
 
@@ -26,11 +26,11 @@ FILE: Final = "developer mode"
 
 def writing(content: bytes) -> DirectoryFile:
     """The actor of what developer mode writes. Source: D57, D66"""
-    return DirectoryFile.of(FILE, content, by=CommandLine(by=FILE))
+    return DirectoryFile.from_content(FILE, content, by=CommandLine(by=FILE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class SandboxPerson:
     """A test person, as pages list them."""
 
     user_name: str
@@ -52,13 +52,13 @@ class Developer:
     """whether a connection from this machine needs no key; an engine of containers can make every connection look like one"""
     authority: Path | None = None
     """the file with the certificate authority that callers have to trust, if it is our own"""
-    people: dict[str, Listed] = field(default_factory=dict)
+    people: dict[str, SandboxPerson] = field(default_factory=dict)
     """by user name in its mapped form"""
     own_clients: frozenset[str] = frozenset()
     """clients of the demo itself, which its pages and endpoints leave as they are"""
     exchanges: Exchanges = field(default_factory=Exchanges)
     """what relying parties sent and received"""
-    obeyer: Obeyer | None = None
+    obeyer: FaultInjector | None = None
     """what may change answers; None: every answer is the provider's own"""
 
     orders: Orders = field(default_factory=Orders)
@@ -69,7 +69,7 @@ class Developer:
     readiness: Runs | None = None
     """what checks relying parties in the background; None: only the command does"""
 
-    def add(self, people: Iterable[Listed]) -> None:
+    def add(self, people: Iterable[SandboxPerson]) -> None:
         """Let these people be signed in without their factors. Source: D66"""
         self.people.update({names.user_name(each.user_name): each for each in people})
 

@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 from corpid.flows.developer import clients, exchanges, orders, sign_ins
 from corpid.flows.developer.clients import ClientRefused
-from corpid.flows.developer.orders import MOST, TooMany
+from corpid.flows.developer.orders import MOST, TooManyOrders
 from corpid.flows.developer.sign_ins import SimulatedSignIn
 from corpid.flows.oauth import rate_limits
 from corpid.jose.encoding import MalformedToken, json_object
-from corpid.rules.developer.order_documents import Unfit
+from corpid.rules.developer.order_documents import InvalidOrder
 from corpid.rules.oauth.client_registration import issuers_of
 from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding
 from corpid.rules.oauth.refusals import Reason
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from corpid.flows.developer.orders import Placed
+    from corpid.flows.developer.orders import ActiveOrder
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid.rules.oauth.records import Client
@@ -48,7 +48,7 @@ async def sign_in(request: Request, web: WebContext, mode: Mode) -> Response:
     await place(context, mode, sign_ins.orders_of(asked))
     exchange, obeyer = exchanges.current(), mode.developer.obeyer
     if asked.orders and exchange is not None and obeyer is not None:
-        await obeyer.before(exchange)  # it came before these orders
+        await obeyer.intercept_request(exchange)  # it came before these orders
     response = await sign_ins.without_browser(context, mode.developer, asked)
     refused = sign_ins.refusal(response)
     if refused is not None:
@@ -123,14 +123,14 @@ def _callback(response: AuthorizationResponse) -> dict[str, object]:
     return {"callback_url": response.url}
 
 
-async def place(context: RequestContext, mode: Mode, documents: Sequence[Mapping[str, object]]) -> list[Placed]:
+async def place(context: RequestContext, mode: Mode, documents: Sequence[Mapping[str, object]]) -> list[ActiveOrder]:
     """Put orders of the sandbox in force. Raises InvalidRequest."""
     developer = mode.developer
     try:
         return await orders.place(context, developer.orders, developer.sandbox_keys, documents)
-    except Unfit as error:
+    except InvalidOrder as error:
         raise InvalidRequest(Reason.SIMULATION, f"orders: {error}") from None
-    except TooMany:
+    except TooManyOrders:
         raise InvalidRequest(Reason.SIMULATION, f"{MOST} orders are in force: withdraw some") from None
 
 
