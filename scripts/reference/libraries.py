@@ -80,7 +80,10 @@ def _overview(results: Mapping[str, Any]) -> str:
 
 
 def _sample() -> str:
-    told = registration("https://op.example", "my-rp", _KEYS, CURRENT)
+    told = {
+        **registration("https://op.example", "my-rp", _KEYS, CURRENT),
+        "redirect_uri": "https://rp.example/callback",
+    }
     lines = (f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in told.items())
     return "```json\n{\n" + ",\n".join(lines) + "\n}\n```\n"
 

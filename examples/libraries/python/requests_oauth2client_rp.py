@@ -24,6 +24,7 @@ class Client(OAuth2Client):
 
 
 def connect() -> Client:
+    """Keep it for an hour, and connect again for an unknown `kid`."""
     metadata = requests.get(f"{rp['issuer']}/.well-known/openid-configuration", timeout=10).json()
     return Client.from_discovery_document(
         {**metadata, "userinfo_endpoint": metadata[rp["resource"]]},  # legacy: its resource instead of userinfo

@@ -17,12 +17,14 @@ import jakarta.servlet.http.HttpServletRequest;
 import java.io.*;
 import java.net.*;
 import java.net.http.*;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.*;
 import java.util.*;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.web.server.servlet.context.ServletWebServerApplicationContext;
 import org.springframework.context.annotation.*;
+import org.springframework.http.MediaType;
 import org.springframework.http.client.ClientHttpRequestInterceptor;
 import org.springframework.security.config.annotation.web.builders.HttpSecurity;
 import org.springframework.security.core.annotation.AuthenticationPrincipal;
@@ -110,43 +112,37 @@ public class SpringRp {
     return (Map<String, Object>) rp.get("parameters");
   }
 
-  /** Decrypts what is encrypted, and verifies ES256 alone. */
-  static NimbusJwtDecoder decoder(ClientRegistration registration) {
-    try {
-      var published = JWKSourceBuilder.create(URI.create(registration.getProviderDetails().getJwkSetUri()).toURL()).build();
-      var key = ECKey.parse(JSONObjectUtils.getJSONObject(rp, "encryption")).toECPrivateKey();
-      var processor = new DefaultJWTProcessor<SecurityContext>();
-      processor.setJWSKeySelector(new JWSVerificationKeySelector<>(JWSAlgorithm.ES256, published));
-      processor.setJWEKeySelector((header, context) -> List.of(key));
-      return new NimbusJwtDecoder(processor);
-    } catch (Exception error) {
-      throw new IllegalStateException(error);
-    }
+  /** Decrypts what is encrypted, and verifies ES256 alone, for ID token and userinfo. It fetches keys that it lacks. */
+  @Bean
+  NimbusJwtDecoder decoder(ClientRegistrationRepository registrations) throws Exception {
+    var registration = registrations.findByRegistrationId("corpid");
+    var published = JWKSourceBuilder.create(URI.create(registration.getProviderDetails().getJwkSetUri()).toURL()).build();
+    var key = ECKey.parse(JSONObjectUtils.getJSONObject(rp, "encryption")).toECPrivateKey();
+    var processor = new DefaultJWTProcessor<SecurityContext>();
+    processor.setJWSKeySelector(new JWSVerificationKeySelector<>(JWSAlgorithm.ES256, published));
+    processor.setJWEKeySelector((header, context) -> List.of(key));
+    var decoder = new NimbusJwtDecoder(processor);
+    decoder.setJwtValidator(new OidcIdTokenValidator(registration)); // iss, aud, exp, iat
+    return decoder;
   }
 
   @Bean
-  JwtDecoderFactory<ClientRegistration> idTokens() {
-    return registration -> {
-      var decoder = decoder(registration);
-      decoder.setJwtValidator(new OidcIdTokenValidator(registration));
-      return decoder;
-    };
+  JwtDecoderFactory<ClientRegistration> idTokens(NimbusJwtDecoder decoder) {
+    return registration -> decoder;
   }
 
-  /** Userinfo is a signed JWT, of the type that an ID token has; Spring expects JSON. */
-  static OidcUserService users() {
+  /** Verifies userinfo like an ID token; Spring expects JSON. */
+  static OidcUserService users(NimbusJwtDecoder decoder) {
     var users = new OidcUserService();
     users.setRetrieveUserInfo(request -> true);
     users.setOauth2UserService(request -> {
-      var registration = request.getClientRegistration();
       var token = request.getAccessToken();
-      var body = http().get().uri(registration.getProviderDetails().getUserInfoEndpoint().getUri())
-          .header("Authorization", token.getTokenType().getValue() + " " + token.getTokenValue()).retrieve().body(String.class);
+      var body = http().get().uri(request.getClientRegistration().getProviderDetails().getUserInfoEndpoint().getUri())
+          .header("Authorization", token.getTokenType().getValue() + " " + token.getTokenValue())
+          .retrieve().body(String.class);
       try {
-        if (!is("userinfo_signed")) return new DefaultOAuth2User(List.of(), JSONObjectUtils.parse(body), "sub");
-        var decoder = decoder(registration);
-        decoder.setJwtValidator(new OidcIdTokenValidator(registration));
-        return new DefaultOAuth2User(List.of(), decoder.decode(body).getClaims(), "sub");
+        var claims = is("userinfo_signed") ? decoder.decode(body).getClaims() : JSONObjectUtils.parse(body);
+        return new DefaultOAuth2User(List.of(), claims, "sub");
       } catch (JwtException | java.text.ParseException error) {
         throw new OAuth2AuthenticationException(new OAuth2Error("invalid_user_info_response"), error);
       }
@@ -168,9 +164,9 @@ public class SpringRp {
       if (request == null || !is("pushed")) return request;
       var form = assertion();
       UriComponentsBuilder.fromUriString(request.getAuthorizationRequestUri()).build().getQueryParams()
-          .forEach((name, values) -> form.add(name, URLDecoder.decode(values.get(0), java.nio.charset.StandardCharsets.UTF_8)));
-      var answer = http().post().uri(URI.create(endpoint)).body(form)
-          .contentType(org.springframework.http.MediaType.APPLICATION_FORM_URLENCODED).retrieve().body(Map.class);
+          .forEach((name, values) -> form.add(name, URLDecoder.decode(values.get(0), StandardCharsets.UTF_8)));
+      var answer = http().post().uri(URI.create(endpoint)).contentType(MediaType.APPLICATION_FORM_URLENCODED).body(form)
+          .retrieve().body(Map.class);
       var address = UriComponentsBuilder.fromUriString(request.getAuthorizationUri())
           .queryParam("client_id", request.getClientId()).queryParam("request_uri", answer.get("request_uri"));
       return OAuth2AuthorizationRequest.from(request).authorizationRequestUri(address.encode().build().toUriString()).build();
@@ -178,7 +174,8 @@ public class SpringRp {
   }
 
   @Bean
-  SecurityFilterChain security(HttpSecurity security, ClientRegistrationRepository registrations) throws Exception {
+  SecurityFilterChain security(HttpSecurity security, ClientRegistrationRepository registrations, NimbusJwtDecoder decoder)
+      throws Exception {
     var resolver = new DefaultOAuth2AuthorizationRequestResolver(registrations, "/oauth2/authorization");
     resolver.setAuthorizationRequestCustomizer(made -> made.additionalParameters(more -> {
       parameters().forEach((name, value) -> { if (!name.equals("scope")) more.put(name, value); });
@@ -192,7 +189,7 @@ public class SpringRp {
         .oauth2Login(login -> login.authorizationEndpoint(it -> it.authorizationRequestResolver(pushing))
             .redirectionEndpoint(it -> it.baseUri(URI.create(text("redirect_uri")).getPath()))
             .tokenEndpoint(it -> it.accessTokenResponseClient(redeeming))
-            .userInfoEndpoint(it -> it.oidcUserService(users())).defaultSuccessUrl("/"))
+            .userInfoEndpoint(it -> it.oidcUserService(users(decoder))).defaultSuccessUrl("/"))
         .build();
   }
   // end

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import textwrap
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[3]
 FOLDER: Final = ROOT / "examples" / "libraries"
 RESULTS: Final = Path(__file__).with_name("results.json")
-"""library → generation → date and versions of the last run of `make interop` that signed somebody in"""
+"""library → generation → the last run of `make interop` that signed somebody in: date, versions, hash of the program"""
 
 REDIRECT_URI: Final = "http://127.0.0.1:9/callback"
 """nobody listens there: the browser stops before it"""
@@ -102,15 +104,17 @@ class Library:
     members: Mapping[str, Any] = field(default_factory=dict)
     """what its client is registered with in addition"""
 
-    def versions(self) -> dict[str, str]:
-        """The locked version of each package."""
-        return {package: self.pinned(package) for package in self.packages}
+    def run(self) -> dict[str, Any]:
+        """What a result is about: the locked version of each package, and this very program."""
+        program = hashlib.sha256(self.program.read_bytes()).hexdigest()
+        return {"versions": {package: self.pinned(package) for package in self.packages}, "program": program}
 
     def piece(self) -> list[str]:
         """The part of the program that the page shows."""
         lines = self.program.read_text(encoding="utf-8").splitlines()
         marks = [place for place, line in enumerate(lines) if line.strip().lstrip("/#").strip() in {"piece", "end"}]
-        return [line for begin, end in zip(marks[::2], marks[1::2], strict=True) for line in lines[begin + 1 : end]]
+        shown = [line for begin, end in zip(marks[::2], marks[1::2], strict=True) for line in lines[begin + 1 : end]]
+        return textwrap.dedent("\n".join(shown)).strip("\n").splitlines()
 
     def own_lines(self) -> int:
         """Lines of the piece that are neither empty nor a comment."""
@@ -196,7 +200,7 @@ SPRING: Final = Library(
     pinned=_spring,
     program=FOLDER / "spring" / "SpringRp.java",
     you_write="PAR, DPoP, the assertion, decryption, the checks of userinfo; for `legacy` the last three",
-    as_it_is="metadata, `state`, `nonce`, PKCE (`requireProofKey`), the session, `iss`, `aud` and `exp` of the ID token. `JwtDecoderFactory` and `OidcUserService` can be replaced",
+    as_it_is="metadata, `state`, `nonce`, PKCE (`requireProofKey`), the session, `iss`, `aud` and `exp` of the ID token",
     added="`private_key_jwt` with the issuer as `aud` (`PrivateKeyJWT` of the SDK that Spring comes with); for `legacy` also a `JwtDecoderFactory` that decrypts and allows ES256, and an `OidcUserService` that verifies a signed JWT. For the other generations also a resolver that [pushes the request](https://github.com/spring-projects/spring-security/issues/11301), and an interceptor that adds DPoP proofs: Spring's client has neither. Not included: `iss` of the callback and `at_hash`, which Spring does not compare. If several servers share an address, give them the same DPoP key",
 )
 RUST: Final = Library(
@@ -218,7 +222,7 @@ LEGACY_HELPER: Final = Library(
     program=FOLDER / "legacy_helper" / "helper.mjs",
     you_write="`state` and `nonce`",
     as_it_is="everything that `legacy` needs: `private_key_jwt`, decryption and signature of the ID token, authorization-info",
-    added="`state` and `nonce`, which it does not compare. It has no PKCE and reads blocks as text: the client must be registered with `pkce` `optional` and `stringified_blocks`, both defaults of the preset `public-service`. To leave `legacy`, change to openid-client: it needs about as many lines",
+    added="`state` and `nonce`, which it does not compare. It has no PKCE and reads blocks as text: the client must be registered with `pkce` `optional` and `stringified_blocks`, both defaults of the preset `public-service`. To leave `legacy`, change to openid-client, which needs a few lines more",
     speaks=("legacy",),
     impossible={"current": _NO_MORE, "intermediate": _NO_MORE, "fapi2": _NO_MORE},
     members={"pkce": "optional", "stringified_blocks": True},

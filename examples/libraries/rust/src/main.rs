@@ -6,8 +6,8 @@ use std::{collections::HashMap, error::Error, io::stdin, str::FromStr, time::Sys
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use josekit::{jwe, jwk::Jwk, jws, jwt};
 use openidconnect::{
-    core::*, reqwest::blocking::Client as Http, url::Url, AccessToken, AccessTokenHash, AdditionalClaims, ClientId, CsrfToken,
-    IdToken, IssuerUrl, Nonce, NonceVerifier, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope,
+    AccessToken, AccessTokenHash, AdditionalClaims, ClientId, CsrfToken, IdToken, IssuerUrl, Nonce, NonceVerifier,
+    PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope, core::*, reqwest::blocking::Client as Http, url::Url,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -67,7 +67,8 @@ fn signed(key: &Jwk, header: Value, mut claims: Value) -> Done<String> {
 impl Provider {
     fn connect(rp: Registration) -> Done<Self> {
         let http = Http::new();
-        let known = CoreProviderMetadata::discover(&IssuerUrl::new(rp.issuer.clone())?, &http)?; // with its keys
+        // with its keys: connect again for an unknown `kid`
+        let known = CoreProviderMetadata::discover(&IssuerUrl::new(rp.issuer.clone())?, &http)?;
         let document = http.get(format!("{}/.well-known/openid-configuration", rp.issuer)).send()?;
         let all = serde_json::from_str(&document.text()?)?;
         Ok(Self { rp, http, known, all })
