@@ -1,4 +1,4 @@
-"""The parts of docs generated from declarations (`make tables`): settings, generations, client members, audit actions, access, orders of the sandbox, the doctor's checks, the reference."""
+"""The parts of docs generated from declarations (`make tables`): settings, generations, client members, audit actions, access, orders of the sandbox, the doctor's checks, the libraries, the reference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.sandbox.readiness.cases import CASES
 from corpid.settings import documentation
 from corpid.web.api.application import document
-from scripts.reference import answers, bruno, claims, context_types, errors, openapi, pages, sandbox
+from scripts.reference import answers, bruno, claims, context_types, errors, libraries, openapi, pages, sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -116,6 +116,7 @@ def _allowed(role: Role, action: Action, kind: ObjectKind) -> str:
 WHOLE: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "settings.md": documentation,
     _DOCS / "generations.md": generation_differences.documentation,
+    _DOCS / "libraries.md": libraries.page,
     _REFERENCE / "claims.md": claims.claims,
     _REFERENCE / "endpoints.md": pages.page,
     _REFERENCE / "authorization-data.md": claims.authorization_data,

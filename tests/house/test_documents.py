@@ -134,6 +134,16 @@ def test_every_file_that_the_architecture_names_is_there() -> None:
     assert not missing, listed(missing)
 
 
+def test_every_constant_that_a_page_for_maintainers_names_is_there() -> None:
+    """`STEPS`, `_ENDINGS`: a table that was renamed is looked for in vain."""
+    pages = {path: documents()[path] for path in ("docs/architecture.md", "docs/states.md")}
+    named = [(path, name) for path, text in pages.items() for name in re.findall(r"`(_?[A-Z][A-Z_]{4,})`", text)]
+    words = {name for path in SOURCE.rglob("*.py") for name in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
+    assert named
+    missing = [(path, name) for path, name in named if name not in words]
+    assert not missing, listed(missing)
+
+
 def test_every_python_file_that_a_document_names_is_there() -> None:
     """Documents name files in full or by their last part; a file that moved or joined another is named anew."""
     there = {

@@ -267,7 +267,7 @@ CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SES
 LATE_FORM: Final = Namespace("kept_form", limits.INTERACTION_SECONDS, bytes)
 """a form that came too late, while its person signs in again, encrypted"""
 REJECTED_FORM: Final = Namespace("rejected_form", limits.INTERACTION_SECONDS, str)
-"""a form that was not accepted, or is to be confirmed, encrypted (`kept_forms`)"""
+"""a form that was not accepted, or is to be confirmed, encrypted (`stored_forms`)"""
 REJECTED_ONCE: Final = Namespace("rejected_once", limits.INTERACTION_SECONDS, bytes)
 """the bytes of a rejected form, so that the same once more are no further attempt"""
 SHOWN_ONCE: Final = Namespace("shown_once", limits.SHOWN_ONCE_SECONDS, str)

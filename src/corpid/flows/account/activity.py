@@ -61,7 +61,7 @@ class PastSignIn:
     entity_name: str
     amr: tuple[str, ...]
     way: str
-    """of the second factor (`second_factor_methods.Way`), or `completion.OF_SESSION`; empty if that is not known, or
+    """of the second factor (`rules.authentication.sign_in`), or `completion.OF_SESSION`; empty if that is not known, or
     there was none"""
     device: str
     network: str

@@ -169,7 +169,7 @@ def step_name(enrolment: Enrolment) -> str:
 def form_place(enrolment: Enrolment) -> tuple[str, ...]:
     """The place of the current step's form, if it is not accepted.
 
-    `kept_forms` keeps it there. A step that has moved on has another place. Source: D73
+    `stored_forms` keeps it there. A step that has moved on has another place. Source: D73
     """
     return ("enrolment", enrolment.enrolment_id, step_name(enrolment))
 

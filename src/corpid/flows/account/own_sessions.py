@@ -157,7 +157,7 @@ def digest_of(form: Mapping[str, str]) -> str:
 def form_place(visit: SelfServiceRequest, page: str, name: str) -> tuple[str, ...]:
     """The place of a form of a page in this session.
 
-    As `kept_forms` takes it. Source: D73
+    As `stored_forms` takes it. Source: D73
     """
     return ("own page", visit.form, page, name)
 

@@ -176,7 +176,7 @@ def mailed_code_request(context: RequestContext, visit: EnrolmentContext) -> Sec
 async def choose_way(context: RequestContext, visit: EnrolmentContext, *, decision: str) -> Enrolment:
     """Switch to codes by e-mail and send one, or switch back.
 
-    None is sent if an earlier one can still be typed. The alternative is an app (`second_factor_methods.Way`). Raises
+    None is sent if an earlier one can still be typed. The alternative is an app (`rules.authentication.sign_in`). Raises
     Rejected and StaleStep. Source: D45
     """
     enrolment = visit.enrolment

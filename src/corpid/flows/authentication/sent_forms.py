@@ -29,7 +29,7 @@ class SentForm:
     """The bytes of a form, and what was counted for them."""
 
     place: tuple[str, ...]
-    """whose form it is, and of which page (`kept_forms`)"""
+    """whose form it is, and of which page (`stored_forms`)"""
     digest: bytes
     """SHA-256 of the form"""
     attempt: Attempt | None = None

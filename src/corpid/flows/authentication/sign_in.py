@@ -202,7 +202,7 @@ def event(
 def form_place(interaction: Interaction) -> tuple[str, ...]:
     """The place of a form of the current step.
 
-    As `kept_forms` takes it. A step that has moved on has another place. Source: D73
+    As `stored_forms` takes it. A step that has moved on has another place. Source: D73
     """
     return ("sign-in", interaction.interaction_id, step_name(interaction))
 

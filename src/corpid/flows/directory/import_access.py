@@ -1,4 +1,4 @@
-"""A table of an entity's people and roles: planned, then written (D55).
+"""A table of an entity's people and roles: planned, then written.
 
 What needs approval is requested. Source: D55, D60
 """

@@ -62,7 +62,7 @@ async def arrive(
 
     `may_complete` is false for a prefetch and for HEAD (D30).
 
-    `held` is the unstored sign-in in the browser's cookie, if any (`held_arrivals`).
+    `held` is the unstored sign-in in the browser's cookie, if any (`pending_requests`).
 
     A request_uri of ours leads to the pushed request, whatever else the query holds. Without one, a client that
     is registered for it is answered on what the query holds. Raises InvalidRequest and InvalidRequestURI, which
