@@ -47,7 +47,7 @@ async def main():
     go()
     own = int(sys.argv[2]).to_bytes(4)
     for number in range({ENTRIES}):
-        async with store.unit(NOW) as batch:
+        async with store.batch(NOW) as batch:
             await batch.put("code", own + number.to_bytes(28), {KIB!r}, 60)
     found = [await store.get("code", own + number.to_bytes(28), now=NOW) for number in range({ENTRIES})]
     print(json.dumps(found.count({KIB!r})))
@@ -64,7 +64,7 @@ async def main():
     go()
     number = 0
     while True:
-        async with store.unit(NOW) as batch:
+        async with store.batch(NOW) as batch:
             if await batch.add("proof", number.to_bytes(32), 600):
                 sys.stdout.write(f"{number}\\n")
                 sys.stdout.flush()

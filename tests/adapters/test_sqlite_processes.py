@@ -70,12 +70,12 @@ asyncio.run(main())
 """
 
 FIRST_KEYS = """
-from corpid.rules.signing_keys import SealedKey
+from corpid.rules.signing_keys import ProviderKey
 
 async def main():
     stores = await opened()
     go()
-    key = SealedKey(kid=sys.argv[2], use="sig", secret="{}", created_at=1, active_from=1)
+    key = ProviderKey(kid=sys.argv[2], use="sig", secret="{}", created_at=1, active_from=1)
     print(await stores.registry.keys.add_first([key]))
     await stores.close()
 asyncio.run(main())

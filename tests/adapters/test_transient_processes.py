@@ -37,11 +37,11 @@ LONG: Final = [
 
 RACER = """
 import json
-from corpid.stores.engines import named, transient_engine, transient_engines
+from corpid.stores.engines import find_engine, transient_engine, transient_engines
 from corpid.stores.valkey.orderly_stops import NoOrderlyStops
 
 async def transient():
-    if named(sys.argv[1], transient_engines()):
+    if find_engine(sys.argv[1], transient_engines()):
         engine = transient_engine(sys.argv[1])
         return await engine.open(clock=time.time, stops=NoOrderlyStops()), engine.close
     stores = await opened()
@@ -53,7 +53,7 @@ async def main():
     taken, first, numbers = [], [], []
     for turn in range(ROUNDS):
         key = turn.to_bytes(32, "big")
-        async with store.unit(NOW) as batch:
+        async with store.batch(NOW) as batch:
             taken.append(await batch.take("code", key) == b"grant")
             first.append(await batch.add("jti", key, 60))
             numbers.append(await batch.count("requests", bytes(32), 60))

@@ -250,10 +250,10 @@ def test_several_processes_answer_as_one(tmp_path: Path) -> None:
     """Whichever of them is asked, by the folder that they share; what one counted stays when it is gone."""
     program = """
 import asyncio, os, sys
-from corpid.web.telemetry.metrics import DIRECTORY_VARIABLE, Metrics, Watched, worker_ended
+from corpid.web.telemetry.metrics import DIRECTORY_VARIABLE, Metrics, GaugeSources, worker_ended
 
 class Keys:
-    async def at(self, now):
+    async def keys_at(self, now):
         raise ValueError("none")
 
 metrics = Metrics(os.environ[DIRECTORY_VARIABLE])
@@ -262,7 +262,7 @@ number = int(sys.argv[1])
 async def parts():
     return {"database": "away" if number == 2 else ""}
 
-metrics.watched = Watched(clock=float, signing_keys=Keys(), hashing=lambda: number, parts=parts)
+metrics.watched = GaugeSources(clock=float, signing_keys=Keys(), hashing=lambda: number, parts=parts)
 for _ in range(number):
     metrics.request("/token", 200, "", 0.01)
 asyncio.run(metrics.update_gauges())
