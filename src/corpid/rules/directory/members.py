@@ -77,7 +77,7 @@ DISCLOSURES: Final[Mapping[str, Mapping[str, Disclosure]]] = {
     "Client": {"jwks": Disclosure.SECRET},
     "RegisteredApiClient": {"jwks": Disclosure.SECRET},
     "RegisteredProvisioningToken": {"token_hash": Disclosure.SECRET, "last_used_at": Disclosure.BOOKKEEPING},
-    "SealedKey": {"secret": Disclosure.SECRET, "certificate_chain": Disclosure.SECRET},
+    "ProviderKey": {"secret": Disclosure.SECRET, "certificate_chain": Disclosure.SECRET},
     "Link": {"link_hash": Disclosure.BOOKKEEPING, "factors": Disclosure.BOOKKEEPING},
     "FetchedKeySet": {"jwks": Disclosure.SECRET},
 }
