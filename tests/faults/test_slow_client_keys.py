@@ -61,7 +61,7 @@ class Kept:
     async def get(self, client_id: str) -> Client | None:
         return None
 
-    async def all(self) -> list[Client]:
+    async def list_all(self) -> list[Client]:
         return []
 
     async def named(self, *, first: str, until: str, limit: int) -> list[Client]:

@@ -265,7 +265,7 @@ async def test_a_lead_is_on_disk_before_the_assertion_is_spent(tmp_path: Path) -
         await nodes.send(nodes.dated(2))
 
         class Failing:
-            async def examined(self, *_: object) -> None:
+            async def record_skew(self, *_: object) -> None:
                 raise StoreUnavailable("the database does not answer")
 
         working, nodes.known[0] = nodes.known[0], Failing()  # type: ignore[call-overload]
