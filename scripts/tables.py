@@ -14,9 +14,9 @@ from corpid.rules.oauth import generation_differences
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
-from corpid.sandbox.readiness.cases import CASES
 from corpid.settings import documentation
 from corpid.web.api.application import document
+from corpid_dev.readiness.cases import CASES
 from scripts.reference import answers, bruno, claims, context_types, errors, openapi, pages, sandbox
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Role
     from corpid.rules.oauth.client_members import Declared
-    from corpid.sandbox.readiness.sources import Source
+    from corpid_dev.readiness.sources import Source
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
 _REFERENCE: Final = _DOCS / "reference"

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from tests.house.source import SOURCE, Function, Module, listed, modules
+from tests.house.source import KIT, SOURCE, Function, Module, listed, modules
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -24,7 +24,7 @@ CITED = re.compile(rf"\s*\([^()]*(?:{SOURCE_OF_LAW.pattern}|§|NIST|WebAuthn)[^(
 def name_of(module: Module) -> str:
     """The module's name as it is imported."""
     path = module.path.removesuffix(".py").removesuffix("__init__").removesuffix("/")
-    return ".".join(("corpid", *path.split("/"))) if path else "corpid"
+    return ".".join((module.package, *path.split("/"))) if path else module.package
 
 
 def imports_of(module: Module, names: Container[str]) -> set[str]:
@@ -84,7 +84,7 @@ def test_every_docstring_opens_with_a_short_line_that_asks_nothing() -> None:
 
 def test_every_folder_with_code_is_a_package() -> None:
     """import-linter and the wheel see packages only."""
-    folders = {path.parent for path in SOURCE.rglob("*.py") if "migrations" not in path.parts}
+    folders = {path.parent for each in (SOURCE, KIT) for path in each.rglob("*.py") if "migrations" not in path.parts}
     bare = [folder for folder in sorted(folders) if not (folder / "__init__.py").exists()]
     assert not bare, listed(bare)
 

@@ -24,7 +24,7 @@ from corpid import __version__
 from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from types import TracebackType
 
 
@@ -32,6 +32,7 @@ class Listed(NamedTuple):
     """A command or a subject, as the list shows it."""
 
     module: str
+    """relative to this package, or absolute"""
     name: str
     """what it is called there: a function, or a `typer.Typer`"""
     help: str
@@ -39,57 +40,75 @@ class Listed(NamedTuple):
 
 
 COMMANDS: Final = {
-    "demo": Listed("demo", "demo", "Run a provider and a demo relying party, with example data."),
-    "sandbox": Listed("sandbox", "app", "Orders to a running demo, to answer wrongly: orders, order, list, withdraw."),
-    "rp-new": Listed("rp_new", "rp_new", "Make a small complete relying party, registered at a running `corpid demo`."),
-    "rp-check": Listed("rp_check", "rp_check", "Check how a relying party behaves when something is wrong."),
-    "serve": Listed("serve", "serve", "Run the provider until SIGTERM or Ctrl-C."),
-    "testing": Listed("testing", "provider_for_tests", "Run a provider for the tests of a relying party."),
-    "migrate": Listed("database", "migrate", "Bring the database's schema up to this version."),
-    "apply": Listed("directory", "apply", "Apply a directory file."),
-    "export": Listed("directory", "export", "Write the directory as a file, without secrets."),
-    "backup": Listed("database", "backup", "Copy the database to a new file, also while servers use it."),
-    "restore": Listed("database", "restore", "Replace the database by a backup, while nothing runs."),
-    "doctor": Listed("doctor", "doctor", "Examine a running deployment: proxy, TLS, clocks, keys, engines."),
+    "serve": Listed(".serve", "serve", "Run the provider until SIGTERM or Ctrl-C."),
+    "migrate": Listed(".database", "migrate", "Bring the database's schema up to this version."),
+    "apply": Listed(".directory", "apply", "Apply a directory file."),
+    "export": Listed(".directory", "export", "Write the directory as a file, without secrets."),
+    "backup": Listed(".database", "backup", "Copy the database to a new file, also while servers use it."),
+    "restore": Listed(".database", "restore", "Replace the database by a backup, while nothing runs."),
+    "doctor": Listed(".doctor", "doctor", "Examine a running deployment: proxy, TLS, clocks, keys, engines."),
     "client": Listed(
-        "client",
+        ".client",
         "app",
         "Clients: add, update, migration, refusals, keys, list, show, disable, enable, remove, drop-keys.",
     ),
     "user": Listed(
-        "user",
+        ".user",
         "app",
         "People: list, show, add, import, invite, link, factors, reset-password, reset-factors, disable, enable, unlock, "
         "erase.",
     ),
-    "entity": Listed("entity", "app", "Entities: list, show, review, add, update, disable, enable."),
+    "entity": Listed(".entity", "app", "Entities: list, show, review, add, update, disable, enable."),
     "membership": Listed(
-        "membership", "app", "Memberships of people in entities: list, invite, resend, add, remove, disable, enable."
+        ".membership", "app", "Memberships of people in entities: list, invite, resend, add, remove, disable, enable."
     ),
     "provisioning-token": Listed(
-        "provisioning_token", "app", "Tokens by which SCIM clients provision an entity: add, list, remove."
+        ".provisioning_token", "app", "Tokens by which SCIM clients provision an entity: add, list, remove."
     ),
-    "service": Listed("service", "app", "Services at which people have roles: list, show."),
-    "role": Listed("role", "app", "Roles of people: list, add, remove."),
-    "administrator": Listed("administrator", "app", "Administrators of entities: list, add, remove."),
-    "operator": Listed("operator", "app", "Operators of the deployment: list, add, remove."),
+    "service": Listed(".service", "app", "Services at which people have roles: list, show."),
+    "role": Listed(".role", "app", "Roles of people: list, add, remove."),
+    "administrator": Listed(".administrator", "app", "Administrators of entities: list, add, remove."),
+    "operator": Listed(".operator", "app", "Operators of the deployment: list, add, remove."),
     "third-party": Listed(
-        "third_party", "app", "Third parties, which act for other entities: list, offer, accept, decline, end."
+        ".third_party", "app", "Third parties, which act for other entities: list, offer, accept, decline, end."
     ),
-    "approval": Listed("approval", "app", "Requested changes: list, show, approve, decline."),
+    "approval": Listed(".approval", "app", "Requested changes: list, show, approve, decline."),
     "key": Listed(
-        "key",
+        ".key",
         "app",
         "Signing keys and audit keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap.",
     ),
     "maintenance": Listed(
-        "maintenance",
+        ".maintenance",
         "app",
         "Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore; restart of Redis or "
         "Valkey: close-store, open-store.",
     ),
-    "audit": Listed("audit", "app", "The audit: list, verify, export, seal, stream, erase."),
+    "audit": Listed(".audit", "app", "The audit: list, verify, export, seal, stream, erase."),
 }
+_OF_THE_KIT: Final = ("demo", "sandbox", "rp-new", "rp-check", "testing")
+"""commands of another package, the developer kit"""
+
+
+@cache
+def added() -> dict[str, Listed]:
+    """The commands of other packages, by their entry points.
+
+    Each entry point of `corpid.commands` is a mapping like COMMANDS.
+    """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - most commands do without it
+
+    found = [each.load() for each in entry_points(group="corpid.commands")]
+    return {name: listed for commands in found for name, listed in commands.items()}
+
+
+def every() -> dict[str, Listed]:
+    """Every command that is installed."""
+    return {**added(), **COMMANDS}
+
+
+def _shown(commands: Mapping[str, Listed]) -> dict[str, TyperCommand]:
+    return {name: TyperCommand(name, help=listed.help) for name, listed in commands.items()}
 
 
 @contextmanager
@@ -105,19 +124,29 @@ def _printable_refusals() -> Iterator[None]:
 class _Commands(TyperGroup):
     """All commands; a refusal of their arguments does nothing to the terminal.
 
-    They are listed, completed and suggested by name and help alone.
+    They are listed, completed and suggested by name and help alone. Those of other packages are looked for only where a
+    name is none of ours, and for the list.
     """
 
     def __init__(self, **given: Any) -> None:  # noqa: ANN401
         super().__init__(**given)
-        self.commands = {
-            **{name: TyperCommand(name, help=listed.help) for name, listed in COMMANDS.items()},
-            **self.commands,
-        }
+        self._own = self.commands
+        self.commands = {**_shown(COMMANDS), **self._own}
 
-    def resolve_command(self, *arguments: Any) -> Any:  # noqa: ANN401
-        name, command, rest = super().resolve_command(*arguments)
-        return name, loaded(name, rest[0] if rest else "") if name in COMMANDS else command, rest
+    def list_commands(self, context: Any) -> list[str]:  # noqa: ANN401
+        self.commands = {**_shown(every()), **self._own}
+        return super().list_commands(context)
+
+    def resolve_command(self, context: Any, arguments: list[str]) -> Any:  # noqa: ANN401
+        asked = arguments[0] if arguments else ""
+        if asked not in self.commands:
+            self.list_commands(context)
+            if asked in _OF_THE_KIT and asked not in self.commands:
+                from corpid.cli import output  # noqa: PLC0415 - the list of all commands does without it
+
+                output.fail(f"corpid {asked} is part of corpid-dev: pip install corpid-dev")
+        name, command, rest = super().resolve_command(context, arguments)
+        return name, command if name in self._own else loaded(name, rest[0] if rest else ""), rest
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401
         with _printable_refusals():
@@ -205,8 +234,8 @@ def loaded(name: str, wanted: str = "") -> Any:  # noqa: ANN401 - typer keeps th
 
     Of a subject only the command `wanted` is made, if it has one of this name: each takes its time.
     """
-    listed = COMMANDS[name]
-    found = getattr(import_module(f"{__name__}.{listed.module}"), listed.name)
+    listed = COMMANDS.get(name) or added()[name]
+    found = getattr(import_module(listed.module, __name__), listed.name)
     if isinstance(found, typer.Typer):
         found = _narrowed(found, wanted)
     holder = typer.Typer()

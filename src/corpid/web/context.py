@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.visits import Visit
-    from corpid.flows.developer.people import Listed
     from corpid.flows.provider import Provider
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.authentication.listed_people import Listed
     from corpid.rules.networks import Network
     from corpid.rules.oauth.client_registration import Rules
     from corpid.web.pages.layout import Link

@@ -8,14 +8,11 @@ without a `Reason`, so every refusal is declared here. The log line of a refusal
 from __future__ import annotations
 
 from enum import Enum, unique
-from typing import Final
 
 from corpid.rules.oauth.refusal_kinds import Acts, ErrorCode, Refusal
 from corpid.rules.oauth.refusal_kinds import refusal as _refusal
 
-__all__ = ["CATALOGUE_PATH", "Acts", "ErrorCode", "Reason", "Refusal"]
-CATALOGUE_PATH: Final = "/developer/errors"
-"""under base_url, in developer mode: the page of every reason; the anchor is the reason's code"""
+__all__ = ["Acts", "ErrorCode", "Reason", "Refusal"]
 _RP = Acts.RP_DEVELOPER
 _PERSON = Acts.PERSON
 _OPERATOR = Acts.OPERATOR

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.flows.authentication.second_factor_methods import AskSecondFactor
-    from corpid.flows.developer.people import Listed
+    from corpid.rules.authentication.listed_people import Listed
     from corpid.web.pages.layout import FieldError, Frame, Link
 
 _CODE: Final = phrase("Code")

@@ -15,7 +15,7 @@ from joserfc.jwk import ECKey
 
 from corpid.jose.keys import parse_client_key_set
 from corpid.rules.oauth.client_registration import public_key_set
-from corpid.rules.oauth.pasted_keys import read_pasted, received
+from corpid_dev.rules.pasted_keys import read_pasted, received
 
 
 def key(use: str = "sig", *, private: bool = False, **more: object) -> dict[str, Any]:
