@@ -33,7 +33,7 @@ setup: .venv/.installed  ## create .venv (the others call this)
 demo: setup  ## run a provider and a demo relying party on this machine
 	@.venv/bin/corpid demo $(ARGS)
 
-check: setup  ## format, lint, types, floors
+check: setup  ## format, lint, types, layers
 	$(RUN) ruff format --check .
 	$(RUN) ruff check .
 	$(RUN) mypy

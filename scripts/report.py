@@ -1,4 +1,7 @@
-"""The size of the program: modules, and statements without docstrings, by package, and long modules. `make report` prints it."""
+"""The size of the program: modules, and statements without docstrings, by package, and long modules. `make report` prints it.
+
+It also lists the numbers of the specification that nothing cites.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import ast
 from collections import Counter
 from pathlib import Path
 from typing import Final
+
+from scripts.citations import uncited
 
 ROOT: Final = Path(__file__).parents[1]
 LONG: Final = 800
@@ -57,6 +62,7 @@ def main() -> None:
         print(f"  {'together':<22}{totals[0]:>10}{totals[1]:>12}")
         for path, lines in long_modules(ROOT / folder).items():
             print(f"  {path} has {lines} lines: is it one concept?")
+    print(f"\nnumbers of docs/specification that nothing cites: {', '.join(uncited()) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -24,8 +24,14 @@ _IN_THE_CALLBACK: Final = frozenset(
     }
 )  # fmt: skip
 """errors of the authorization endpoint that only a callback carries"""
+OTHER_STATUSES: Final[dict[str, str]] = {
+    "invalid_request": "404, 405, 408, 413, 415, 431, 501, 505",
+    "temporarily_unavailable": "429",
+}
+"""error code → the statuses that it also has at every endpoint"""
 _NOTES: Final[dict[str, str]] = {
-    "invalid_request": "404, 405, 408, 413, 431, 501, 505 for what is wrong with the HTTP request",
+    "invalid_request": f"{OTHER_STATUSES['invalid_request']} for what is wrong with the HTTP request",
+    "temporarily_unavailable": f"{OTHER_STATUSES['temporarily_unavailable']} for too many requests",
     "invalid_request_uri": "in the callback if the redirect URI is known",
     "credentials_required": "the response has no error code",
     "misdirected_request": "the response says `invalid_request`",
@@ -53,7 +59,6 @@ def statuses(error: str) -> str:
         if each.statuses.get(error, usual) != usual
     ]
     others += [f"{RESOURCE_STATUS[error]} at resources"] if error in RESOURCE_STATUS else []
-    others += [f"{each.status} for too many requests" for each in CLASSES[error].__subclasses__()]
     others += [_NOTES[error]] if error in _NOTES else []
     return "; ".join([str(usual), *others])
 

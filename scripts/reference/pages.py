@@ -16,6 +16,7 @@ from corpid.rules.limits import (
     PROOF_AGE_SECONDS,
     REQUEST_URI_SECONDS,
 )
+from scripts.reference import errors as error_page
 from scripts.reference.claims import MADE, ORDER, pretty, recorded
 from scripts.reference.endpoints import EVERY, Endpoint, endpoints
 from scripts.reference.shapes import said
@@ -132,8 +133,8 @@ def _every() -> str:
 
 
 def _status_of_every(code: str, endpoint: Endpoint) -> str:
-    more = {"invalid_request": ", 404, 405, 408, 413, 431, 501, 505", "temporarily_unavailable": ", 429"}
-    return f"{endpoint.status(code)}{more.get(code, '')}"
+    others = error_page.OTHER_STATUSES.get(code)
+    return f"{endpoint.status(code)}, {others}" if others else str(endpoint.status(code))
 
 
 def _endpoint(name: str, of: Mapping[str, Endpoint]) -> str:

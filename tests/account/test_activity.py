@@ -72,7 +72,7 @@ async def test_a_session_that_ended_on_one_node_is_ended_on_every_other_at_its_n
 
 
 async def test_nobody_signs_out_somebody_else(made: World) -> None:
-    """DESIGN, Security: a name of theirs is nobody's here."""
+    """SECURITY.md: a name of theirs is nobody's here."""
     await made.person("bob")
     await at_account(made, agent=PHONE)
     browser = await at_account(made, "browsers")

@@ -415,7 +415,7 @@ async def test_another_change_needs_the_first_one_undone_and_the_old_address_is_
 
 
 async def test_of_two_changes_at_the_same_moment_one_is_stored() -> None:
-    """DESIGN "One-time means one statement": from one browser twice, and from two."""
+    """docs/architecture.md, "One-time use": from one browser twice, and from two."""
     async with mailed_world() as (made, postbox):
         browser = await asked(made)
         form, code = hidden(browser), postbox.code()
@@ -485,7 +485,6 @@ async def test_a_first_address_waits_as_well() -> None:
 
 
 async def test_without_mail_the_page_says_whom_to_ask() -> None:
-    """DESIGN "Pages"."""
     async with new_world(entities=1) as made:
         browser = await at_account(made, "email")
         assert "no e-mails are sent" in browser.page.text

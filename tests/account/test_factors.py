@@ -263,7 +263,7 @@ async def test_of_the_last_two_passkeys_removed_at_once_one_remains(made: World)
 
 
 async def test_somebody_elses_passkey_can_be_neither_seen_nor_changed(made: World) -> None:
-    """DESIGN, Security: every write asks whose it is."""
+    """SECURITY.md: every write asks whose it is."""
     await made.person("bob")
     await passkey(made)
     alice = await at_account(made, "passkeys")

@@ -122,7 +122,7 @@ async def test_what_others_did_and_what_was_done_to_others_says_nothing_about_th
 
 
 async def test_thousands_of_roles_and_events_come_whole_and_in_pieces(made: World) -> None:
-    """DESIGN, Speed: a page at a time, each role once."""
+    """docs/costs.md: a page at a time, each role once."""
     many = [entity(f"E{number:04}", f"Entity {number}") for number in range(1100)]
     await made.write(*many)
     await made.write(*(Membership(user_id=ALICE, entity_id=each.entity_id) for each in many))

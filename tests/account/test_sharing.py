@@ -55,7 +55,7 @@ def page_of(target: str) -> str:
 
 
 async def test_without_any_consent_the_list_says_when_there_will_be_one() -> None:
-    """D29, DESIGN "Pages"."""
+    """D29, docs/accessibility.md."""
     async with new_world(entities=1) as made:
         browser = await at_account(made)
         assert f"{LIST} None" in browser.page.text
@@ -128,7 +128,7 @@ async def test_tokens_that_were_issued_end_by_themselves() -> None:
 
 
 async def test_a_form_that_is_sent_twice_ends_it_once() -> None:
-    """DESIGN, Security: and leads to the list both times."""
+    """It leads to the list both times."""
     async with new_world(entities=1) as made:
         await give(made)
         browser = await at_account(made, "sharing")
@@ -183,7 +183,7 @@ async def test_a_forged_form_ends_nothing(forged: str) -> None:
 
 @pytest.mark.parametrize("page", ["stop-sharing/0123456789abcdef", "sharing/2", "sharing/99999"])
 async def test_an_address_that_leads_to_nothing_leads_to_the_list(page: str) -> None:
-    """DESIGN "Pages": one that was kept, or one whose consent was withdrawn elsewhere."""
+    """One that was kept, or one whose consent was withdrawn elsewhere."""
     async with new_world(entities=1) as made:
         assert await go(made, await at_account(made), page) == LIST
 
@@ -198,7 +198,7 @@ async def test_other_addresses_are_not_found(page: str) -> None:
 
 
 async def test_a_long_list_is_shown_in_parts_the_latest_first() -> None:
-    """DESIGN "Speed": a page costs the same for any number of entities."""
+    """docs/costs.md: a page costs the same for any number of entities."""
     number = own_consents.SHOWN + 1
 
     async with new_world(entities=1) as made:

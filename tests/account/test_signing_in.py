@@ -96,7 +96,7 @@ async def test_a_change_of_factors_asks_for_a_fresh_sign_in_and_leads_back(made:
 
 @pytest.mark.parametrize("page", SECTIONS)
 async def test_every_page_of_the_account_leads_back_to_what_it_stands_below(made: World, page: str) -> None:
-    """DESIGN "Pages": by a link above its heading."""
+    """By a link above its heading."""
     browser = await at_account(made, page)
     above = "/account/passkeys" if page == "new-passkey" else "/account"
     assert browser.response is not None

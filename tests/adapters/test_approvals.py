@@ -421,7 +421,7 @@ async def test_requests_are_listed_by_entity_and_state_and_none_of_another_entit
 
 
 async def test_an_entitys_requests_of_every_state_are_listed_in_one_order(place: Place) -> None:
-    """D55, DESIGN "Speed": a page of each state, by its index."""
+    """D55, docs/costs.md: a page of each state, by its index."""
     async with place.opened() as stores:
         await write(stores, *EVERYBODY)
         for number in range(6):

@@ -1,4 +1,4 @@
-"""Whoever reads the audit table on from a number misses nothing, however writers overlap (DESIGN "Security, by construction")."""
+"""Whoever reads the audit table on from a number misses nothing, however writers overlap (SECURITY.md)."""
 
 from __future__ import annotations
 

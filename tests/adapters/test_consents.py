@@ -158,7 +158,7 @@ async def given_and_failed(stores: SqlStores) -> None:
 
 
 async def test_what_undoes_the_transaction_undoes_consent_and_event(place: Place) -> None:
-    """DESIGN, Security: in the transaction of the change."""
+    """SECURITY.md: in the transaction of the change."""
     async with place.opened() as stores:
         await fill(stores)
         before = await audited(stores)

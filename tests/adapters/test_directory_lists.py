@@ -108,7 +108,7 @@ async def test_other_rows_are_narrowed_alike(place: Place) -> None:
 
 
 async def test_entities_are_listed_by_the_beginning_of_their_folded_name(place: Place) -> None:
-    """Issue 13 (7): capital, full-width and composed letters are one; a long name is found by its first hundred characters."""
+    """Capital, full-width and composed letters are one; a long name is found by its first hundred characters."""
     names = {
         "E1": "Acme Foods",
         "E2": "ACME \uff26oods",
@@ -137,7 +137,7 @@ async def test_entities_are_listed_by_the_beginning_of_their_folded_name(place: 
 
 
 async def test_the_people_of_an_entity_are_paged_by_their_memberships(place: Place) -> None:
-    """DESIGN "Speed": a page costs the same however many people there are; of another entity nobody is seen."""
+    """docs/costs.md: a page costs the same however many people there are; of another entity nobody is seen."""
     async with place.opened() as stores:
         await write(stores, *EVERYTHING)
         found: list[tuple[Membership, User]] = []
@@ -152,7 +152,7 @@ async def test_the_people_of_an_entity_are_paged_by_their_memberships(place: Pla
 
 
 async def test_an_entity_is_counted_up_to_a_limit(place: Place) -> None:
-    """DESIGN "Speed": the numbers of an entity's home page; nothing of another entity is counted."""
+    """docs/costs.md: the numbers of an entity's home page; nothing of another entity is counted."""
     ends = [replace(each, end_date=f"2027-01-{day:02}") for day, each in enumerate(ROLES, start=1)]
     offers = [
         ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id="S1", state="offered"),
@@ -176,7 +176,7 @@ async def test_an_entity_is_counted_up_to_a_limit(place: Place) -> None:
 
 
 async def test_people_are_paged_by_the_beginning_of_their_name(place: Place) -> None:
-    """Issue 13 (8): letters of ASCII are alike, and no wildcard is one."""
+    """Letters of ASCII are alike, and no wildcard is one."""
     names = ("Tan Mei", "TAN MEI", "tan ming", "Tan_Ming", "Zoë Tan", "ZOË", "Tanner")
     people = [User(user_id=f"n{number}", user_name=f"n{number}", name=name) for number, name in enumerate(names)]
 
@@ -223,7 +223,7 @@ async def test_an_entitys_change_requests_are_paged_backwards(place: Place) -> N
 
 
 async def test_people_are_paged_by_the_beginning_of_their_address(place: Place) -> None:
-    """Issue 15 (10): letters of ASCII are alike, also in one address of two people."""
+    """Letters of ASCII are alike, also in one address of two people."""
     addresses = ("mei@harbour.example", "MEI@harbour.example", "mei.l@harbour.example", "", "zoe@harbour.example")
     people = [User(user_id=f"n{n}", user_name=f"n{n}", name="N", email=each) for n, each in enumerate(addresses)]
 
@@ -254,7 +254,6 @@ async def test_grants_are_narrowed_by_their_state(place: Place) -> None:
 
 
 async def test_entities_are_paged_by_the_beginning_of_their_registration_number(place: Place) -> None:
-    """Issue 15 (10)."""
     numbers = {"E1": "T08-12", "E2": "T08-1", "E3": "T09-1", "E4": "T08-1"}
 
     async with place.opened() as stores:

@@ -81,7 +81,7 @@ async def test_without_the_session_the_address_or_the_person_nothing_is_stored(p
 
 
 async def test_of_undoing_and_finishing_at_once_one_has_effect(place: Place) -> None:
-    """DESIGN "One-time means one statement": two people press, and the background task of two servers runs."""
+    """docs/architecture.md, "One-time use": two people press, and the background task of two servers runs."""
     async with place.opened() as stores:
         await fill(stores)
         assert await begin(stores)

@@ -206,7 +206,7 @@ async def test_a_list_that_is_cut_says_how_many_there_are(tmp_path: Path) -> Non
 
 
 async def test_every_look_reads_the_persons_memberships_and_their_entities_by_key(tmp_path: Path) -> None:
-    """DESIGN "Speed": with thousands of entities a person costs what they hold, and no one else's."""
+    """docs/costs.md: with thousands of entities a person costs what they hold, and no one else's."""
     async with peopled(Place(tmp_path / "corpid.db")) as stores:
         directory = stores.registry.directory
         statements = [make(words) for make in (directory._choices, directory._count) for words in (1, 3)]

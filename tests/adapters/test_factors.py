@@ -190,7 +190,7 @@ async def test_a_recovery_code_is_taken_once_and_by_its_owner(place: Place) -> N
 
 
 async def test_a_change_is_written_whole_from_what_was_looked_at_or_not_at_all(place: Place) -> None:
-    """DESIGN "One-time means one statement": of two changes at once the second is told."""
+    """docs/architecture.md, "One-time use": of two changes at once the second is told."""
     async with place.opened() as stores:
         factors = stores.registry.factors
         await write(stores, TAN)

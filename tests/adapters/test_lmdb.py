@@ -82,7 +82,7 @@ async def lineage(store: LmdbTransientStore) -> str:
 
 
 async def test_what_was_spent_stays_spent_in_the_next_opening_of_the_same_data(tmp_path: Path) -> None:
-    """DESIGN "What each engine promises": CorpID is restarted."""
+    """docs/reliability.md: CorpID is restarted."""
     async with lmdb_transient(tmp_path) as store:
         before = await lineage(store)
     async with lmdb_transient(tmp_path) as store:

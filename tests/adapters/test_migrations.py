@@ -190,7 +190,7 @@ def test_a_migration_that_fails_leaves_the_schema_as_it_was(tmp_path: Path) -> N
 
 
 async def test_the_audit_table_refuses_changes_and_removals(tmp_path: Path) -> None:
-    """DESIGN: append-only audit table."""
+    """docs/audit.md: the table is append-only."""
     async with sqlite(tmp_path) as stores:
         await stores.registry.audit.write(EVENT, now=1)
     for statement in ("UPDATE audit SET actor = 'x'", "DELETE FROM audit"):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def test_a_registry_write_inside_a_unit_ends_with_the_unit(place: Place) -> None:
-    """DESIGN: the audit event is written in the transaction of the change."""
+    """SECURITY.md: the audit event is written in the transaction of the change."""
     async with place.opened() as stores:
 
         async def spend(number: int, failure: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""Costs stay flat from a thousand to a million users (DESIGN "Speed"): the plans of both engines on filled tables.
+"""Costs stay flat from a thousand to a million users (docs/costs.md): the plans of both engines on filled tables.
 
 The statements are all that the adapters prepare, and the tables all that the schema has: one that is new is looked
 at without being named here. What a real sign-in asks is looked at once more by `make bench-scale`.
@@ -168,7 +168,7 @@ def test_the_first_keystrokes_of_a_search_read_the_persons_memberships_only(fill
 
 
 def test_entities_are_found_by_the_beginning_of_their_name_in_an_index(filled: Filled) -> None:
-    """Issue 13 (7): a stretch of it, in its order, whatever the size of the directory."""
+    """A stretch of it, in its order, whatever the size of the directory."""
     [look] = [text for text in filled.statements if text.count("substr(search_text") > 1]
     steps = "\n".join(filled.plan(look))
     assert "ix_entities_name" in steps, steps
@@ -176,7 +176,7 @@ def test_entities_are_found_by_the_beginning_of_their_name_in_an_index(filled: F
 
 
 def test_people_are_found_by_the_beginning_of_their_name_in_an_index(filled: Filled) -> None:
-    """Issue 13 (8): as entities are."""
+    """As entities are."""
     [look] = [text for text in filled.statements if text.count("lower(substr(name") > 1]
     steps = "\n".join(filled.plan(look))
     assert "ix_users_name" in steps, steps
@@ -188,7 +188,7 @@ def test_people_are_found_by_the_beginning_of_their_name_in_an_index(filled: Fil
     [("lower(substr(email", "ix_users_email"), ("registration_number >=", "ix_entities_number")],
 )
 def test_addresses_and_registration_numbers_are_found_in_an_index(filled: Filled, expression: str, index: str) -> None:
-    """Issue 15 (10): as names are."""
+    """As names are."""
     [look] = [text for text in filled.statements if expression in text]
     steps = "\n".join(filled.plan(look))
     assert index in steps, steps
@@ -200,7 +200,7 @@ def test_addresses_and_registration_numbers_are_found_in_an_index(filled: Filled
 def test_a_page_of_names_reads_no_index_from_its_beginning(
     filled: Filled, kind: type[Entity | User], after: tuple[str, str]
 ) -> None:
-    """DESIGN "Speed": a name at the end of the directory costs what one at its beginning does."""
+    """docs/costs.md: a name at the end of the directory costs what one at its beginning does."""
     if filled.is_sqlite:
         assert "(<expr>>? AND <expr><?)" in "\n".join(filled.plan(filled.by_name[kind].text))
         return
@@ -213,7 +213,7 @@ def test_a_page_of_names_reads_no_index_from_its_beginning(
 def test_roles_of_an_entity_or_service_are_read_in_their_order(
     filled: Filled, kind: type[Assignment | ThirdPartyAssignment], given: tuple[str, ...]
 ) -> None:
-    """DESIGN "Speed": an entity may have 20,000 people with roles, a service a million, and either may have none."""
+    """docs/costs.md: an entity may have 20,000 people with roles, a service a million, and either may have none."""
     steps, narrowed_by = filled.plan(filled.pages[kind, given].text), given[0]
     shown = "\n".join(steps)
     assert f"{narrowed_by}_user_id" in shown, shown
@@ -222,7 +222,7 @@ def test_roles_of_an_entity_or_service_are_read_in_their_order(
 
 
 def test_an_entitys_roles_that_end_are_counted_and_read_in_an_index_of_the_entity(filled: Filled) -> None:
-    """Issue 15 (1): 60,000 roles, of which a page shows 50."""
+    """60,000 roles, of which a page shows 50."""
     for text in filled.ending:
         steps = filled.plan(text)
         shown = "\n".join(steps)
@@ -231,14 +231,13 @@ def test_an_entitys_roles_that_end_are_counted_and_read_in_an_index_of_the_entit
 
 
 def test_roles_of_all_entities_are_read_by_their_last_day(filled: Filled) -> None:
-    """Issue 15 (14): a million roles, of which some end within 30 days."""
+    """A million roles, of which some end within 30 days."""
     for text in filled.by_last_day:
         shown = "\n".join(filled.plan(text))
         assert "_assignments_end_date" in shown, shown
 
 
 def test_an_access_review_reads_the_decisions_of_its_entity_only(filled: Filled) -> None:
-    """Issue 15 (14)."""
     for index, texts in filled.reviewed.items():
         for text in texts:
             shown = "\n".join(filled.plan(text))
@@ -307,7 +306,7 @@ def test_an_entitys_requests_are_read_in_their_order(filled: Filled) -> None:
 
 
 def test_a_page_of_an_entitys_people_is_read_in_its_order(filled: Filled) -> None:
-    """DESIGN "Speed": one entity may have 20,000 people."""
+    """docs/costs.md: one entity may have 20,000 people."""
     asked = [text for text in filled.statements if "memberships.membership_id > " in text and "JOIN users" in text]
     asked += [text for text in filled.statements if "memberships.person_name_key >= " in text]
     asked.append(filled.by_user_name)

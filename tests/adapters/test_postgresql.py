@@ -102,7 +102,7 @@ async def test_a_text_that_postgresql_cannot_keep_is_found_nowhere_and_refused(p
 
 @pytest.mark.full
 def test_of_8_processes_one_wins_each_add_and_no_count_is_lost(postgresql: Place) -> None:
-    """DESIGN "One-time means one statement"."""
+    """docs/architecture.md, "One-time use"."""
     assert sum(map(int, race(postgresql.address, SPENDER, processes=8))) == 200
     assert postgresql.sql("SELECT count FROM transient WHERE kind = 'requests'") == [("1600",)]
 

@@ -118,7 +118,7 @@ def test_a_database_that_cannot_be_reached_is_told_without_its_password(postgres
 
 
 def test_a_server_that_may_forget_what_it_said_was_written_is_refused(postgresql: Place) -> None:
-    """DESIGN "What each engine promises": a spent thing stays spent."""
+    """docs/reliability.md: a spent thing stays spent."""
     name = url(postgresql).rpartition("/")[2]
     postgresql.sql(f"ALTER DATABASE {name} SET synchronous_commit = off")
     with pytest.raises(DatabaseForgetful, match="synchronous_commit is 'off': set it to 'on'"):
@@ -126,7 +126,7 @@ def test_a_server_that_may_forget_what_it_said_was_written_is_refused(postgresql
 
 
 def test_a_server_that_writes_nothing_to_its_disk_is_refused() -> None:
-    """DESIGN "What each engine promises": a spent thing stays spent."""
+    """docs/reliability.md: a spent thing stays spent."""
     with (
         engines.PostgresServer("fsync = off") as server,
         pytest.raises(DatabaseForgetful, match="fsync is 'off': set it to 'on'"),
@@ -174,7 +174,7 @@ def test_an_interrupted_building_of_indexes_goes_on_where_it_was(empty: Place) -
 
 @pytest.mark.parametrize("statement", ["UPDATE audit SET actor = 'x'", "DELETE FROM audit", "TRUNCATE audit"])
 async def test_the_audit_table_refuses_changes_and_removals(postgresql: Place, statement: str) -> None:
-    """DESIGN: append-only audit table."""
+    """docs/audit.md: the table is append-only."""
     async with postgresql.opened() as stores:
         await stores.registry.audit.write(EVENT, now=1)
     with pytest.raises(AssertionError, match="append-only"):

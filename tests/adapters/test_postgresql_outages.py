@@ -1,4 +1,4 @@
-"""PostgreSQL that goes away and comes back (DESIGN "What each engine promises")."""
+"""PostgreSQL that goes away and comes back (docs/reliability.md)."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ async def test_only_what_is_older_goes_and_the_table_says_so(tmp_path: Path, eng
 
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_the_table_refuses_to_be_changed_before_and_after(tmp_path: Path, engine: str) -> None:
-    """DESIGN, Security: append-only."""
+    """docs/audit.md: the table is append-only."""
 
     async def refused(stores: SqlStores) -> None:
         for text in ("DELETE FROM audit", "UPDATE audit SET actor = 'nobody'"):

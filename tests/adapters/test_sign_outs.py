@@ -80,7 +80,7 @@ async def test_of_a_change_and_the_end_of_its_session_the_later_one_finds_the_ea
 
 
 async def test_of_changes_at_once_by_somebody_without_factors_one_is_written(place: Place) -> None:
-    """DESIGN "One-time means one statement": there is no row yet that the second could find changed."""
+    """docs/architecture.md, "One-time use": there is no row yet that the second could find changed."""
     async with place.opened() as stores:
         await write(stores, TAN)
         changes = [

@@ -38,7 +38,7 @@ async def test_a_registry_write_of_another_task_waits_for_the_unit_and_is_its_ow
 async def test_after_the_machine_went_down_the_short_lived_table_is_empty_and_the_moment_is_kept(
     tmp_path: Path,
 ) -> None:
-    """DESIGN "What each engine promises": SQLite after a power loss fails closed."""
+    """docs/reliability.md: SQLite after a power loss fails closed."""
     async with sqlite(tmp_path) as stores:
         assert stores.transient.loss.reject_issued_before == 0.0
         async with stores.transient.unit(NOW) as unit:

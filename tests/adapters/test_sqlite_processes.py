@@ -1,4 +1,4 @@
-"""Several processes on one SQLite file, and processes that die (DESIGN "What each engine promises")."""
+"""Several processes on one SQLite file, and processes that die (docs/reliability.md)."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def test_of_several_processes_one_makes_the_first_keys(tmp_path: Path) -> 
 
 
 async def test_what_a_killed_process_reported_as_spent_is_spent(tmp_path: Path) -> None:
-    """DESIGN: on SQLite a spent thing stays spent through process death."""
+    """docs/reliability.md: on SQLite a spent thing stays spent through process death."""
     with program(tmp_path / "corpid.db", REPORTER) as spending:
         assert spending.stdout is not None
         reported = [int(spending.stdout.readline()) for _ in range(500)]

@@ -1,4 +1,4 @@
-"""What every short-lived store promises (DESIGN "One-time means one statement")."""
+"""What every short-lived store promises (docs/architecture.md, "One-time use")."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_a_count_is_raised_and_lowered_by_any_number_and_none_is_lost(open
 
 
 async def test_kinds_and_keys_are_separate(opened: Opened) -> None:
-    """DESIGN: kinds are separate namespaces; what is spent in one is not in another."""
+    """docs/architecture.md, "One-time use": kinds are separate namespaces; what is spent in one is not in another."""
     async with opened() as store:
         await put(store, b"code", kind="code")
         await put(store, b"pushed", kind="pushed_request")
@@ -97,7 +97,7 @@ async def test_a_store_that_takes_writes_is_ready_as_often_as_it_is_asked(opened
 
 
 async def test_several_looks_takes_and_counts_together_are_each_as_if_it_were_alone(opened: Opened) -> None:
-    """DESIGN: answers come in the order of the questions, and a `put` of before is seen."""
+    """Answers come in the order of the questions, and a `put` of before is seen."""
     async with opened() as store:
         async with store.unit(NOW) as unit:
             await unit.put("code", KEY, b"one", 60)

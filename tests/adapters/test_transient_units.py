@@ -1,4 +1,4 @@
-"""How a unit of a short-lived store ends (DESIGN "One-time means one statement")."""
+"""How a unit of a short-lived store ends (docs/architecture.md, "One-time use")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counters of what clients use of a generation that ends (decisions.md, "Generations")."""
+"""Counters of what clients use of a generation that ends (Spec "Generations")."""
 
 from __future__ import annotations
 

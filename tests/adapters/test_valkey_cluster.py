@@ -1,4 +1,4 @@
-"""A cluster of Redis or Valkey whose parts move, fail over, forget and fall silent (DESIGN "What each engine promises")."""
+"""A cluster of Redis or Valkey whose parts move, fail over, forget and fall silent (docs/reliability.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redis or Valkey that restarts, forgets, or remembers too much (DESIGN "What each engine promises")."""
+"""Redis or Valkey that restarts, forgets, or remembers too much (docs/reliability.md)."""
 
 from __future__ import annotations
 

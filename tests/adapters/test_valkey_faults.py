@@ -1,4 +1,4 @@
-"""Redis or Valkey that hangs, is down or is full, and requests that are given up (DESIGN "What each engine promises")."""
+"""Redis or Valkey that hangs, is down or is full, and requests that are given up (docs/reliability.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A link to Redis or Valkey, whatever its engine answers, and however the connection ends (DESIGN "What each engine promises").
+"""A link to Redis or Valkey, whatever its engine answers, and however the connection ends (docs/reliability.md).
 
 The engine greets as Redis does, and afterwards says what the test lets it say. `stores.valkey.link` has the promises.
 """

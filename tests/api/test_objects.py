@@ -283,7 +283,7 @@ def test_keys_are_listed_and_rotated_and_show_no_secret(api: Api) -> None:
 
 
 def test_people_are_found_by_name(world: World, api: Api) -> None:
-    """Issue 13 (8): a search of the whole directory, which a client of an entity has not."""
+    """A search of the whole directory, which a client of an entity has not."""
     for number in range(5):
         api.added("/users", {"user_name": f"zz{number}", "name": f"Zz Person {4 - number}"})
     assert [each["user_name"] for each in api.every("/users?name=zz%20p")] == ["zz4", "zz3", "zz2", "zz1", "zz0"]

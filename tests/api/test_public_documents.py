@@ -104,7 +104,7 @@ def test_a_new_audit_key_changes_the_tag(world: World) -> None:
 def test_a_document_is_made_and_compressed_once_and_not_in_the_loop(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DESIGN, Speed: whoever asks, and however many at the same time."""
+    """Whoever asks, and however many at the same time."""
     made: list[bool] = []
     make, pack = application.document.__wrapped__, gzip.compress
 

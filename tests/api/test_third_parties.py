@@ -110,7 +110,7 @@ def test_a_side_that_wants_approval_requests_its_acceptance_and_ends_at_once(
 
 
 def test_the_grant_of_a_role_is_found_among_many_of_the_same_parties(world: World, api: Api) -> None:
-    """D56, DESIGN "Speed": grants are read by their parties, all of them and no others."""
+    """D56, docs/costs.md: grants are read by their parties, all of them and no others."""
     world.writes(
         *(
             ThirdPartyGrant(

@@ -21,7 +21,7 @@ ENDPOINTS = {"PAR", "authorize", "token", "userinfo"}
 @pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_small_run_is_valid_and_measures_every_part(tmp_path: Path) -> None:
-    """DESIGN, "Speed": the whole flow and each endpoint, with the floor of the same run, in each generation."""
+    """docs/costs.md: the whole flow and each endpoint, with the floor of the same run, in each generation."""
     result, printed = measured(
         tmp_path, "--flows=12", "--repetitions=2", "--sessions=2", "--warm-up=3", "--alone=4", "--connections=3"
     )

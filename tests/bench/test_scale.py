@@ -32,7 +32,7 @@ def place() -> Iterator[Path]:
 
 
 def test_a_sign_in_asks_a_large_database_no_more_than_a_small_one(tmp_path: Path) -> None:
-    """DESIGN "Speed": costs stay flat. Every statement that ran meanwhile, however it came about, is looked at."""
+    """docs/costs.md: costs stay flat. Every statement that ran meanwhile, however it came about, is looked at."""
     result, printed = measured(tmp_path, "--scale=0.01", "--sign-ins=20")
     small, large = (result["databases"][name] for name in ("small", "large"))
     assert (small["users"], large["users"]) == (1000, 10_000)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from corpid.texts import phrase
-from corpid.web.directory import administrator_views as views
 from corpid.web.directory import administrators, history, home, provisioning_tokens
 from corpid.web.directory.choose_person import ChoosePerson, FoundPerson
 from corpid.web.directory.history_texts import KINDS
@@ -35,18 +34,18 @@ UNTICKED: Final = tuple((*each[:-1], False) for each in SERVICES)
 def states(frame: Frame, below: Frame) -> Mapping[str, View]:
     """The states, in a frame of the site; `below` has a link to the page above."""
     rows = (
-        views.Row(
+        administrators.Row(
             name="Tan Wei Ling", user_name="wei.ling", level=access_texts.LEVELS["owner"],
             sentence=administrators.MAY["owner"], tags=(phrase("You"),), change="",
             reason=phrase("You cannot change your own level: ask another owner or administrator."),
         ),
-        views.Row(
+        administrators.Row(
             name=LONG, user_name="wolfe", level=access_texts.LEVELS["sub_administrator"],
             sentence=phrase("Gives and takes away access at {services}.", services=("Harbour permits", "Tax filing")),
             tags=(phrase("Invited"),), change="/manage/administrators/x", reason=None,
         ),
     )  # fmt: skip
-    listed = views.Administrators(
+    listed = administrators.Administrators(
         frame=frame,
         rows=rows,
         appoint="/manage/administrators/appoint",
@@ -67,7 +66,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         links=(Link(url="/x", text=phrase("Invite people")),),
         pager=Pager(next="/x?after=y"),
     )
-    form = views.ChooseLevel(
+    form = administrators.ChooseLevel(
         frame=below, action="/x", heading=phrase("Change the level of {name}", name="Marcus Lim Sample"),
         name="Marcus Lim Sample", user_name="marcus", now=administrators.MAY["administrator"], levels=LEVELS,
         level="administrator", services=(), all_services=False, held="none",
@@ -76,7 +75,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
     scope = replace(
         form, level="sub_administrator", chosen=administrators.MAY["sub_administrator"], another="/x", services=SERVICES
     )
-    confirmed = views.ConfirmLevel(
+    confirmed = administrators.ConfirmLevel(
         frame=below, action="/x", fields=(("level", "administrator"),), button=phrase("Confirm"), back="/x",
         summary=phrase("{name} becomes an owner of {entity}.", name=LONG, entity="Harbour Logistics Pte. Ltd."),
         consequences=(administrators.MAY["owner"], administrators.EVERYWHERE), explains=False, reason="",
@@ -134,7 +133,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         "portal-level-confirm-approval": replace(
             confirmed, explains=True, button=phrase("Send for approval"), errors=(("reason", NO_REASON),)
         ),
-        "portal-level-remove": views.RemoveLevel(
+        "portal-level-remove": administrators.RemoveLevel(
             frame=below, action="/x", heading=phrase("Take the level away from {name}?", name="Marcus Lim Sample"),
             consequences=(phrase("{name} still belongs to {entity} and keeps their access.", name="Marcus", entity="Acme"),),
             held="none", explains=False, reason="", allowed=True, back="/x",

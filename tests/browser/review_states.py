@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from corpid.texts import counted, phrase
-from corpid.web.directory.access_review_views import AccessReview, ReviewedPerson
+from corpid.web.directory.access_review import AccessReview, ReviewedPerson
 from corpid.web.directory.member_texts import STATES
 from corpid.web.directory.people_views import ConfirmAction, ShownRole
 from corpid.web.pages.layout import Link, Pager

@@ -75,7 +75,6 @@ def whole_everywhere(page: Page, stage: Stage) -> None:
 )
 @pytest.mark.parametrize("count", [3, 9, 200])
 def test_the_buttons_are_whole_beside_any_number_of_entities(visitor: Visitor, stage: Stage, count: int) -> None:
-    """DESIGN "Pages"."""
     page = at_the_choice(visitor, stage, count)
     expect(page.locator(".developer")).to_be_visible()
     assert is_whole(page, page.locator(".choice").first)

@@ -1,4 +1,4 @@
-"""The first minutes of a newcomer: `corpid demo`, the link that it prints, and what there is to see (DESIGN "Sandbox").
+"""The first minutes of a newcomer: `corpid demo`, the link that it prints, and what there is to see.
 
 `make pictures` writes those of the README to docs/images.
 """
@@ -265,7 +265,7 @@ def test_an_answer_that_was_posted_belongs_to_the_browser_that_began(
     ("generation", "shown"), [("intermediate", "h2#entity-info"), ("fapi2", ".badge:text('plain JSON')")]
 )
 def test_the_other_generations_are_shown_too(tmp_path: Path, page: Page, generation: str, shown: str) -> None:
-    """decisions.md, "Generations"."""
+    """Spec "Generations"."""
     with demonstrated(tmp_path / "demo", "--generation", generation) as printed:
         assert f"generation {generation}" in printed
         page.goto(link(printed))

@@ -18,7 +18,7 @@ NEW = "nina.novak@new.example"
 
 @with_and_without_script
 def test_a_new_address_is_proven_and_the_old_mailbox_stops_the_change(visitor: Visitor, stage: Stage) -> None:
-    """DESIGN "Pages": by keyboard alone, and from a browser that is not signed in."""
+    """docs/accessibility.md: by keyboard alone, and from a browser that is not signed in."""
     user_name = stage.somebody(email=newcomer.MAILBOX)
     page = visitor.tab()
     page.goto(f"{stage.world.base}/account")

@@ -1,4 +1,4 @@
-"""What a person needs next is in sight before anybody scrolls (DESIGN "Pages")."""
+"""What a person needs next is in sight before anybody scrolls (docs/accessibility.md)."""
 
 from __future__ import annotations
 

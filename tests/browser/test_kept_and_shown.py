@@ -48,7 +48,6 @@ def test_a_password_is_shown_hidden_and_sent_hidden(visitor: Visitor, stage: Sta
 
 @pytest.mark.parametrize("visitor", [WITHOUT_SCRIPT], indirect=True, ids=["no script"])
 def test_without_script_there_is_no_button_that_does_nothing(visitor: Visitor, stage: Stage) -> None:
-    """DESIGN "Pages"."""
     page = visitor.tab()
     page.goto(stage.begin()[0])
     expect(page.get_by_role("button", name="Show password")).to_be_hidden()
@@ -78,7 +77,6 @@ def test_recovery_codes_are_copied_downloaded_and_printed(visitor: Visitor, stag
 
 
 def test_a_browser_that_cannot_copy_says_what_else_to_do(visitor: Visitor, stage: Stage) -> None:
-    """DESIGN "Pages"."""
     page = at(visitor, stage, "codes")
     page.evaluate("void (navigator.clipboard.writeText = () => Promise.reject(new Error('refused')))")
     page.get_by_role("button", name="Copy").click()

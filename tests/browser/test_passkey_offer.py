@@ -64,7 +64,6 @@ def test_not_now_is_one_press_and_is_remembered(visitor: Visitor, stage: Stage) 
     ids=["no WebAuthn", "no authenticator", "no script"],
 )
 def test_where_none_can_be_created_the_page_is_never_in_the_way(visitor: Visitor, stage: Stage, script: str) -> None:
-    """DESIGN "Pages"."""
     page = visitor.tab()
     if script:
         Holder(page)

@@ -1,4 +1,4 @@
-"""Instants are shown in the reader's time zone (DESIGN "Pages")."""
+"""Instants are shown in the reader's time zone (docs/accessibility.md)."""
 
 from __future__ import annotations
 

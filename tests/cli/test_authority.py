@@ -1,4 +1,4 @@
-"""Every command asks who acts before it writes (DESIGN, Security)."""
+"""Every command asks who acts before it writes (SECURITY.md)."""
 
 from __future__ import annotations
 

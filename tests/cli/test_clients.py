@@ -132,7 +132,6 @@ def test_a_dry_run_of_an_update_prints_the_differences_and_writes_nothing(termin
 
 
 def test_an_update_is_audited_with_the_client_and_the_members_that_changed(terminal: Terminal) -> None:
-    """DESIGN, Security."""
     terminal.done(*ADD)
     terminal.done(*UPDATE, "--name", "Other", "--sector", "government", "--pkce", "required")
     terminal.done(*UPDATE, "--name", "Other")
@@ -311,7 +310,7 @@ def test_the_relying_party_is_told_what_is_true_of_each_generation(
 def test_the_relying_party_is_told_of_blocks_that_need_no_scope(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Decisions "LEGACY's authorization-info"."""
+    """Spec "LEGACY's authorization-info"."""
     monkeypatch.setenv("CORPID_GENERATIONS", "current,legacy")
     output = terminal.done(*ADD, *LEAVING, "--scope", "openid", "--stringified-blocks", "--pkce", "optional")
     legacy, _, current = output.partition("With legacy")[2].partition("With current")
@@ -397,7 +396,7 @@ LEGACY_ALONE = ("--generation", "legacy", "--legacy-until", "2027-03-31")
 def test_a_new_client_of_legacy_alone_gets_no_encryption_that_would_have_no_effect(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """D22, decisions "Generations": with the preset, too, its libraries find a signed JWT; who names an alg gets the preset's enc."""
+    """D22, Spec "Generations": with the preset, too, its libraries find a signed JWT; who names an alg gets the preset's enc."""
     monkeypatch.setenv("CORPID_PRESET", "public-service")
     terminal.done(*ADD, *LEGACY_ALONE)
     assert shown(terminal)["userinfo_encryption_enc"] is None
@@ -409,7 +408,7 @@ def test_a_new_client_of_legacy_alone_gets_no_encryption_that_would_have_no_effe
 
 @pytest.mark.parametrize("alg", ["dir", "A128KW", "A256KW"])
 def test_an_encryption_that_needs_a_shared_secret_is_refused_with_that_sentence(terminal: Terminal, alg: str) -> None:
-    """Decisions "Generations"."""
+    """Spec "Generations"."""
     options = ("--userinfo-encryption-alg", alg, "--userinfo-encryption-enc", "A256GCM")
     assert f"{alg} needs a shared secret, which no client has" in terminal.refused(*ADD, *LEGACY_ALONE, *options)
 

@@ -192,7 +192,7 @@ def test_emails_of_invitations_that_nobody_sends_are_a_warning(
 
 
 def test_clients_that_may_leave_pkce_out_are_named(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RFC 9700 §2.1.1; decisions "LEGACY without PKCE": only who may do so today, where LEGACY is served."""
+    """RFC 9700 §2.1.1; Spec "LEGACY without PKCE": only who may do so today, where LEGACY is served."""
     legacy, until = "generations: [legacy], legacy_until: ", "9999-12-31"
     members = {
         "bare": f"{legacy}'{until}', pkce: optional",

@@ -1,4 +1,4 @@
-"""Commands that change one record: `--dry-run` and `--json` (issue 13, item 7)."""
+"""Commands that change one record: `--dry-run` and `--json`."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_a_further_invitation_ends_the_one_before(terminal: Terminal) -> None:
 
 
 def test_who_can_sign_in_is_not_invited_by_mistake(terminal: Terminal) -> None:
-    """DESIGN, Security: an invitation asks for nothing."""
+    """An invitation asks for nothing."""
     terminal.done(*ADD, "--with-factors")
     assert "can sign in already" in terminal.refused("user", "invite", "test.person")
     terminal.look(_more_factors)

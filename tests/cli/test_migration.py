@@ -1,4 +1,4 @@
-"""`corpid client migration`: who still uses a generation that ends (decisions.md, "Generations")."""
+"""`corpid client migration`: who still uses a generation that ends (Spec "Generations")."""
 
 from __future__ import annotations
 

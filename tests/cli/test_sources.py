@@ -54,7 +54,7 @@ def test_a_dry_run_tells_programs_what_is_kept_and_of_whom(terminal: Terminal) -
 
 
 def test_a_nightly_apply_with_prune_destroys_nothing_that_was_done_meanwhile(terminal: Terminal) -> None:
-    """Issue 13 (9): roles, levels and people of the command line, and all that they rest on."""
+    """Roles, levels and people of the command line, and all that they rest on."""
     fill(terminal)
     terminal.done("role", "add", "arjun", "209900042K", "TAXES", "Viewer")
     terminal.done("administrator", "add", "arjun", "209900042K", "owner")

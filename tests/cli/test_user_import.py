@@ -1,4 +1,4 @@
-"""`corpid user import`: many people of one entity, from a table (issue 13, item 8)."""
+"""`corpid user import`: many people of one entity, from a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators who change the same record at the same moment, on PostgreSQL (D54, DESIGN "One-time means one statement")."""
+"""Operators who change the same record at the same moment, on PostgreSQL (D54, docs/architecture.md, "One-time use")."""
 
 from __future__ import annotations
 

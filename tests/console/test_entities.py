@@ -28,7 +28,6 @@ async def levels(made: World, entity_id: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("by", "search"), [("name", "ACME"), ("number", "R-77"), ("id", ACME)])
 async def test_organisations_are_found_by_the_beginning_of_name_number_or_identifier(by: str, search: str) -> None:
-    """Issue 15 (10)."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(replace(entity(ACME, "Acme Pte. Ltd."), registration_number="R-77"))
         browser = await in_console(made, "support")
@@ -39,7 +38,6 @@ async def test_organisations_are_found_by_the_beginning_of_name_number_or_identi
 
 
 async def test_an_organisation_is_shown_with_administrators_people_and_third_parties() -> None:
-    """Issue 15 (10)."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(OWNER, ThirdPartyGrant(client_entity_id=ACME, entity_id=BANYAN, service_id="PERMITS"))
         browser = await in_console(made, "support", f"entities/{ACME}")

@@ -29,7 +29,6 @@ async def reachable(made: World) -> None:
 
 @pytest.mark.parametrize(("by", "search"), [("user_name", "ALI"), ("name", "alice t"), ("email", "Alice@")])
 async def test_people_are_found_by_the_beginning_of_user_name_name_or_address(by: str, search: str) -> None:
-    """Issue 15 (10)."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         await reachable(made)
         await made.write(User(user_id="id-zed", user_name="zed", name="Zed Lim", email="zed@acme.example"))
@@ -40,7 +39,6 @@ async def test_people_are_found_by_the_beginning_of_user_name_name_or_address(by
 
 
 async def test_people_are_listed_fifty_a_page() -> None:
-    """Issue 15 (10)."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         await made.write(*(User(user_id=f"id-{n:03}", user_name=f"p{n:03}", name=f"P {n:03}") for n in range(60)))
         browser = await in_console(made, "operator")
@@ -54,7 +52,7 @@ async def test_people_are_listed_fifty_a_page() -> None:
 
 
 async def test_a_person_is_shown_with_organisations_roles_and_sessions_and_no_secret() -> None:
-    """Issue 15 (10): factors by kind only."""
+    """Factors by kind only."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         await reachable(made)
         await made.write(

@@ -23,7 +23,6 @@ async def stored(made: World) -> Service:
 
 
 async def test_services_are_listed_and_one_is_shown_with_roles_and_clients() -> None:
-    """Issue 15 (10)."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "auditor")
         await go(made, browser, "services?search=PER")

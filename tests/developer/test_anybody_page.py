@@ -109,7 +109,7 @@ async def test_json_says_what_fields_cannot() -> None:
     ],
 )
 async def test_what_cannot_be_used_is_said_at_its_field_and_kept(fields: dict[str, str], told: str) -> None:
-    """DESIGN "Pages", WCAG 3.3.1."""
+    """docs/accessibility.md, WCAG 3.3.1."""
     async with demo_world() as made:
         browser = await made.browser()
         await browser.open(PAGE)

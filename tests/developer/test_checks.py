@@ -46,7 +46,7 @@ def test_every_reason_of_the_protocol_stands_in_a_check() -> None:
 
 
 def test_a_missing_parameter_is_found_where_it_is_looked_for() -> None:
-    """Decisions "order": client_id before the proof, all others after it."""
+    """Spec "The order of a request": client_id before the proof, all others after it."""
     first = failed_check("par", "parameter_missing", "parameter client_id is missing")
     other = failed_check("par", "parameter_missing", "parameter nonce is missing")
     assert first is not None

@@ -80,7 +80,7 @@ def test_an_order_that_cannot_be_carried_out_names_member_and_remedy(document: d
 
 
 def test_every_declared_order_is_read_and_written_again() -> None:
-    """DESIGN, One declaration: JSON and texts of a form give the same order."""
+    """docs/architecture.md, "One declaration": JSON and texts of a form give the same order."""
     for kind in KINDS:
         for fault in kind.faults or (None,):
             members = {each.name: _example(each) for each in kind.members if each.required or each.default is not None}

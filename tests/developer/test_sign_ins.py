@@ -208,7 +208,7 @@ async def test_the_request_is_one_to_this_issuer(url: str) -> None:
 
 @pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
 async def test_a_request_in_the_query_is_answered_in_its_response_mode(mode: str) -> None:
-    """decisions "Generations": LEGACY pushes nothing, and may ask for a form."""
+    """Spec "Generations": LEGACY pushes nothing, and may ask for a form."""
     async with demo_world(generations=("legacy",)) as made:
         rp = made.party("rp1", made.connect("192.0.2.1"), keys=KEYS, scope="openid", response_mode=mode)
         answer = await order(made, {"authorize_url": await rp.begin(), **ALICE})

@@ -194,7 +194,7 @@ async def test_a_sign_in_is_one_page_from_par_to_userinfo() -> None:
 
 
 async def test_what_a_caller_sends_is_text_on_the_page() -> None:
-    """DESIGN, Security: no markup of a caller."""
+    """SECURITY.md: no markup of a caller."""
     hostile = "<script>alert(1)</script><b>"
 
     async with watched_demo() as (made, mode):

@@ -41,7 +41,6 @@ async def heading(made: World, url: str) -> tuple[int, str]:
     [("invitation", SET_UP_LINK_SECONDS), ("password", PASSWORD_LINK_SECONDS), ("second_factor", 86400)],
 )
 async def test_a_link_ends_at_its_very_second(made: World, purpose: LinkPurpose, seconds: int) -> None:
-    """DESIGN, Security"""
     await made.person("nina")
     url = await newcomer.link(made, purpose)
     made.clock.pass_(seconds - 1)
@@ -141,7 +140,7 @@ async def test_a_browser_without_cookies_can_allow_them_and_try_again(made: Worl
 
 
 async def test_an_enrolment_ends_after_an_hour_and_the_invitation_can_be_opened_again(made: World) -> None:
-    """DESIGN, Security: in another browser, too."""
+    """In another browser, too."""
     await newcomer.nina(made)
     url = await newcomer.link(made)
     browser = await newcomer.opened(made, url)
@@ -179,7 +178,7 @@ async def test_a_page_of_an_earlier_step_leads_to_the_current_one(made: World) -
 
 
 async def test_of_two_that_finish_at_once_one_writes() -> None:
-    """DESIGN, Security: a link and the factors that it was made for are spent together."""
+    """SECURITY.md: a link and the factors that it was made for are spent together."""
     postbox = Postbox()
 
     async with new_world(postbox=postbox) as made:
@@ -196,7 +195,7 @@ async def test_of_two_that_finish_at_once_one_writes() -> None:
 
 
 async def test_of_two_enrolments_of_one_person_the_first_to_finish_ends_the_other() -> None:
-    """DESIGN, Security: what was proved before the change no longer holds after it."""
+    """SECURITY.md: what was proved before the change no longer holds after it."""
     postbox = Postbox()
 
     async with new_world(postbox=postbox) as made:

@@ -311,7 +311,7 @@ async def follow(browser: Browser, start: str) -> None:
 
 
 async def test_the_way_back_leads_to_the_pending_sign_in() -> None:
-    """D44, DESIGN "Pages": in the same tab, from each page, in the language of the sign-in."""
+    """D44, docs/accessibility.md: in the same tab, from each page, in the language of the sign-in."""
     postbox = Postbox()
 
     async with new_world(postbox=postbox) as made:

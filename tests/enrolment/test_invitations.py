@@ -227,7 +227,7 @@ async def test_the_pages_of_an_invitation_are_the_same_whether_its_reader_has_an
     "rest", ["x", "a" * 43 + "/x", "a" * 42 + "%0d%0aSet-Cookie:%20a=b", "..%2f" * 20, "%C3%A9" * 43]
 )
 async def test_an_address_that_no_invitation_has_is_none(made: World, rest: str) -> None:
-    """DESIGN "Security": it never comes back in a redirect."""
+    """SECURITY.md: it never comes back in a redirect."""
     http = await made.http()
     for method in ("GET", "POST"):
         answer = await http.request(

@@ -140,7 +140,7 @@ async def test_a_new_person_gets_emails_in_the_language_of_the_page(made: World)
 async def test_names_that_cannot_be_used_are_shown_again_with_a_sentence(
     made: World, user_name: str, name: str, sentence: str
 ) -> None:
-    """D51, DESIGN "Pages": what was typed is kept."""
+    """D51, docs/accessibility.md: what was typed is kept."""
     await invited.invite(made)
     browser = await at_profile(made)
     assert await named(browser, user_name, name) == PROFILE

@@ -166,7 +166,7 @@ async def test_a_slash_too_many_leads_to_the_page_that_takes_codes(made: World) 
 
 
 async def test_without_script_the_code_is_typed_in_any_form(made: World) -> None:
-    """DESIGN "Pages": small letters, without dashes, with gaps, or the whole link."""
+    """Small letters, without dashes, with gaps, or the whole link."""
     await newcomer.nina(made)
     url = await newcomer.link(made)
     code = link_codes.canonical(url)
@@ -198,7 +198,7 @@ async def test_a_forgotten_password_is_replaced_with_a_code_that_was_typed_on_an
 
 
 async def test_a_code_that_opens_nothing_is_refused_beside_its_field_and_kept(made: World) -> None:
-    """DESIGN "Pages": a typing error is mended, not begun again. A link that was followed has no such error."""
+    """A typing error is mended, not begun again. A link that was followed has no such error."""
     browser = await typed(made, WRONG)
     assert (newcomer.status(browser), "This code does not work" in browser.page.text) == (200, True)
     form = browser.page.form_with("code")

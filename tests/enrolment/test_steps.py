@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 async def test_an_invitation_says_what_it_is_for_and_whose_it_is_and_spends_nothing(made: World) -> None:
-    """DESIGN "Pages": mail programs look, too."""
+    """docs/accessibility.md: mail programs look, too."""
     await newcomer.nina(made)
     url = await newcomer.link(made)
     for _ in range(3):

@@ -53,7 +53,6 @@ async def test_an_enrolment_is_extended_ten_times_and_goes_on_in_the_same_browse
 
 
 async def test_more_time_never_outlasts_the_link_and_the_page_says_so(made: World) -> None:
-    """DESIGN, Security"""
     await newcomer.nina(made)
     url = await newcomer.link(made)
     made.clock.pass_(SET_UP_LINK_SECONDS - ENROLMENT_SECONDS - 60)

@@ -1,4 +1,4 @@
-"""Requests keep flowing while `corpid apply` writes a large file (DESIGN "Parts we take": short transactions)."""
+"""Requests keep flowing while `corpid apply` writes a large file: its transactions are short."""
 
 from __future__ import annotations
 

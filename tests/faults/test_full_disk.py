@@ -1,4 +1,4 @@
-"""A disk that fills up under load, on SQLite: told to retry, nothing twice, nothing lost, and it goes on when there is room (issue: faults)."""
+"""A disk that fills up under load, on SQLite: told to retry, nothing twice, nothing lost, and it goes on when there is room."""
 
 from __future__ import annotations
 

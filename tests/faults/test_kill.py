@@ -1,4 +1,4 @@
-"""A process that dies in the middle of everything: what was spent stays spent, and the keys stay (DESIGN "What each engine promises")."""
+"""A process that dies in the middle of everything: what was spent stays spent, and the keys stay (docs/reliability.md)."""
 
 from __future__ import annotations
 

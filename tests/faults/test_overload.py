@@ -1,4 +1,4 @@
-"""Too much at once: what is beyond a bound is refused at once, and everybody who was let in is answered (issue: overload)."""
+"""Too much at once: what is beyond a bound is refused at once, and everybody who was let in is answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What exists once is used once, however many ask at the same moment, and in whichever process (D15, D18; DESIGN)."""
+"""What exists once is used once, however many ask at the same moment, and in whichever process (D15, D18)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_of_fifty_equal_token_requests_one_succeeds_and_its_token_lives(se
 async def test_of_fifty_simultaneous_uses_of_one_proof_one_counts_and_no_other_assertion_is_spent(
     served: Deployment,
 ) -> None:
-    """D7; decisions "order": a replayed proof leaves the assertion unspent."""
+    """D7; Spec "The order of a request": a replayed proof leaves the assertion unspent."""
     async with outside(served) as person:
         rp = person.party()
         proof = {"DPoP": rp.proof("POST", (await rp.discover())["pushed_authorization_request_endpoint"])}

@@ -1,4 +1,4 @@
-"""Nodes behind a balancer that asks /readyz are stopped one after the other under load, and no request fails (issue: rolling restart)."""
+"""Nodes behind a balancer that asks /readyz are stopped one after the other under load, and no request fails."""
 
 from __future__ import annotations
 

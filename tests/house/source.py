@@ -29,8 +29,8 @@ class Module:
     tree: ast.Module
 
     @property
-    def room(self) -> str:
-        """The first part of the path: `protocol`, `web`, `app.py`."""
+    def layer(self) -> str:
+        """The first part of the path: `flows`, `web`, `app.py`."""
         return self.path.split("/", maxsplit=1)[0]
 
     def functions(self) -> Iterator[Function]:

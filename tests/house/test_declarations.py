@@ -14,6 +14,7 @@ from corpid.rules.oauth import errors
 from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.oauth.refusals import Acts, ErrorCode, Reason
 from scripts import tables
+from scripts.reference import errors as error_reference
 from tests.house.source import ROOT, listed, modules
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def test_the_documents_are_as_the_declarations_have_them() -> None:
 
 
 def test_every_declared_reason_is_one_that_the_code_refuses_with() -> None:
-    """DESIGN, One declaration: the catalogue has nothing that cannot happen."""
+    """docs/architecture.md, "One declaration": the catalogue has nothing that cannot happen."""
     unused = [reason.name for reason in Reason if reason.name not in members_named("Reason")]
     assert not unused, listed(unused)
 
@@ -113,6 +114,18 @@ def test_every_reason_has_one_anchor_with_who_must_act_and_how_to_fix_it() -> No
         acts = f"*{reason.value.acts[:1].upper()}{reason.value.acts[1:]}*: {reason.value.remedy}"
         assert acts in parts[reason.code] and reason.value.cause in parts[reason.code], reason.code
     assert {f"error-{error}" for error in get_args(ErrorCode)} <= set(anchors)
+
+
+def test_the_reference_says_every_status_of_an_error_and_its_cause() -> None:
+    """D5, D47: a subclass has a status of its own; only 429 is for too many requests."""
+    for error in CLASSES.values():
+        said = error_reference.statuses(error.code)
+        assert "status" not in vars(error) or str(error.status) in said, error
+        assert (
+            ("429 for too many requests" in said)
+            == ("too many requests" in said)
+            == (error.code == "temporarily_unavailable")
+        )
 
 
 def test_every_audit_action_is_one_that_the_code_writes() -> None:

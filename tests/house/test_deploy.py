@@ -188,7 +188,7 @@ def test_the_container_has_no_secret_and_no_root() -> None:
 
 
 def test_the_service_may_read_what_tells_of_a_power_loss() -> None:
-    """DESIGN "What each engine promises": without the machine's boot id, what was lost would not be noticed."""
+    """docs/reliability.md: without the machine's boot id, what was lost would not be noticed."""
     directives = [line for line in FILES["corpid.service"].splitlines() if not line.startswith("#")]
     assert "NoNewPrivileges=yes" in directives
     assert not any(line.startswith("ProcSubset=") for line in directives)

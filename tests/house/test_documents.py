@@ -149,9 +149,9 @@ def test_every_python_file_that_a_document_names_is_there() -> None:
     assert not missing, listed(missing)
 
 
-def test_the_architecture_tells_every_step_of_a_sign_in_and_how_it_ends() -> None:
-    """docs/architecture.md, "Transitions": one row at least for each POST, and for each outcome (D15)."""
-    _, _, table = documents()["docs/architecture.md"].partition("### Transitions")
+def test_the_states_tell_every_step_of_a_sign_in_and_how_it_ends() -> None:
+    """docs/states.md, "Transitions": one row at least for each POST, and for each outcome (D15)."""
+    _, _, table = documents()["docs/states.md"].partition("## Transitions")
     rows = [line.split("|") for line in table.partition("\n## ")[0].splitlines() if line.startswith("| ")]
     events, states = " ".join(row[2] for row in rows), " ".join(row[1] + row[3] for row in rows)
     untold = [f"`{step}`" for step in STEPS if f"`{step}`" not in events]

@@ -189,11 +189,11 @@ def test_data_and_other_things_of_that_name_are_no_branch(snippet: str) -> None:
 
 
 def test_only_the_generations_module_tells_generations_apart() -> None:
-    """decisions.md, "Generations": data, never a branch."""
+    """Spec "Generations": data, never a branch."""
     named = [
         module.at(node)
         for module in modules()
-        if module.path not in NAMES_GENERATIONS and module.room not in NAMES_GENERATIONS
+        if module.path not in NAMES_GENERATIONS and module.layer not in NAMES_GENERATIONS
         for node in naming(module.tree)
     ]
     branched = [
@@ -217,7 +217,7 @@ def test_only_the_checks_of_host_and_address_read_those_headers() -> None:
     hosts = [
         module.at(node)
         for module in modules()
-        if module.room == "web" and module.path not in READS_HOST
+        if module.layer == "web" and module.path not in READS_HOST
         for value, node in header_names(module)
         if value == "host"
     ]
@@ -234,7 +234,7 @@ def test_only_the_checks_of_host_and_address_read_those_headers() -> None:
 def test_no_page_or_endpoint_asks_the_request_for_its_own_address() -> None:
     """D32: Starlette derives request.url, request.base_url and url_for from Host; of a URL only its path is read."""
     found = []
-    for module in (module for module in modules() if module.room == "web"):
+    for module in (module for module in modules() if module.layer == "web"):
         parts = {
             id(node.value)
             for node in ast.walk(module.tree)

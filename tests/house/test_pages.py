@@ -49,7 +49,7 @@ def test_every_template_has_a_state_in_which_it_is_looked_at() -> None:
 
 
 def test_what_cannot_be_undone_always_stands_beside_a_way_back() -> None:
-    """DESIGN, "Pages": Cancel is visible and plainly different."""
+    """docs/accessibility.md: Cancel is visible and plainly different."""
     actions = re.compile(r'<div class="actions">(.*?)</div>', re.DOTALL)
     every = [path for folder in TEMPLATES for path in folder.rglob("*.html")]
     found = [block for path in every for block in actions.findall(path.read_text())]

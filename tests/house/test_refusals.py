@@ -85,7 +85,7 @@ def _of(module: ModuleType, stem: str, function: ast.AST) -> Iterator[tuple[str,
 
 
 def test_a_refusal_is_a_phrase_unless_no_form_provokes_it_or_a_page_words_it() -> None:
-    """DESIGN "Pages": a new refusal is translated, or stands in one of the lists above for a reason."""
+    """docs/accessibility.md: a new refusal is translated, or stands in one of the lists above for a reason."""
     found = list(_refusals())
     english = {where for where, translated in found if not translated}
     assert english == WORDED | RULES | NO_FORM

@@ -21,7 +21,7 @@ SITES: dict[str, Any] = {"account": account._SITE, "portal": portal._SITE, "cons
 
 @pytest.mark.parametrize("name", SITES)
 def test_pages_and_changes_of_a_site_have_names_of_their_own(name: str) -> None:
-    """DESIGN, "One declaration": a second one would hide the first without a word."""
+    """docs/architecture.md, "One declaration": a second one would hide the first without a word."""
     site = SITES[name]
     for kind in ("pages", "changes"):
         counted = Counter(each for section in site.sections for each in getattr(section, kind))
@@ -51,7 +51,7 @@ def _read(folder: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize(("name", "folder"), [("portal", portal), ("console", console), ("account", account)])
 def test_what_a_page_reads_from_its_address_stays_in_another_language(name: str, folder: Any) -> None:
-    """DESIGN "Pages": a link to another language leads to the same page, with its search and filters."""
+    """docs/accessibility.md: a link to another language leads to the same page, with its search and filters."""
     declared = {each for section in SITES[name].sections for each in section.filters}
     read = set(_read(Path(folder.__file__).parent))
     assert read - declared - _NOT_KEPT == set()

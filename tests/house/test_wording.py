@@ -28,7 +28,7 @@ def texts(language: str) -> str:
 
 @pytest.mark.parametrize("language", COLUMNS)
 def test_the_terms_of_the_glossary_are_those_of_the_catalogue(language: str) -> None:
-    """DESIGN "Words": one term for one thing."""
+    """docs/wording.md: one term for one thing."""
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in documents()["docs/wording.md"].splitlines()
@@ -57,11 +57,11 @@ REPLACED = (
     "anew", "as ever", "beside", "besides", "but for", "crowd", "errand", "ladder", "likewise", "log in", "log out", "mend",
     "mended", "stretch", "whoever",
 )  # fmt: skip
-"""metaphors and dialect that DESIGN, "Words", replaces"""
+"""metaphors and dialect that docs/wording.md replaces"""
 
 
 def test_no_document_uses_a_word_that_is_replaced() -> None:
-    """DESIGN "Words"; code, commands and the release notes are left out."""
+    """docs/wording.md; code, commands and the release notes are left out."""
     pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(REPLACED)})(?![\w-])", re.IGNORECASE)
     found = [
         (path, f"{number}: {match.group()}")

@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
+from corpid_dev.cli import demo as cli_demo
 from corpid_dev.demo import check as checking
 from corpid_dev.demo import demo as demonstration
 from corpid_dev.demo import demo_administration, example_directory
@@ -288,6 +289,22 @@ def test_one_generation_and_issuers_together_are_refused() -> None:
     assert "it names every generation itself: leave --generation out" in " ".join(
         refused.stderr.replace("│", " ").split()
     )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "spoken"),
+    [
+        (("", "", ""), ["current"]),
+        (("", "", "public-service"), ["current", "legacy"]),
+        (("legacy", "", "public-service"), ["legacy"]),
+        (("", "current,fapi2", "public-service"), ["current", "fapi2"]),
+    ],
+)
+def test_a_preset_brings_its_generations_unless_others_are_named(
+    chosen: tuple[str, str, str], spoken: list[str]
+) -> None:
+    """docs/settings.md: each at an issuer of its own (D62)."""
+    assert [each.name for each in cli_demo._spoken(*chosen)] == spoken
 
 
 async def test_the_demo_has_people_for_portal_and_console_and_work_that_waits(tmp_path: Path) -> None:

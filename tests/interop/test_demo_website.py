@@ -46,7 +46,7 @@ def begun(website: DemoRP, interface: Interface = LEGACY, **options: str) -> Att
 
 @pytest.mark.parametrize("interface", INTERFACES.values(), ids=INTERFACES)
 async def test_the_start_page_tells_the_generation_and_offers_what_it_has(interface: Interface) -> None:
-    """decisions.md, "Generations"."""
+    """Spec "Generations"."""
     async with demo_site(interface) as (_, http):
         page = (await http.get("/")).text
         assert f"<code>{interface.name}</code>" in page

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def test_a_person_signs_in_and_their_roles_are_read(
     serving: Serving, tmp_path: Path, language: str, interface: Interface
 ) -> None:
-    """decisions.md, "Generations": the library is told the generation's data, and nothing else is special."""
+    """Spec "Generations": the library is told the generation's data, and nothing else is special."""
     running = serving(interface)
     with client_of(running, tmp_path, language, interface) as client:
         tokens = sign_in(running, client)

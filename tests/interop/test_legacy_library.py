@@ -83,7 +83,7 @@ def arrived(callback: Callback) -> dict[str, str]:
 def test_a_person_signs_in_and_their_roles_are_read(
     serving: Serving, tmp_path: Path, generations: tuple[Interface, ...], nonce: str | None
 ) -> None:
-    """Decisions "LEGACY without PKCE", "LEGACY's authorization-info"; R-12.2, R-0.6: every method of the library."""
+    """Spec "LEGACY without PKCE", Spec "LEGACY's authorization-info"; R-12.2, R-0.6: every method of the library."""
     running = serving(*generations, preset="public-service")
     with client_of(running, tmp_path) as library:
         address = library.begin("a-state", nonce)
@@ -135,7 +135,7 @@ def test_somebody_without_any_role_has_no_active_one(serving: Serving, tmp_path:
 
 @pytest.mark.full
 def test_a_client_whose_pkce_is_required_cannot_use_it(serving: Serving, tmp_path: Path) -> None:
-    """Decisions table: this is what the member `pkce` changes; without the preset it is the default."""
+    """Spec "Generations": this is what the member `pkce` changes; without the preset it is the default."""
     running = serving(preset="public-service")
     with client_of(running, tmp_path, pkce="required") as library:
         callback = arrived(running.visited(library.begin("a-state", "a-nonce"), numbered(running, "noor.required")))

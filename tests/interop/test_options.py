@@ -159,7 +159,7 @@ def test_a_relying_party_of_the_public_service_changes_one_url(
 def test_with_fapi2_the_preset_encrypts_the_id_token_and_userinfo(
     serving: Serving, tmp_path: Path, language: str, wrap: str
 ) -> None:
-    """D21, D22; decisions "Generations": both are registered, and both headers repeat iss and aud (RFC 7519 §5.3)."""
+    """D21, D22; Spec "Generations": both are registered, and both headers repeat iss and aud (RFC 7519 §5.3)."""
     running = serving(FAPI2, preset="public-service")
     keys = write_keys(tmp_path / "keys.json", encryption_alg=wrap)
     client_id = f"{language}-{tmp_path.name}"

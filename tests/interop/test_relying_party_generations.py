@@ -122,7 +122,7 @@ TAMPERED: list[tuple[Interface, str, Callable[[Any], Any], str]] = [
 
 @pytest.mark.parametrize("interface", INTERFACES.values(), ids=INTERFACES)
 def test_an_honest_provider_is_believed(interface: Interface) -> None:
-    """Otherwise the refusals below would prove nothing. decisions.md, "Generations"."""
+    """Otherwise the refusals below would prove nothing. Spec "Generations"."""
     counterpart = Counterpart(interface)
     told = counterpart.run()
     assert told[interface.userinfo.blocks["authinfo"]] == AUTH_INFO
@@ -243,7 +243,7 @@ def test_blocks_that_were_registered_as_texts_arrive_as_objects(interface: Inter
 
 
 def test_a_fapi_client_may_register_encryption_and_signed_userinfo() -> None:
-    """decisions.md, "Generations": encrypted, signed if the client registered so; then nothing less is believed."""
+    """Spec "Generations": encrypted, signed if the client registered so; then nothing less is believed."""
     assert Counterpart(FAPI2, id_token_enc="A256CBC-HS512", userinfo_signed=True).run()["auth_info"] == AUTH_INFO
     with pytest.raises(CheckFailed, match="encrypted"):
         _told_plainly(Counterpart(FAPI2, id_token_enc="A256CBC-HS512"), id_token_enc=None)
@@ -269,7 +269,7 @@ def _told_plainly(counterpart: Counterpart, **registered: Any) -> None:
 
 
 def test_a_legacy_relying_party_takes_the_document_of_the_generation_beside_it() -> None:
-    """decisions.md, "Side by side": CURRENT's document, plus authorization-info_endpoint."""
+    """Spec "Side by side": CURRENT's document, plus authorization-info_endpoint."""
     counterpart = Counterpart(LEGACY)
     own = Counterpart(CURRENT).discovery(httpx.Request("GET", ISSUER)).json()
     counterpart.change["discovery"] = lambda document: {**document, **own}

@@ -60,7 +60,7 @@ async def test_a_sign_in_checks_out_however_the_client_is_registered(tmp_path: P
 async def test_a_sign_in_of_every_generation_checks_out(
     tmp_path: Path, interface: Interface, members: dict[str, Any]
 ) -> None:
-    """decisions.md, "Generations"; D1, D22, D26, R-12.2."""
+    """Spec "Generations"; D1, D22, D26, R-12.2."""
     async with example_provider(tmp_path, generations=(interface.name,)) as op:
         rp = await op.register("rp-1", interface, **members)
         rp.scope = " ".join(["openid", *interface.scopes])
@@ -87,7 +87,7 @@ async def test_answers_come_in_every_response_mode(tmp_path: Path, mode: str) ->
 
 
 async def test_two_generations_stand_side_by_side(tmp_path: Path) -> None:
-    """decisions.md, "Side by side": one document, one iss flag, one directory, two kinds of token."""
+    """Spec "Side by side": one document, one iss flag, one directory, two kinds of token."""
     async with example_provider(tmp_path, generations=("current", "legacy")) as op:
         rp = await op.register("rp-1", generations=[CURRENT.name, LEGACY.name], legacy_until=FAR)
         for interface, person in ((CURRENT, "rina"), (LEGACY, "nadia")):

@@ -297,7 +297,7 @@ async def test_a_link_to_another_organisations_review_shows_none_and_chooses_not
 
 @pytest.mark.parametrize("page", ["//evil.example", "..%2Fconsole", "https:%2F%2Fevil.example", "people%0d%0aX:1"])
 async def test_the_page_after_the_choice_is_one_of_the_portal(made: World, page: str) -> None:
-    """D54, DESIGN: no open redirect."""
+    """D54: no open redirect."""
     await appoint(made, ACME)
     await appoint(made, BANYAN)
     browser = await in_portal(made, f"organisation?page={page}")

@@ -181,7 +181,6 @@ async def test_values_that_the_organisation_uses_at_the_service_are_offered(made
 
 
 def test_at_most_twenty_values_are_offered_the_most_frequent_first() -> None:
-    """DESIGN "Pages"."""
     rows = [checker(str(each), sub_entity=f"Berth {each % 30}") for each in range(100)]
     offered = most_frequent_values(rows).sub_entities
     assert len(offered) == VALUES_IN_USE

@@ -412,7 +412,7 @@ async def test_an_unlocking_once_an_hour_whichever_organisation_asks() -> None:
 
 
 async def test_of_two_unlockings_at_the_same_moment_one_is_carried_out() -> None:
-    """D69, DESIGN "One-time means one statement"."""
+    """D69, docs/architecture.md, "One-time use"."""
     postbox = Postbox()
 
     async with new_world(postbox=postbox) as made:

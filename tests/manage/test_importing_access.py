@@ -115,7 +115,7 @@ async def test_where_approval_is_needed_the_table_becomes_one_request(made: Worl
 
 
 async def test_a_table_copied_from_a_spreadsheet_is_separated_by_tabs_and_can_be_changed_again(made: World) -> None:
-    """DESIGN "Pages": what was pasted is kept."""
+    """docs/accessibility.md: what was pasted is kept."""
     await staffed(made)
     browser = await in_portal(made, "access/import")
     await confirm(browser, table=table("marcus\tNOTICES", header="user_name\tservice"))

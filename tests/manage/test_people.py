@@ -69,7 +69,6 @@ async def test_the_list_is_searched_and_filtered_without_a_script(made: World) -
 
 
 async def test_another_language_keeps_search_and_filters_and_nothing_else(made: World) -> None:
-    """DESIGN "Pages"."""
     await staffed(made)
     browser = await in_portal(made, "people")
     await go(made, browser, "people?q=Lee+%26+%2Fx&state=active&again&saved=person-ended&next=//evil.example")
@@ -82,7 +81,7 @@ async def test_another_language_keeps_search_and_filters_and_nothing_else(made: 
 
 
 async def test_a_long_list_is_turned_page_by_page(made: World) -> None:
-    """DESIGN, Speed: by key."""
+    """By key."""
     await staffed(made)
     for number in range(60):
         await employed(made, f"person{number:02}", f"Person {number:02}")

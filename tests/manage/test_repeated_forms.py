@@ -1,4 +1,4 @@
-"""A form that arrives twice at the same time, fails, or is never finished (D15, DESIGN "One-time means one statement")."""
+"""A form that arrives twice at the same time, fails, or is never finished (D15, docs/architecture.md, "One-time use")."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ async def test_a_stale_request_is_refused_with_the_reason_and_stays(made: World)
 
 
 async def test_a_refusal_of_the_flow_is_in_the_readers_language(made: World) -> None:
-    """DESIGN "Pages": the reason, too."""
+    """The reason, too."""
     await acme(made)
     found = await requested(made)
     await made.disable("bob")

@@ -1,4 +1,4 @@
-"""What has expired is removed in the background, in small pieces, and by no request (issue: overload)."""
+"""What has expired is removed in the background, in small pieces, and by no request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PostgreSQL has no connection to give, under load: bounded waiting, then told to retry, and afterwards it goes on (issue: faults)."""
+"""PostgreSQL has no connection to give, under load: bounded waiting, then told to retry, and afterwards it goes on."""
 
 from __future__ import annotations
 

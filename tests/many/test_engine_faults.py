@@ -1,4 +1,4 @@
-"""An engine goes away under load and comes back: meanwhile a clear answer, afterwards everything by itself (issue: faults)."""
+"""An engine goes away under load and comes back: meanwhile a clear answer, afterwards everything by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A standby takes over that lacks what the primary wrote last: nothing that was spent is spendable (issue: promises, failover)."""
+"""A standby takes over that lacks what the primary wrote last: nothing that was spent is spendable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One of the processes of `corpid serve --workers N` is killed under load, on PostgreSQL and Redis (issue: faults)."""
+"""One of the processes of `corpid serve --workers N` is killed under load, on PostgreSQL and Redis."""
 
 from __future__ import annotations
 

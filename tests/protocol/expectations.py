@@ -1,4 +1,4 @@
-"""What decisions.md says of each generation, where one test serves several of them and only a constant differs.
+"""What Spec "Generations" says of each, where one test serves several of them and only a constant differs.
 
 Written from the table there, apart from `corpid.rules.oauth.generations`, which these tests examine.
 """

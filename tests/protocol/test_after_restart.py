@@ -1,4 +1,4 @@
-"""The same database under other generations: what one of them began, none of the others ends (decisions "Generations", no downgrade)."""
+"""The same database under other generations: what one of them began, none of the others ends (Spec "No downgrade")."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def there(other: World, rp: RelyingParty) -> RelyingParty:
 def test_a_code_of_a_generation_that_is_gone_yields_nothing(
     world: World, spoken: str, served: tuple[str, ...], proven: bool
 ) -> None:
-    """Decisions "Generations": the generation is part of the code's key; nothing but its own redeems it."""
+    """Spec "Generations": the generation is part of the code's key; nothing but its own redeems it."""
     rp = world.party(interface=INTERFACES[spoken])
     code = world.code(rp)
     headers = {"DPoP": rp.proof("POST", TOKEN) if proven else None}
@@ -125,7 +125,7 @@ def test_what_was_pushed_to_another_generation_ends_without_a_code(world: World,
 
 
 def test_where_legacy_is_alone_nothing_is_pushed(world: World) -> None:
-    """Decisions "Generations": PAR is 404, and so are the resources of the others; a request_uri stands for nothing."""
+    """Spec "Generations": PAR is 404, and so are the resources of the others; a request_uri stands for nothing."""
     url = world.asked()
     with restarted(world, "legacy") as other:
         for method, path in (("POST", PAR), ("GET", USERINFO), ("POST", USERINFO), ("GET", f"{ISSUER}/entity-info")):

@@ -81,7 +81,7 @@ def test_a_strict_relying_party_believes_it(holder: World, method: str | None) -
 @pytest.mark.parametrize("scope", ["openid", "openid authinfo", "openid tpauthinfo"])
 @pytest.mark.parametrize("registered", [("openid",), ("openid", "authinfo", "tpauthinfo")], ids=["openid", "all"])
 def test_both_blocks_are_there_whatever_the_scopes(world: World, scope: str, registered: tuple[str, ...]) -> None:
-    """Decisions "LEGACY's authorization-info": relying parties ask for openid alone (Spec 2.6)."""
+    """Spec "LEGACY's authorization-info": relying parties ask for openid alone (Spec 2.6)."""
     world.registers(generations=("legacy",), legacy_until=FAR, scopes=registered)
     world.rp.scope = scope if set(scope.split()) <= set(registered) else "openid"
     world.tokens()
@@ -91,7 +91,7 @@ def test_both_blocks_are_there_whatever_the_scopes(world: World, scope: str, reg
 
 
 def test_the_blocks_tell_of_the_clients_services_alone(world: World) -> None:
-    """Decisions "LEGACY's authorization-info": AuthInfo of the client's services."""
+    """Spec "LEGACY's authorization-info": AuthInfo of the client's services."""
     world.registers(generations=("legacy",), legacy_until=FAR, scopes=("openid",), services=())
     world.rp.scope = "openid"
     world.tokens()

@@ -191,7 +191,7 @@ def test_what_was_taken_away_is_invalid_token(world: World, change: Callable[[Wo
 
 
 def test_the_end_date_that_passes_while_a_token_lives_ends_it(world: World) -> None:
-    """Decisions "Generations": LEGACY is named per client, with an end date."""
+    """Spec "No downgrade": LEGACY is named per client, with an end date."""
     world.registers(generations=("legacy",), legacy_until="2027-01-15")
     midnight = world.clock.now + 16 * 3600 - LIVE
     world.clock.now = midnight - 300

@@ -34,7 +34,7 @@ def begin(world: World) -> str:
 
 
 def entered(answer: httpx.Response) -> str:
-    """The page that an arrival is sent to (decisions "order": 303 to the interaction's page)."""
+    """The page that an arrival is sent to (Spec "The order of a request": 303 to the interaction's page)."""
     assert (answer.status_code, answer.content) == (303, b"")
     assert answer.headers.get_list("cache-control") == ["no-store"]
     where = str(answer.headers["location"])
@@ -189,7 +189,7 @@ def test_other_methods_are_405(world: World, method: str) -> None:
 
 @pytest.mark.generations(*EVERY)
 def test_the_callback_carries_code_and_state_and_iss_where_discovery_says_so_and_nothing_else(world: World) -> None:
-    """Spec 4.2; RFC 9207; the code begins with its generation's letter (decisions "Generations")."""
+    """Spec 4.2; RFC 9207; the code begins with its generation's letter (Spec "Generations")."""
     state = "".join(map(chr, range(0x20, 0x7F)))
     world.rp.parameters = {"state": state}
     told = query(world.sign_in())

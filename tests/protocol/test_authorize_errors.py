@@ -166,7 +166,7 @@ def test_a_redirect_uri_that_is_no_longer_registered_is_an_error_page(world: Wor
     ],
 )
 def test_a_front_channel_request_is_an_error_page(shared: World, sent: dict[str, str]) -> None:
-    """D16, decisions "Generations", no downgrade: an error page, never a redirect."""
+    """D16, Spec "No downgrade": an error page, never a redirect."""
     error_page(shared, ("client_id", "rp-1"), *sent.items())
 
 

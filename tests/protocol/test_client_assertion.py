@@ -41,7 +41,7 @@ def is_refused(world: World, answer: httpx.Response) -> str:
 
 
 def is_accepted(world: World, answer: httpx.Response) -> None:
-    """The client is who it says; the code of nobody's is looked for only then (decisions "order")."""
+    """The client is who it says; the code of nobody's is looked for only then (Spec "The order of a request")."""
     if world.interface.pushed:
         assert answer.status_code == 201, answer.text
     else:
@@ -49,7 +49,7 @@ def is_accepted(world: World, answer: httpx.Response) -> None:
 
 
 def refuse(world: World, assertion: str) -> None:
-    """Refused at both endpoints; nothing is spent, neither the proof nor a code (decisions "order")."""
+    """Refused at both endpoints; nothing is spent, neither the proof nor a code (Spec "The order of a request")."""
     proof = world.rp.proof("POST", PAR)
     with world.nothing_spent():
         is_refused(world, ask(world, assertion, DPoP=proof))
@@ -68,7 +68,7 @@ def jwks(*keys: dict[str, Any], encryption: bool = True) -> str:
 @pytest.mark.parametrize("claim", ["iss", "sub", "aud", "exp", "iat", "jti"])
 @pytest.mark.parametrize("value", [None, "", [], {}, True, "rp-2"])
 def test_every_claim_is_required_and_of_its_type(shared: World, claim: str, value: Any) -> None:
-    """D8; decisions "Generations": FAPI2 does without iat, LEGACY without jti."""
+    """D8; Spec "Generations": FAPI2 does without iat, LEGACY without jti."""
     fine = [("jti", "rp-2"), *((name, None) for name in ("iat", "jti") if name not in shared.expected.assertion_claims)]
     (accept if (claim, value) in fine else refuse)(shared, shared.rp.assertion(**{claim: value}))
 
@@ -168,7 +168,7 @@ def test_a_jti_is_remembered_until_nobody_could_use_it_again(world: World) -> No
 
 @pytest.mark.generations("legacy")
 def test_an_assertion_without_jti_may_come_again(world: World) -> None:
-    """Decisions "Generations": LEGACY, single use if present."""
+    """Spec "Generations": LEGACY, single use if present."""
     code, assertion = world.code(), world.rp.assertion(jti=None)
     accept(world, assertion)
     assert world.redeem(code, client_assertion=assertion).status_code == 200
@@ -176,7 +176,7 @@ def test_an_assertion_without_jti_may_come_again(world: World) -> None:
 
 
 def test_the_same_jti_of_another_client_is_another(world: World) -> None:
-    """DESIGN "One-time means one statement": keys name the client."""
+    """docs/architecture.md, "One-time use": keys name the client."""
     other = world.party("rp-2")
     accept(world, world.rp.assertion(jti="one"))
     is_accepted(world, ask(world, other.assertion(jti="one"), other))
@@ -219,7 +219,7 @@ def test_a_key_in_the_header_authenticates_nobody(shared: World) -> None:
 
 
 def test_a_symmetric_signature_made_with_the_public_key_is_refused(shared: World) -> None:
-    """DESIGN "Security": algorithms come from registered keys."""
+    """SECURITY.md: algorithms come from registered keys."""
     secret = OctKey.import_key(json.dumps(public_members(rp_keys("rp-1").signing)))
     refuse(shared, shared.rp.assertion(header={"alg": "HS256"}, key=secret))
 
@@ -240,7 +240,7 @@ def test_the_keys_of_another_client_authenticate_only_that_client(shared: World)
 def test_every_algorithm_of_the_list_is_taken_from_a_key_of_its_curve(
     world: World, algorithm: str, named: bool
 ) -> None:
-    """Spec 2.8, D8: a key without alg, its curve decides; decisions "Generations": FAPI2 takes ES256 alone."""
+    """Spec 2.8, D8: a key without alg, its curve decides; Spec "Generations": FAPI2 takes ES256 alone."""
     key = other_key(CURVES[algorithm])
     world.registers(
         jwks=jwks({**public_members(key), "use": "sig", "kid": "k", **({"alg": algorithm} if named else {})})

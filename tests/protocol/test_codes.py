@@ -92,7 +92,7 @@ def test_so_does_one_that_is_presented_again_after_its_sixty_seconds(world: Worl
 
 @pytest.mark.generations(*PUSHED)
 def test_the_same_token_request_byte_for_byte_kills_nothing(world: World) -> None:
-    """D18; decisions "order": the proof's jti is spent before the code is looked for."""
+    """D18; Spec "The order of a request": the proof's jti is spent before the code is looked for."""
     code = world.code()
     form = {"client_assertion": world.rp.assertion()}
     headers = {"DPoP": world.rp.proof("POST", TOKEN)}
@@ -104,7 +104,7 @@ def test_the_same_token_request_byte_for_byte_kills_nothing(world: World) -> Non
 
 
 def test_so_does_one_with_a_new_proof_and_the_old_assertion(world: World) -> None:
-    """Decisions "order": a refused assertion leaves the code unlooked-for."""
+    """Spec "The order of a request": a refused assertion leaves the code unlooked-for."""
     code, form = world.code(), {"client_assertion": world.rp.assertion()}
     token = token_of(world.redeem(code, **form))
     json_refusal(world.redeem(code, **form), 401, "invalid_client")

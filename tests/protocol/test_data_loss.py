@@ -1,4 +1,4 @@
-"""A store that lost data: what may have been spent before is not accepted (DESIGN "What each engine promises", D67)."""
+"""A store that lost data: what may have been spent before is not accepted (docs/reliability.md, D67)."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_the_wait_that_is_named_is_that_of_assertion_and_proof_together(
 
 @pytest.mark.generations("fapi2")
 def test_an_assertion_without_iat_waits_for_the_length_of_its_cap(tmp_path: Path, speaking: str) -> None:
-    """DESIGN "What each engine promises": it may have been made 600 s before its exp."""
+    """docs/reliability.md: it may have been made 600 s before its exp."""
     after_a_power_loss(tmp_path)
     with World(at=tmp_path, generations=(speaking,)) as world:
         for later, lifetime in ((AHEAD - 1, 600), (AHEAD, 60), (AHEAD + 539, 60)):

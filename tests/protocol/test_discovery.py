@@ -44,7 +44,7 @@ def fetched(world: World, url: str) -> httpx.Response:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_the_discovery_document_is_the_golden_one(generation: str, worlds: Worlds) -> None:
-    """Spec 2.8, D41; decisions "Generations". Whoever changes a golden file changes the published interface."""
+    """Spec 2.8, D41; Spec "Generations". Whoever changes a golden file changes the published interface."""
     world = worlds.fresh(generations=(generation,))
     assert json.loads(fetched(world, DISCOVERY).content) == golden(generation)
 
@@ -53,7 +53,7 @@ def test_the_discovery_document_is_the_golden_one(generation: str, worlds: World
 def test_beside_legacy_the_document_is_the_pushed_one_and_where_authorization_info_is(
     generation: str, worlds: Worlds
 ) -> None:
-    """Decisions "Side by side", D41: pushing is no longer required of everybody; one iss flag governs both."""
+    """Spec "Side by side", D41: pushing is no longer required of everybody; one iss flag governs both."""
     world = worlds.fresh(generations=(generation, "legacy"))
     changed = {
         "authorization-info_endpoint": f"{ISSUER}/authorization-info",
@@ -144,7 +144,7 @@ def test_other_methods_are_405(shared: World, url: str, method: str) -> None:
 
 
 def test_the_key_set_holds_the_signing_key_and_the_standby_key(shared: World) -> None:
-    """Spec 2.9; decisions "Generations": x5c and x5t only where LEGACY is served."""
+    """Spec 2.9; Spec "Generations": x5c and x5t only where LEGACY is served."""
     keys = json.loads(fetched(shared, KEYS).content)["keys"]
     assert len(keys) == 2
     for key in keys:
@@ -187,7 +187,7 @@ def _digest(raw: bytes) -> str:
     ],
 )
 def test_what_this_generation_does_not_serve_is_404(shared: World, path: str) -> None:
-    """D32; decisions "Generations": LEGACY's and INTERMEDIATE's endpoints."""
+    """D32; Spec "Generations": LEGACY's and INTERMEDIATE's endpoints."""
     assert shared.run(shared.http.get(f"{ISSUER}{path}")).status_code == 404
     assert shared.run(shared.http.post(f"{ISSUER}{path}")).status_code == 404
 
@@ -231,7 +231,7 @@ def test_a_path_with_an_encoded_slash_is_another_path(shared: World, path: str, 
     ],
 )
 def test_what_another_generation_has_is_404(generation: str, path: str, worlds: Worlds) -> None:
-    """Decisions "Generations": PAR where only LEGACY is served, and every resource of another generation."""
+    """Spec "Unserved modes and endpoints": PAR where only LEGACY is served, and every resource of another generation."""
     world = worlds.fresh(generations=(generation,))
     for method in ("GET", "POST"):
         answer = world.run(world.http.request(method, f"{ISSUER}{path}"))

@@ -58,7 +58,7 @@ def test_a_token_request_needs_a_proof_and_without_one_spends_nothing(world: Wor
 def test_a_bad_proof_at_the_token_endpoint_spends_neither_assertion_nor_code(
     world: World, spoil: dict[str, Any]
 ) -> None:
-    """D5: invalid_dpop_proof 401 with its challenge; decisions "order"."""
+    """D5: invalid_dpop_proof 401 with its challenge; Spec "The order of a request"."""
     code, assertion = world.code(), world.rp.assertion()
     proof = world.rp.proof(**{"method": "POST", "url": TOKEN, **spoil})
     with world.nothing_spent():
@@ -68,7 +68,7 @@ def test_a_bad_proof_at_the_token_endpoint_spends_neither_assertion_nor_code(
 
 
 def test_a_replayed_proof_at_the_token_endpoint_spends_neither_assertion_nor_code(world: World) -> None:
-    """Decisions "order": the proof is spent first, then the assertion, then the code."""
+    """Spec "The order of a request": the proof is spent first, then the assertion, then the code."""
     first, proof = world.code(), world.rp.proof("POST", TOKEN)
     assert world.redeem(first, headers={"DPoP": proof}).status_code == 200
     code, assertion = world.code(), world.rp.assertion()

@@ -85,7 +85,7 @@ def test_a_push_bound_by_thumbprint_alone_needs_no_nonce(world: World) -> None:
 
 
 def test_at_the_token_endpoint_a_challenge_spends_neither_assertion_nor_code(world: World) -> None:
-    """D5, decisions "order"."""
+    """D5, Spec "The order of a request"."""
     waiting, assertion = code(world), world.rp.assertion()
     with world.nothing_spent():
         answer = world.redeem(waiting, client_assertion=assertion)

@@ -144,7 +144,7 @@ def test_a_header_that_is_not_as_it_should_be_is_refused(shared: World, header: 
     ("algorithm", "curve"), [("ES256", "P-256"), ("ES256K", "secp256k1"), ("ES384", "P-384"), ("ES512", "P-521")]
 )
 def test_every_published_algorithm_is_taken(shared: World, algorithm: str, curve: str) -> None:
-    """Decisions "Generations": the four; in FAPI2 those of assertions."""
+    """Spec "Generations": the four; in FAPI2 those of assertions."""
     taken = accept if algorithm in shared.expected.algorithms else refuse
     taken(shared, shared.rp.proof("POST", PAR, key=other_key(curve)))
 

@@ -1,4 +1,4 @@
-"""authorization-info nested in a JWE, for a client that registered an alg of LEGACY (Spec 2.8, D22, decisions "Generations")."""
+"""authorization-info nested in a JWE, for a client that registered an alg of LEGACY (Spec 2.8, D22, Spec "Generations")."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_an_enc_alone_leaves_it_signed(worlds: Worlds, enc: str) -> None:
 
 
 def test_a_client_of_both_has_each_answer_as_its_generation_offers_it(worlds: Worlds) -> None:
-    """Decisions "Generations": data decide; CURRENT has no RSA, so the alg is that of the client's key there."""
+    """Spec "Generations": data decide; CURRENT has no RSA, so the alg is that of the client's key there."""
     world = worlds.fresh(generations=("current", "legacy"))
     world.sign_in()
     registered = {"userinfo_encryption_alg": "RSA-OAEP-256", "userinfo_encryption_enc": "A256GCM"}

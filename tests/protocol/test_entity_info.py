@@ -200,7 +200,7 @@ def test_a_scope_that_was_taken_away_ends_the_token(world: World, scopes: tuple[
 @pytest.mark.generations("legacy", "current", "fapi2")
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_no_other_generation_serves_it(shared: World, method: str) -> None:
-    """Decisions "Generations": resources."""
+    """Spec "Generations": resources."""
     assert shared.run(shared.http.request(method, ENTITY_INFO)).status_code == 404
 
 

@@ -1,4 +1,4 @@
-"""FAPI2: what a stock client may leave out, and what it gets (decisions "Generations"; D5, D6, D8, D10, D21, D22, D27)."""
+"""FAPI2: what a stock client may leave out, and what it gets (Spec "Generations"; D5, D6, D8, D10, D21, D22, D27)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def bare(**more: Any) -> dict[str, Any]:
 
 
 def test_a_request_with_nothing_beyond_the_rfcs_is_served_to_the_end(world: World) -> None:
-    """Decisions "Generations": those four are optional; RFC 9126, 9449, 7636, 7523, OpenID Connect Core."""
+    """Spec "Generations": those four are optional; RFC 9126, 9449, 7636, 7523, OpenID Connect Core."""
     world.sign_in()
     world.rp.restart()
     answer = world.get(world.asked(**bare()))
@@ -57,7 +57,7 @@ def test_a_request_with_nothing_beyond_the_rfcs_is_served_to_the_end(world: Worl
 
 
 def test_the_front_channel_takes_a_reference_alone(shared: World) -> None:
-    """Decisions "No downgrade": the same parameters in the query are an error page, never a redirect."""
+    """Spec "No downgrade": the same parameters in the query are an error page, never a redirect."""
     shared.run(shared.rp.discover())
     sent = {"client_id": "rp-1", **shared.rp.request_parameters()}
     answer = shared.run(shared.http.get(AUTHORIZE, params=sent))
@@ -122,7 +122,7 @@ def test_a_thumbprint_that_was_pushed_binds_the_code(world: World) -> None:
 
 
 def test_a_bad_proof_is_400_without_a_challenge_at_par_and_token_and_401_with_one_at_resources(world: World) -> None:
-    """Decisions "Generations"; D5; RFC 9449 §5, §7.1."""
+    """Spec "Generations"; D5; RFC 9449 §5, §7.1."""
     code = world.code()
     at_par = world.push(headers={"DPoP": world.rp.proof("GET", PAR)}, state="s")
     at_token = world.redeem(code, headers={"DPoP": world.rp.proof("GET", TOKEN)})
@@ -136,7 +136,7 @@ def test_a_bad_proof_is_400_without_a_challenge_at_par_and_token_and_401_with_on
 
 @pytest.mark.parametrize(("algorithm", "curve"), [("ES384", "P-384"), ("ES256K", "secp256k1"), ("ES512", "P-521")])
 def test_only_es256_proves_anything(world: World, algorithm: str, curve: str) -> None:
-    """FAPI 2.0 §5.4.1; decisions "Generations": proofs as assertions. The refusal names what is accepted."""
+    """FAPI 2.0 §5.4.1; Spec "Generations": proofs as assertions. The refusal names what is accepted."""
     key = other_key(curve)
     at_par = world.push(headers={"DPoP": world.rp.proof("POST", PAR, key=key)}, state="s")
     assert json_refusal(at_par, 400, "invalid_dpop_proof", state="s").endswith("ES256")
@@ -165,7 +165,7 @@ def test_only_es256_proves_anything(world: World, algorithm: str, curve: str) ->
 def test_iat_may_be_left_out_and_jti_may_not(
     shared: World, claims: Callable[[float], dict[str, Any]], taken: bool
 ) -> None:
-    """Decisions "Generations": cap 600 s from iat, without it from now; jti required."""
+    """Spec "Generations": cap 600 s from iat, without it from now; jti required."""
     answer = shared.push(client_assertion=shared.rp.assertion(**claims(shared.clock.now)), state="s")
     if taken:
         assert answer.status_code == 201
@@ -199,7 +199,7 @@ def test_an_id_token_is_signed_only_and_needs_no_key_of_the_clients(world: World
 @pytest.mark.parametrize("named", [True, False], ids=["the key names it", "the key names none"])
 @pytest.mark.parametrize("enc", ["A256CBC-HS512", "A256GCM"])
 def test_a_registered_algorithm_wraps_the_id_token(world: World, wrap: str, named: bool, enc: str) -> None:
-    """Decisions "Generations": encrypted if the client registered an encryption alg; D21."""
+    """Spec "Generations": encrypted if the client registered an encryption alg; D21."""
     keys = key_set(wrap if named else None)
     world.registers(jwks=keys, id_token_encryption_alg=wrap, id_token_encryption_enc=enc)
     token = world.redeem(world.code()).json()["id_token"]
@@ -215,7 +215,7 @@ def test_a_registered_algorithm_wraps_the_id_token(world: World, wrap: str, name
 def test_the_alg_of_the_key_wraps_the_id_token_of_a_client_that_leaves_it_to_the_key(
     world: World, wrap: str | None
 ) -> None:
-    """D21: a key without alg stands for A256KW; decisions "Generations": encrypted if the client registered an alg."""
+    """D21: a key without alg stands for A256KW; Spec "Generations": encrypted if the client registered an alg."""
     world.registers(jwks=key_set(wrap), id_token_encryption_alg="key")
     header, _ = jwt.peek(world.redeem(world.code()).json()["id_token"])
     assert (header["alg"], header["enc"]) == (wrap or WRAPS[2], "A256CBC-HS512")
@@ -237,7 +237,7 @@ def test_of_several_keys_the_strongest_that_the_algorithm_fits_is_used(world: Wo
 def test_without_a_key_that_fits_the_push_is_invalid_and_the_token_a_server_error_with_nothing_spent(
     world: World, keys: str
 ) -> None:
-    """D27, decisions "order"."""
+    """D27, Spec "The order of a request"."""
     world.registers(jwks=key_set(WRAPS[0]), id_token_encryption_alg=WRAPS[0])
     code = world.code()
     world.registers(jwks=keys, id_token_encryption_alg=WRAPS[0])
@@ -258,7 +258,7 @@ def test_without_a_key_that_fits_the_push_is_invalid_and_the_token_a_server_erro
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("accept", ["application/json", "application/jwt", None])
 def test_userinfo_is_json_whatever_accept_says(shared: World, method: str, accept: str | None) -> None:
-    """Decisions "Generations"; D22: Accept never causes 406; D31; OpenID Connect Core §5.3.2."""
+    """Spec "Generations"; D22: Accept never causes 406; D31; OpenID Connect Core §5.3.2."""
     found = shared.tokens()
     answer = shared.userinfo(method=method, Accept=accept)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
@@ -271,7 +271,7 @@ def test_userinfo_is_json_whatever_accept_says(shared: World, method: str, accep
 
 
 def test_userinfo_is_a_signed_jwt_for_a_client_that_registered_a_signing_algorithm(world: World) -> None:
-    """Decisions "Generations"; D22."""
+    """Spec "Generations"; D22."""
     world.registers(userinfo_signing_alg="ES256")
     world.rp.userinfo_signed = True
     world.tokens()

@@ -411,7 +411,7 @@ async def all_at_once(urls: Any, world: World) -> list[httpx.Response]:
 
 
 def test_a_browser_that_begins_many_at_the_same_moment_still_has_ten(world: World) -> None:
-    """Issue 10.15, DESIGN "One-time": places are taken, not counted and then written."""
+    """docs/architecture.md, "One-time use": places are taken, not counted and then written."""
     shown(world)
     urls = [begin(world) for _ in range(40)]
 
@@ -431,7 +431,7 @@ def told_to_wait(answer: httpx.Response) -> None:
 
 @pytest.mark.parametrize(("near", "far"), [("192.0.2.{}", "198.51.100.{}"), ("2001:db8:1:{}::1", "2001:db8:2:{}::1")])
 def test_one_network_is_told_to_wait_and_the_others_go_on(limited: World, near: str, far: str) -> None:
-    """Issue 10.15, D47: a /24, a /48; what is over the limit is not stored, and its browser comes in a minute later."""
+    """D47: a /24, a /48; what is over the limit is not stored, and its browser comes in a minute later."""
     for number in range(3):
         browser = limited.new_browser()
         assert page(limited, arrive(limited, browser), browser, x_forwarded_for=near.format(number)) == 200
@@ -448,7 +448,7 @@ def test_one_network_is_told_to_wait_and_the_others_go_on(limited: World, near: 
 
 
 def test_all_networks_together_have_a_limit_and_known_browsers_are_spared(limited: World) -> None:
-    """Issue 10.15, D47: whoever signed in here before is no stranger."""
+    """D47: whoever signed in here before is no stranger."""
     limited.clock.now += 30
     limited.run(people.sign_in(limited.browser, arrive(limited), person(), now=limited.clock))
     limited.clock.now += 60

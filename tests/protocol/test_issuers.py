@@ -78,7 +78,7 @@ def test_a_client_is_unknown_at_an_issuer_it_does_not_name(worlds: Worlds, there
 def test_a_client_that_names_no_generation_speaks_at_each_issuer_what_is_pushed_there(
     worlds: Worlds, there: str
 ) -> None:
-    """D62: its generations are read per issuer; LEGACY is named per client (decisions "No downgrade")."""
+    """D62: its generations are read per issuer; LEGACY is named per client (Spec "No downgrade")."""
     made = two(worlds, there)
     made.world.registers("rp-2", issuers=("first", FURTHER))
     assert made.tokens(made.world.party("rp-2")).raw["token_type"] == "DPoP"

@@ -34,7 +34,7 @@ def bound_code(world: World) -> str:
 
 
 def test_another_key_than_the_bound_one_is_invalid_dpop_proof_and_the_code_is_spent(world: World) -> None:
-    """D6, D18, D28: the sentence names the key; the status is that of every invalid_dpop_proof (decisions "Generations")."""
+    """D6, D18, D28: the sentence names the key; the status is that of every invalid_dpop_proof (Spec "Generations")."""
     code = bound_code(world)
     alive = world.kinds().count("code")
     answer = world.redeem(code, headers={"DPoP": world.rp.proof("POST", TOKEN, key=other_key())})

@@ -131,7 +131,7 @@ def test_each_habit_is_counted_once_for_each_redeemed_code(
 
 
 def test_a_request_with_neither_challenge_nor_nonce_is_counted_by_itself(world: World) -> None:
-    """Decisions "LEGACY without PKCE": RFC 9700 2.1.1 is not met then."""
+    """Spec "LEGACY without PKCE": RFC 9700 2.1.1 is not met then."""
     signs_in(world, **NO_PKCE)
     signs_in(world, **NO_PKCE, nonce=None)
     assert habits(world) == {"without_challenge": 2, "without_challenge_and_nonce": 1, "without_nonce": 1}
@@ -140,7 +140,7 @@ def test_a_request_with_neither_challenge_nor_nonce_is_counted_by_itself(world: 
 
 @pytest.mark.parametrize(("seconds", "shows"), [(120, False), (121, True)])
 def test_an_assertion_is_long_lived_where_the_successor_says_so(world: World, seconds: int, shows: bool) -> None:
-    """Decisions table: 120 s in CURRENT."""
+    """Spec "Generations": 120 s in CURRENT."""
     signs_in(world, assertion={"exp": int(world.clock.now) + seconds})
     assert ("assertion_lifetime" in habits(world)) == shows
 

@@ -1,4 +1,4 @@
-"""Client assertions beside LEGACY codes: longer lives, jti optional, the token endpoint as audience for a while (D8; decisions table)."""
+"""Client assertions beside LEGACY codes: longer lives, jti optional, the token endpoint as audience for a while (D8; Spec "Generations")."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def token_endpoint_until(world: World, day: str | None) -> None:
 
 @pytest.mark.parametrize("ago", [0, 400])
 def test_an_assertion_may_live_for_ten_minutes(world: World, ago: int) -> None:
-    """Decisions table: 600 s."""
+    """Spec "Generations": 600 s."""
     iat = int(world.clock.now) - ago
     assert asserted(world, world.code(), iat=iat, exp=iat + 600).status_code == 200
 
 
 @pytest.mark.parametrize("seconds", [601, 3600])
 def test_a_longer_life_is_invalid_client(world: World, seconds: int) -> None:
-    """Decisions table: the cap is on exp - iat."""
+    """Spec "Generations": the cap is on exp - iat."""
     now = int(world.clock.now)
     assert "600 s are allowed" in refused(world, exp=now + seconds)
     assert "600 s are allowed" in refused(world, iat=now - seconds + 60, exp=now + 60)
@@ -71,7 +71,7 @@ def test_an_assertion_of_another_key_is_invalid_client(world: World) -> None:
 
 
 def test_without_jti_an_assertion_serves_until_it_expires(world: World) -> None:
-    """Decisions table: optional."""
+    """Spec "Generations": optional."""
     now = int(world.clock.now)
     form = {"client_assertion": world.rp.assertion(jti=None, exp=now + 600)}
     for later in (0, 599):
@@ -82,7 +82,7 @@ def test_without_jti_an_assertion_serves_until_it_expires(world: World) -> None:
 
 
 def test_with_jti_an_assertion_is_used_once_and_the_code_stays_unspent(world: World) -> None:
-    """Decisions table: single use if present; decisions "order"."""
+    """Spec "Generations": single use if present; Spec "The order of a request"."""
     now = int(world.clock.now)
     form = {"client_assertion": world.rp.assertion(exp=now + 600)}
     assert world.redeem(world.code(), **form).status_code == 200
@@ -162,7 +162,7 @@ def test_nobody_learns_from_a_refusal_whether_a_client_exists_or_what_it_may_do(
 
 @pytest.mark.parametrize(("jti", "error", "alive"), [("once", "invalid_client", True), (None, "invalid_grant", False)])
 def test_the_same_token_request_byte_for_byte(world: World, jti: str | None, error: str, alive: bool) -> None:
-    """D18; decisions "order": where the assertion can be spent, the repeat never reaches the code; else it is a replay."""
+    """D18; Spec "The order of a request": where the assertion can be spent, the repeat never reaches the code; else it is a replay."""
     code = world.code()
     form = {"client_assertion": world.rp.assertion(jti=jti)}
     token = world.redeem(code, **form).json()["access_token"]
@@ -181,7 +181,7 @@ def test_the_allowance_is_one_clients_alone(world: World) -> None:
 
 
 def test_side_by_side_the_longer_life_and_the_missing_jti_are_for_legacy_codes_alone(worlds: Worlds) -> None:
-    """Decisions "Generations": a token request has its code's generation, a push has the pushed one."""
+    """Spec "A token request has its code's generation", a push has the pushed one."""
     world = worlds.fresh(generations=("current", "legacy"))
     rp = world.registers(generations=("legacy", "current"), legacy_until=FAR, endpoint_audience_until=FAR)
     now = int(world.clock.now)
@@ -207,7 +207,7 @@ def test_no_other_method_stands_beside_an_assertion(world: World) -> None:
 def test_a_client_that_is_not_marked_is_judged_as_current_whatever_its_code_looks_like(
     worlds: Worlds, claims: dict[str, Any]
 ) -> None:
-    """Decisions "No downgrade": the first character of a code is the caller's to choose; D28: one sentence for all."""
+    """Spec "No downgrade": the first character of a code is the caller's to choose; D28: one sentence for all."""
     world = worlds.fresh(generations=("current", "legacy"))
     code = "l" + "A" * 43
     with world.nothing_spent():

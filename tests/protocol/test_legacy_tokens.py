@@ -113,7 +113,7 @@ def test_the_access_token_has_exactly_these_claims_and_no_key(world: World) -> N
 
 
 def test_nonce_is_absent_if_none_was_sent(world: World) -> None:
-    """Decisions table: not required; OpenID Connect Core §2."""
+    """Spec "Generations": not required; OpenID Connect Core §2."""
     world.rp.sign_in.nonce = None  # type: ignore[assignment]
     code = world.run(_code(world, world.get(world.asked(nonce=None))))
     found = world.run(world.rp.believe(world.redeem(code)))
@@ -220,7 +220,7 @@ def test_no_value_of_the_packed_subject_can_pose_as_another_member(
 
 @pytest.mark.parametrize("proof", ["honest", "x", "", "two"])
 def test_a_dpop_header_beside_a_legacy_code_is_not_looked_at(world: World, proof: str) -> None:
-    """Decisions "Generations": relying parties that move send it everywhere; nothing is bound to its key or spent."""
+    """Spec "Generations": relying parties that move send it everywhere; nothing is bound to its key or spent."""
     code, honest = world.code(), world.rp.proof("POST", TOKEN)
     header: Any = {"honest": honest, "two": [honest, honest]}.get(proof, proof)
     answer = world.redeem(code, headers={"DPoP": header})
@@ -235,7 +235,7 @@ def test_a_dpop_header_beside_a_legacy_code_is_not_looked_at(world: World, proof
     "verifier", [None, "", "v" * 42, "v" * 129, "v" * 42 + "ä", "v" * 42 + " ", ["v" * 43, "v" * 43]]
 )
 def test_a_missing_or_malformed_verifier_is_invalid_request_and_spends_nothing(world: World, verifier: Any) -> None:
-    """Decisions table; RFC 7636 §4.1."""
+    """Spec "Generations"; RFC 7636 §4.1."""
     code, form = world.code(), {"client_assertion": world.rp.assertion()}
     with world.nothing_spent():
         json_refusal(world.redeem(code, code_verifier=verifier, **form), 400, "invalid_request")
@@ -244,7 +244,7 @@ def test_a_missing_or_malformed_verifier_is_invalid_request_and_spends_nothing(w
 
 @pytest.mark.parametrize(("later", "alive"), [(59.9, True), (60, False)])
 def test_a_code_lives_for_sixty_seconds(world: World, later: float, alive: bool) -> None:
-    """Spec 2.3, 8: in every generation (R-1: the seed wins)."""
+    """Spec 2.3, 8: in every generation (R-1 had ten minutes in LEGACY)."""
     code = world.code()
     world.clock.now += later
     assert (world.redeem(code).status_code == 200) == alive

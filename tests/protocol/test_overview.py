@@ -124,7 +124,7 @@ def test_the_dates_of_signing_keys_are_in_order_and_ahead(world: World) -> None:
 
 
 def test_a_client_on_a_generation_that_ends_is_counted_down(world: World) -> None:
-    """Decisions, "Generations"."""
+    """Spec "Generations"."""
     world.registers("rp-2", generations=("legacy", "current"), legacy_until="2099-01-01")
     world.registers("rp-3", generations=("legacy", "current"), legacy_until="2098-01-01")
     ending = seen(world).ending

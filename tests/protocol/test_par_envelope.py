@@ -189,7 +189,7 @@ def test_a_client_that_is_disabled_or_has_no_usable_key_gets_the_same_sentence(
 
 
 def test_a_client_of_another_generation_is_unauthorized(world: World) -> None:
-    """Decisions "Generations", no downgrade: unauthorized_client 400."""
+    """Spec "No downgrade": unauthorized_client 400."""
     own = world.interface.name
     others = tuple(name for name in EVERY if name != own)
     for named in (others[:1], others):

@@ -61,7 +61,7 @@ REQUIRED = (
 @pytest.mark.parametrize("name", REQUIRED)
 @pytest.mark.parametrize("value", [None, ""], ids=["absent", "empty"])
 def test_a_missing_parameter_is_invalid_request_and_is_named(shared: World, name: str, value: str | None) -> None:
-    """Spec 4.1, D5; D14: a parameter without a value counts as absent; decisions "Generations": FAPI2 requires less."""
+    """Spec 4.1, D5; D14: a parameter without a value counts as absent; Spec "Generations": FAPI2 requires less."""
     if name in OPTIONAL and name not in shared.expected.required:
         accept(shared, **{name: value})
         return
@@ -175,7 +175,7 @@ def test_the_first_supported_acr_value_wins_and_without_any_the_clients_level(sh
 )
 @pytest.mark.generations(*SIGNED)
 def test_acr_values_without_a_supported_one_are_refused(shared: World, value: str) -> None:
-    """Decisions "Generations": invalid_request, but in FAPI2."""
+    """Spec "Generations": invalid_request, but in FAPI2."""
     refuse(shared, acr_values=value)
 
 
@@ -269,7 +269,7 @@ def test_a_proper_max_age_is_taken(shared: World, value: str) -> None:
 
 @pytest.mark.parametrize("value", ["fragment", "form_post", "jwt", "query "])
 def test_a_response_mode_that_is_not_served_is_refused(shared: World, value: str) -> None:
-    """Decisions "Generations": query alone, wherever requests are pushed."""
+    """Spec "Generations": query alone, wherever requests are pushed."""
     refuse(shared, response_mode=value)
     assert accept(shared, response_mode="query").response_mode == "query"
 

@@ -1,4 +1,4 @@
-"""What the discovery document says to a relying party of LEGACY, as docs/legacy.md tells it (Spec 2.8, decisions "Generations")."""
+"""What the discovery document says to a relying party of LEGACY, as docs/legacy.md tells it (Spec 2.8, Spec "Generations")."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def document(world: World) -> dict[str, Any]:
 
 
 def test_the_shared_document_says_of_legacy_what_the_page_tells(worlds: Worlds) -> None:
-    """Decisions "Side by side": discovery is CURRENT's document plus authorization-info_endpoint."""
+    """Spec "Side by side": discovery is CURRENT's document plus authorization-info_endpoint."""
     world = worlds.fresh(generations=("current", "legacy"))
     published = document(world)
     assert published["userinfo_endpoint"] == f"{ISSUER}/userinfo"
@@ -38,7 +38,7 @@ def test_the_shared_document_says_of_legacy_what_the_page_tells(worlds: Worlds) 
 
 
 def test_what_the_shared_document_does_not_say_holds_for_legacy_all_the_same(worlds: Worlds) -> None:
-    """Decisions "Generations": fragment is served, userinfo is not for Bearer, and callbacks carry no iss."""
+    """Spec "Generations": fragment is served, userinfo is not for Bearer, and callbacks carry no iss."""
     world = worlds.fresh(generations=("current", "legacy"))
     world.registers(generations=("legacy", "current"), legacy_until=FAR)
     world.sign_in()

@@ -48,7 +48,7 @@ def begin(world: World, **sent: Any) -> str:
 
 
 def entered(answer: httpx.Response) -> str:
-    """The page that an arrival is sent to (decisions "order": 303 to its page)."""
+    """The page that an arrival is sent to (Spec "The order of a request": 303 to its page)."""
     assert (answer.status_code, answer.content) == (303, b""), answer.headers
     assert answer.headers.get_list("cache-control") == ["no-store"]
     where = str(answer.headers["location"])
@@ -119,7 +119,7 @@ def test_each_browser_has_its_own_page_and_cannot_open_anothers(world: World) ->
 
 
 def test_another_client_with_the_same_parameters_has_a_page_of_its_own(world: World) -> None:
-    """D15, DESIGN "One-time": the client is part of every key."""
+    """D15, docs/architecture.md, "One-time use": the client is part of every key."""
     url = begin(world)
     mine = entered(world.get(url))
     assert entered(world.get(url.replace("client_id=rp-1", "client_id=rp-2"))) != mine

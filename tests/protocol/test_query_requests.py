@@ -1,4 +1,4 @@
-"""An authorization request in the query: each rule, and where its refusal goes (R-10.2; decisions "order", D14, D16)."""
+"""An authorization request in the query: each rule, and where its refusal goes (R-10.2; Spec "The order of a request", D14, D16)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_client_that_cannot_be_told_is_an_error_page(legacy: World, client_id:
     ],
 )  # fmt: skip
 def test_a_redirect_uri_that_is_not_proven_is_an_error_page(legacy: World, redirect_uri: Any) -> None:
-    """Decisions "order": once and registered; D38: exact string match."""
+    """Spec "The order of a request": once and registered; D38: exact string match."""
     shown_page(legacy, redirect_uri=redirect_uri)
 
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_decoded_before_the_redirect_uri_is_known_is_an_error_pag
     ],
 )
 def test_a_client_that_is_disabled_or_not_marked_is_an_error_page(world: World, changes: dict[str, Any]) -> None:
-    """Decisions "order": known, enabled, marked for LEGACY; no downgrade: never a redirect."""
+    """Spec "The order of a request": known, enabled, marked for LEGACY; no downgrade: never a redirect."""
     enters(world)
     marked(world, **changes)
     shown_page(world)
@@ -117,7 +117,7 @@ def test_a_client_that_is_disabled_or_not_marked_is_an_error_page(world: World, 
 def test_the_last_day_is_included_and_ends_in_the_time_zone_of_the_deployment(
     worlds: Worlds, zone: str, last_second: int
 ) -> None:
-    """Decisions "order": before its end date; the clock begins at 2027-01-15 08:00 UTC."""
+    """Spec "The order of a request": before its end date; the clock begins at 2027-01-15 08:00 UTC."""
     world = worlds.fresh(generations=("legacy",), timezone=zone)
     begun = world.clock.now
     marked(world, legacy_until="2027-01-15")
@@ -195,7 +195,7 @@ def test_a_repeated_parameter_is_invalid_request(legacy: World, name: str, secon
 def test_a_parameter_that_is_missing_or_malformed_is_told_to_the_client(
     legacy: World, error: str, sent: dict[str, str | None]
 ) -> None:
-    """R-10.2; PKCE required, S256 only (decisions table); D5, D10, D11, D12, D13, D14, D18, D40."""
+    """R-10.2; PKCE required, S256 only (Spec "Generations"); D5, D10, D11, D12, D13, D14, D18, D40."""
     refused(legacy, error, **sent)
 
 
@@ -206,7 +206,7 @@ def test_a_parameter_that_is_missing_or_malformed_is_told_to_the_client(
 def test_scopes_of_later_generations_are_invalid_scope_even_for_a_client_that_lists_them(
     legacy: World, scope: str
 ) -> None:
-    """Decisions "Generations": LEGACY has openid, authinfo, tpauthinfo."""
+    """Spec "Generations": LEGACY has openid, authinfo, tpauthinfo."""
     refused(legacy, "invalid_scope", scope=f"openid {scope}")
 
 
@@ -219,7 +219,7 @@ def test_scopes_of_later_generations_are_invalid_scope_even_for_a_client_that_li
     ],
 )  # fmt: skip
 def test_what_may_be_absent_and_what_is_not_known_stops_nobody(legacy: World, sent: dict[str, Any]) -> None:
-    """Decisions table: nothing is required beyond OAuth; D10; D14: unknown ones, repeated or not, are ignored."""
+    """Spec "Generations": nothing is required beyond OAuth; D10; D14: unknown ones, repeated or not, are ignored."""
     enters(legacy, **sent)
 
 
@@ -261,7 +261,7 @@ def test_a_state_that_cannot_be_returned_whole_is_invalid_request(legacy: World,
     ],
 )
 def test_the_first_of_several_failures_answers(legacy: World, error: str, sent: dict[str, str]) -> None:
-    """Decisions "order", authorize (LEGACY): response_mode, then content, which begins with request objects."""
+    """Spec "The order of a request", authorize (LEGACY): response_mode, then content, which begins with request objects."""
     refused(legacy, error, **sent)
 
 
@@ -269,7 +269,7 @@ def test_the_first_of_several_failures_answers(legacy: World, error: str, sent: 
 
 
 def test_a_key_set_without_a_key_to_encrypt_to_is_invalid_request_before_anybody_signs_in(world: World) -> None:
-    """D27: callback invalid_request at LEGACY authorize; after the content (decisions "order")."""
+    """D27: callback invalid_request at LEGACY authorize; after the content (Spec "The order of a request")."""
     marked(world, jwks=SIGNING_ONLY)
     assert "enc" in refused(world, "invalid_request")
     refused(world, "invalid_scope", scope="openid x")

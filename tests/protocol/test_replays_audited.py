@@ -1,4 +1,4 @@
-"""What is presented again stands in the audit table (DESIGN "Security"; D7, D8, D18)."""
+"""What is presented again stands in the audit table (SECURITY.md; D7, D8, D18)."""
 
 from __future__ import annotations
 

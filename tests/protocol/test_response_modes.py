@@ -1,4 +1,4 @@
-"""How an answer of LEGACY comes: query, fragment or form_post (decisions "Generations"; D17, D37, D38; OAuth 2.0 Form Post)."""
+"""How an answer of LEGACY comes: query, fragment or form_post (Spec "Generations"; D17, D37, D38; OAuth 2.0 Form Post)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_an_error_comes_in_the_mode_that_was_asked_for(
 
 @pytest.mark.parametrize("asked", [["fragment", "fragment"], ["form_post", ""], "jwt", "FRAGMENT", "fragment "])
 def test_a_mode_that_is_not_served_or_repeated_is_told_by_query(world: World, asked: Any) -> None:
-    """Decisions "Generations": unserved or unknown response_mode: invalid_request, by query."""
+    """Spec "Unserved modes and endpoints": unserved or unknown response_mode: invalid_request, by query."""
     answer = world.get(world.asked(response_mode=asked, state="st4te"), world.new_browser())
     told_error(answer, "invalid_request", state="st4te", iss=ISSUER)
 
@@ -202,7 +202,7 @@ def test_the_page_works_without_a_script(world: World) -> None:
 @pytest.mark.parametrize("state", [NASTY, "'\"`<>&", "</script><script>", "{{7*7}}", "x" * 2048])
 @pytest.mark.parametrize("fails", [False, True])
 def test_no_state_breaks_out_of_its_hidden_field(world: World, state: str, fails: bool) -> None:
-    """DESIGN "Pages"; D13: returned whole, also beside an error."""
+    """D13: returned whole, also beside an error."""
     sent = {"scope": "openid nothing"} if fails else {}
     answer = form_post(world, state=state, **sent)
     found = told(answer, "form_post")

@@ -1,4 +1,4 @@
-"""CURRENT and LEGACY side by side: nobody is led from one into the other (decisions "Generations": side by side, no downgrade)."""
+"""CURRENT and LEGACY side by side: nobody is led from one into the other (Spec "Side by side", Spec "No downgrade")."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def test_a_client_that_is_not_marked_is_never_driven_through_the_front_channel(
 
 
 def test_a_client_that_lists_only_legacy_cannot_push(world: World) -> None:
-    """Decisions "Generations": unauthorized_client 400; nothing is spent."""
+    """Spec "Generations": unauthorized_client 400; nothing is spent."""
     rp = world.registers(generations=("legacy",), legacy_until=FAR)
     with world.nothing_spent():
         json_refusal(world.push(rp, state="s"), 400, "unauthorized_client", state="s")
 
 
 def test_one_client_uses_both_in_one_browser(world: World) -> None:
-    """Decisions "Generations": over the same users, keys and directory."""
+    """Spec "Generations": over the same users, keys and directory."""
     pushing, asking = both(world)
     modern, old = world.tokens(pushing), world.tokens(asking)
     assert (modern.raw["token_type"], old.raw["token_type"]) == ("DPoP", "Bearer")
@@ -143,7 +143,7 @@ def test_a_foreign_reference_beside_the_query_of_a_marked_client_is_not_supporte
 def test_a_code_under_another_letter_yields_nothing_and_harms_nothing(
     world: World, generation: str, prefix: str, proven: bool
 ) -> None:
-    """Decisions "Generations": the first character names the generation and is part of the hashed key."""
+    """Spec "A token request has its code's generation": the first character names the generation and is part of the hashed key."""
     rp = dict(zip(("current", "legacy"), both(world), strict=True))[generation]
     code = world.code(rp)
     headers = {"DPoP": world.rp.proof("POST", TOKEN, key=rp.sign_in.dpop_key) if proven else None}
@@ -156,7 +156,7 @@ def test_a_code_under_another_letter_yields_nothing_and_harms_nothing(
 
 
 def test_each_code_wants_what_its_generation_wants(world: World) -> None:
-    """Decisions "Generations": a DPoP header beside a LEGACY code is not looked at; none beside a CURRENT one: D6."""
+    """Spec "Generations": a DPoP header beside a LEGACY code is not looked at; none beside a CURRENT one: D6."""
     pushing, asking = both(world)
     tokens = world.redeem(world.code(asking), asking, headers={"DPoP": pushing.proof("POST", TOKEN)})
     assert (tokens.status_code, tokens.json()["token_type"]) == (200, "Bearer")
@@ -170,7 +170,7 @@ def test_each_code_wants_what_its_generation_wants(world: World) -> None:
     "change", [{"generations": ("current",)}, {"generations": ("legacy", "current"), "legacy_until": "2027-01-14"}]
 )
 def test_a_client_that_left_redeems_no_legacy_code(world: World, change: dict[str, Any]) -> None:
-    """Decisions "order": client still lists the generation; the code is spent."""
+    """Spec "The order of a request": client still lists the generation; the code is spent."""
     _, asking = both(world)
     code = world.code(asking)
     world.registers(**change)
@@ -180,7 +180,7 @@ def test_a_client_that_left_redeems_no_legacy_code(world: World, change: dict[st
 
 
 def test_a_code_that_is_written_on_the_last_day_is_not_redeemed_after_it(world: World) -> None:
-    """Decisions "Generations": an end date is the end of everything that came from it."""
+    """Spec "Generations": an end date is the end of everything that came from it."""
     world.registers(generations=("legacy", "current"), legacy_until="2027-01-15")
     asking = world.party(interface=LEGACY)
     world.clock.now = NOON + 16 * 3600 - 30
@@ -235,7 +235,7 @@ def test_each_generation_tells_only_its_own_claims(world: World) -> None:
 
 @pytest.mark.parametrize(("setting", "returns"), [(None, False), (True, True), (False, False)])
 def test_one_iss_flag_governs_the_callbacks_of_both(worlds: Worlds, setting: bool | None, returns: bool) -> None:
-    """Decisions "Side by side": CURRENT's document, and RFC 9207 §2.4; errors too."""
+    """Spec "Side by side": CURRENT's document, and RFC 9207 §2.4; errors too."""
     world = worlds.fresh(generations=("current", "legacy"), return_iss=setting)
     world.sign_in()
     published = world.run(world.rp.discover(again=True))["authorization_response_iss_parameter_supported"]
@@ -252,6 +252,6 @@ def test_one_iss_flag_governs_the_callbacks_of_both(worlds: Worlds, setting: boo
     ["fapi2,legacy", "legacy,fapi2", "current,intermediate", "current,fapi2", "legacy,legacy", "older", ","],
 )
 def test_what_cannot_be_served_together_does_not_start(generations: str, tmp_path: Any) -> None:
-    """Decisions "Side by side": FAPI2 together with LEGACY refuses to start; at most one pushed generation."""
+    """Spec "Side by side": FAPI2 together with LEGACY refuses to start; at most one pushed generation."""
     with pytest.raises(SettingsError, match="generation"):
         settings.load(data_dir=tmp_path, generations=generations)

@@ -68,7 +68,7 @@ def test_another_grant_type_is_unsupported(shared: World, value: str) -> None:
     "value", ["x" * 42, "x" * 129, "x" * 42 + "é", "x" * 42 + "+", "x" * 42 + "=", "x" * 42 + " ", "x" * 43 + "\n"]
 )
 def test_a_malformed_verifier_is_refused_and_spends_nothing(shared: World, value: str) -> None:
-    """Decisions "Generations": invalid_request, in FAPI2 invalid_grant; RFC 7636 §4.1."""
+    """Spec "Generations": invalid_request, in FAPI2 invalid_grant; RFC 7636 §4.1."""
     refuse(shared, shared.expected.bad_verifier, code_verifier=value)
 
 

@@ -44,7 +44,7 @@ def claims(world: World, method: str = "GET") -> dict[str, Any]:
 
 
 def block(world: World, scope: str) -> str:
-    """The name of the block for this scope: decisions "Generations" (Spec 2.5, 2.6)."""
+    """The name of the block for this scope: Spec "Generations" (Spec 2.5, 2.6)."""
     return (
         {"authinfo": "AuthInfo", "tpauthinfo": "TPAuthInfo"}[scope] if world.interface.packed_subject else BLOCKS[scope]
     )

@@ -250,7 +250,7 @@ def test_a_token_of_another_provider_with_the_same_claims_is_invalid_token(holde
 
 @pytest.mark.generations(*EVERY)
 def test_an_id_token_or_userinfo_answer_is_no_access_token(holder: World) -> None:
-    """D20: typ; DESIGN "Security": kinds of tokens cannot stand for each other."""
+    """D20: typ; SECURITY.md: kinds of tokens cannot stand for each other."""
     tokens = holder.rp.sign_in.tokens
     assert tokens is not None
     signed = holder.userinfo().text if holder.interface.userinfo.signed else tokens.raw["id_token"]

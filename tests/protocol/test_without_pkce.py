@@ -1,4 +1,4 @@
-"""LEGACY without PKCE, for a client that is registered so (decisions "LEGACY without PKCE"; D14, D18)."""
+"""LEGACY without PKCE, for a client that is registered so (Spec "LEGACY without PKCE"; D14, D18)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_an_empty_verifier_counts_as_none(world: World) -> None:
 
 
 def test_what_was_sent_is_verified(world: World) -> None:
-    """Decisions table: PKCE is verified if sent, also for a client that need not send it."""
+    """Spec "Generations": PKCE is verified if sent, also for a client that need not send it."""
     code = world.code()
     json_refusal(world.redeem(code, code_verifier="x" * 43), 400, "invalid_grant")
     token_of(world.redeem(code))
@@ -96,7 +96,7 @@ def test_no_verifier_for_a_code_with_a_challenge_is_invalid_grant_and_spends_not
 
 @pytest.mark.parametrize("verifier", ["v" * 42, "v" * 129, "v" * 42 + "ä", "v" * 42 + " ", ["v" * 43, "v" * 43]])
 def test_a_malformed_verifier_is_invalid_request_and_spends_nothing(world: World, verifier: Any) -> None:
-    """RFC 7636 §4.1; decisions table."""
+    """RFC 7636 §4.1; Spec "Generations"."""
     code, form = bare_code(world), {"client_assertion": world.rp.assertion()}
     with world.nothing_spent():
         json_refusal(world.redeem(code, code_verifier=verifier, **form), 400, "invalid_request")
@@ -137,7 +137,7 @@ def test_of_sixteen_simultaneous_redemptions_one_succeeds_and_its_token_is_dead_
 
 
 def test_a_client_whose_pkce_is_required_is_answered_as_before(world: World) -> None:
-    """Decisions table: a missing code_challenge, and a missing code_verifier, are invalid_request."""
+    """Spec "Generations": a missing code_challenge, and a missing code_verifier, are invalid_request."""
     world.registers(**{**OPTIONAL, "pkce": "required"})
     sentence = told_error(world.get(world.asked(state="s", **BARE)), "invalid_request", state="s", iss=ISSUER)
     assert sentence == "parameter code_challenge is missing"
@@ -181,7 +181,7 @@ def test_a_code_from_before_the_change_is_not_redeemed_without_a_verifier(world:
 
 @pytest.mark.generations(*PUSHED)
 def test_where_requests_are_pushed_pkce_is_required_of_every_client(worlds: Worlds) -> None:
-    """Decisions table: optional in LEGACY only, whatever the record says."""
+    """Spec "Generations": optional in LEGACY only, whatever the record says."""
     world = worlds.fresh()
     world.registers(pkce="optional")
     world.sign_in()
@@ -194,7 +194,7 @@ def test_where_requests_are_pushed_pkce_is_required_of_every_client(worlds: Worl
 
 
 def test_a_client_that_may_not_use_legacy_cannot_leave_pkce_out_by_the_form_of_a_code(worlds: Worlds) -> None:
-    """Decisions "No downgrade": a caller names the generation by the code it sends."""
+    """Spec "No downgrade": a caller names the generation by the code it sends."""
     world = worlds.fresh(generations=("current", "legacy"))
     world.registers(pkce="optional")
     asking = world.party(interface=INTERFACES["legacy"])

@@ -2,7 +2,7 @@
 
 Counted where they are made: transactions on the embedded database, where each unit and each write is one unless it joins
 another; statements on PostgreSQL, with the verbs on Redis; Python calls into CorpID's own code, on the embedded database.
-`python -m tests.sign_in.costs` prints the rows for docs/architecture.md.
+`python -m tests.sign_in.costs` prints the rows for docs/costs.md.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "architecture.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "costs.md"
 SEALING: Final = b64encode(bytes(32)).decode()
 _HOME: Final = str(Path(corpid.__file__).parent)
 _STARTED: Final = 0

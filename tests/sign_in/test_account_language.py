@@ -1,4 +1,4 @@
-"""The language of the account: offered once the first factor was right, and before in its browser (DESIGN "Pages", D28)."""
+"""The language of the account: offered once the first factor was right, and before in its browser (docs/accessibility.md, D28)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_a_page_in_the_accounts_language_and_an_account_of_another_one_off
 
 
 async def test_the_browsers_last_language_is_offered_before_the_first_factor(made: World) -> None:
-    """DESIGN "Pages": also after signing out, until somebody whose account speaks another one signs in there."""
+    """docs/accessibility.md: also after signing out, until somebody whose account speaks another one signs in there."""
     await mei(made)
     browser = await at_second_factor(made)
     await made.code(browser, made.people["mei"])

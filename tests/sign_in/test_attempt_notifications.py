@@ -42,7 +42,7 @@ async def miss(made: World, times: int) -> None:
 
 
 async def test_the_audit_knows_of_a_right_password(made: World) -> None:
-    """DESIGN, Security: also where nothing comes after it; it is no sign-in."""
+    """Also where nothing comes after it; it is no sign-in."""
     browser = await past_password(made)
     (entry,) = await made.audit("sign_in.password")
     assert (entry.actor, entry.outcome, entry.client_id) == (f"user:{ALICE}", "ok", "rp1")

@@ -199,7 +199,7 @@ async def test_the_pause_survives_an_engine_that_has_forgotten_everything_else(m
 
 @pytest.mark.full
 async def test_the_audit_tells_when_a_pause_begins(made: World) -> None:
-    """D45; DESIGN, Security: once for each pause."""
+    """D45: once for each pause."""
     own = await own_browser(made)
     await use_up(made)
     assert (await guess(made)).status_code == 303

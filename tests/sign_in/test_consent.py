@@ -74,7 +74,7 @@ async def test_a_client_of_the_government_may_have_consent_asked() -> None:
 @pytest.mark.generations("legacy", "current")
 async def test_consent_that_is_asked_for_roles_alone_says_what_is_told(speaking: str) -> None:
     """D40: never a page without a single line; a packed subject tells everything there is (R-12.2), and both blocks
-    are read without their scopes (decisions "LEGACY's authorization-info")."""
+    are read without their scopes (Spec "LEGACY's authorization-info")."""
     async with new_world(generations=(speaking,), entities=1) as made:
         lines = await asked(made, "government", "openid authinfo", prompt="consent")
         unasked = ["tpauthinfo", *IDENTITY.split()] if speaking == "legacy" else []

@@ -1,4 +1,4 @@
-"""What each step costs, as docs/architecture.md says it: counts, never times (DESIGN, Speed)."""
+"""What each step costs, as docs/costs.md says it: counts, never times."""
 
 from __future__ import annotations
 

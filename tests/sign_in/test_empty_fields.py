@@ -28,7 +28,7 @@ NAME, WORD = "Enter your user name.", "Enter your password."
 async def test_the_page_names_each_empty_field_and_keeps_the_other(
     made: World, typed: dict[str, str], said: list[str], unsaid: list[str]
 ) -> None:
-    """WCAG 3.3.1, DESIGN "Pages": in the summary and beside the field; nothing is audited, the step stays."""
+    """WCAG 3.3.1, docs/accessibility.md: in the summary and beside the field; nothing is audited, the step stays."""
     browser = await made.browser()
     await walk_to(made, browser, await made.relying_party())
     answer = await rejected(browser, await post(browser, "password", {**form_of(browser, "password"), **typed}))

@@ -114,7 +114,7 @@ async def test_a_search_that_finds_nothing_says_so_and_leads_back_to_all(made: W
 
 @pytest.mark.full
 async def test_a_choice_that_was_missed_leaves_what_was_searched_for(made: World) -> None:
-    """DESIGN "Pages": what was typed is kept beside an error."""
+    """docs/accessibility.md: what was typed is kept beside an error."""
     browser = await made.browser()
     await walk_to(made, browser, await made.relying_party(), ("password", "code"))
     await with_many(made)
@@ -131,7 +131,7 @@ async def test_a_choice_that_was_missed_leaves_what_was_searched_for(made: World
 
 
 async def test_the_only_match_that_can_be_used_is_preselected() -> None:
-    """DESIGN "Pages": a search for one leads on with one press."""
+    """docs/accessibility.md: a search for one leads on with one press."""
     async with new_world(entities=3) as made:
         await made.write(*(entity(f"T{n:05}K", f"Closed Works {n}", status="Deregistered") for n in range(9)))
         await made.write(*(Membership(user_id="id-alice", entity_id=f"T{n:05}K") for n in range(9)))

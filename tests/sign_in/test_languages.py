@@ -127,7 +127,7 @@ async def test_a_browser_that_does_not_say_where_it_comes_from_is_led_back_by_th
     ],
 )  # fmt: skip
 async def test_a_link_that_names_no_page_of_ours_leads_home(page: str) -> None:
-    """DESIGN, Security: no open redirects."""
+    """SECURITY.md: no open redirects."""
     async with new_world(base="https://op.example/id") as made:
         answer = await (await made.http()).get("https://op.example/id/language/ms", params={"page": page})
         assert answer.headers["location"] == "https://op.example/id/"
@@ -165,7 +165,7 @@ async def test_the_pick_is_kept_for_a_year(base: str, name: str, secure: set[str
     ],
 )  # fmt: skip
 async def test_a_pick_leads_to_no_other_site(referrer: str) -> None:
-    """DESIGN, Security: no open redirects. Whatever the browser says, the way back begins with our own path."""
+    """SECURITY.md: no open redirects. Whatever the browser says, the way back begins with our own path."""
     async with new_world(base="https://op.example/id") as made:
         answer = await (await made.http()).get("https://op.example/id/language/ms", headers={"Referer": referrer})
         assert answer.status_code == 303

@@ -1,4 +1,4 @@
-"""A person with thousands of entities costs the provider little (Spec 3, DESIGN "Speed").
+"""A person with thousands of entities costs the provider little (Spec 3, docs/costs.md).
 
 What the database does is counted in its own steps, which are the same on every machine.
 """

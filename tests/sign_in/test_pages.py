@@ -124,7 +124,7 @@ async def test_a_dead_end_after_the_choice_says_who_was_acted_for(made: World) -
     ],
 )
 async def test_the_steps_are_counted_over_those_that_come(entities: int, said: list[str]) -> None:
-    """DESIGN "Pages": no number is skipped, and the total is shown once it is known.
+    """docs/wording.md: no number is skipped, and the total is shown once it is known.
 
     A person with one organisation is not asked for it.
 

@@ -123,7 +123,7 @@ async def test_who_is_asked_to_sign_in_anew_is_not_kept(made: World, asked: dict
 
 @pytest.mark.parametrize("able", ["", "no", "yes yes"])
 async def test_a_browser_that_does_not_say_that_it_can_is_not_asked(made: World, able: str) -> None:
-    """DESIGN "Pages": without script the field stays empty."""
+    """Without script the field stays empty."""
     assert (await signed_in(made, able=able)).page.heading == CHOICE
 
 

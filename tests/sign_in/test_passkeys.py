@@ -78,7 +78,6 @@ async def test_a_page_that_got_more_time_keeps_its_challenge(made: World) -> Non
 
 
 async def test_where_consent_is_asked_it_is_the_third_of_three_steps(made: World) -> None:
-    """DESIGN "Pages"."""
     await made.client(sector="private")
     browser = await at_sign_in(made, await made.relying_party(**made.decided))
     await use(made, browser, await passkey(made))

@@ -1,4 +1,4 @@
-"""How often a sign-in asks the registry for the same: what one request has read goes with it (DESIGN, Speed)."""
+"""How often a sign-in asks the registry for the same: what one request has read goes with it (docs/costs.md)."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ async def signed_in_browser(made: World) -> Browser:
 
 @pytest.mark.generations("legacy", "current")
 async def test_new_factors_end_a_sign_in_that_the_old_ones_began(speaking: str) -> None:
-    """DESIGN, Security: who has the old password is out at once, also in the middle of a sign-in."""
+    """SECURITY.md: who has the old password is out at once, also in the middle of a sign-in."""
     async with new_world(generations=(speaking,)) as made:
         browser = await made.browser()
         await walk_to(made, browser, await made.relying_party(), ("password", "code"))

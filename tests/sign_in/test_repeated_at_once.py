@@ -1,4 +1,4 @@
-"""The same form several times at the same moment, on every engine: it counts once (D15, D73, DESIGN "One-time")."""
+"""The same form several times at the same moment, on every engine: it counts once (D15, D73, docs/architecture.md, "One-time use")."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def says(browser: Browser, *, step: str) -> bool:
 
 
 async def test_the_choice_and_consent_say_who_is_signed_in_and_how_many_steps_remain() -> None:
-    """DESIGN, Pages: nobody chooses for whom they act without seeing as whom they are signed in."""
+    """Nobody chooses for whom they act without seeing as whom they are signed in."""
     async with new_world(session_seconds=HOUR) as made:
         browser = await signed_in(made)
         await made.client(sector="private")
@@ -45,7 +45,6 @@ async def test_the_choice_and_consent_say_who_is_signed_in_and_how_many_steps_re
 
 @pytest.mark.parametrize(("entities", "parameters"), [(2, {}), (1, {"prompt": "consent"})], ids=["choice", "consent"])
 async def test_a_lone_page_is_the_only_step(entities: int, parameters: dict[str, str]) -> None:
-    """DESIGN, Pages."""
     async with new_world(entities=entities, session_seconds=HOUR) as made:
         browser = await signed_in(made)
         await walk_to(made, browser, await made.relying_party(**parameters))

@@ -179,7 +179,7 @@ def a_client(**changes: Any) -> Client:
 
 
 def test_what_a_client_uses_that_names_no_generation_is_pushed_at_its_issuers() -> None:
-    """D62; decisions "No downgrade": LEGACY is named per client."""
+    """D62; Spec "No downgrade": LEGACY is named per client."""
     rules = client_rules(
         load(
             **HERE,

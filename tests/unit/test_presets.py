@@ -61,7 +61,7 @@ def test_the_environment_may_take_the_preset_of_the_file_away(monkeypatch: pytes
 
 
 def test_the_rules_of_clients_follow_from_the_settings() -> None:
-    """D1, D22, R-0.6, R-4.2, R-12.4; decisions.md, "Generations"."""
+    """D1, D22, R-0.6, R-4.2, R-12.4; Spec "Generations"."""
     rules = client_rules(load(preset="public-service", developer_mode=True))
     first = rules.issuers["first"]
     assert (rules.developer_mode, first.pushed) == (True, CURRENT)

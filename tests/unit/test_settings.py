@@ -233,7 +233,7 @@ def test_a_value_that_cannot_work_is_refused_with_what_to_do(overrides: dict[str
     ["current", "intermediate", "fapi2", "legacy", "current,legacy", "legacy,current", "intermediate,legacy"],
 )
 def test_one_pushed_and_one_query_generation_are_served_side_by_side_or_either_alone(generations: str) -> None:
-    """decisions.md, "Generations"."""
+    """Spec "Generations"."""
     assert load(generations=generations).generations == tuple(generations.split(","))
 
 
@@ -251,7 +251,7 @@ def test_one_pushed_and_one_query_generation_are_served_side_by_side_or_either_a
     ],
 )  # fmt: skip
 def test_generations_that_do_not_go_together_are_refused(generations: str, says: str) -> None:
-    """decisions.md, "Side by side": FAPI2 together with LEGACY refuses to start."""
+    """Spec "Side by side": FAPI2 together with LEGACY refuses to start."""
     sentence = refusal(generations=generations)
     assert sentence.startswith("generations: ")
     assert says in sentence

@@ -1,4 +1,4 @@
-"""Two versions serve one PostgreSQL database while its schema goes from the one's to the other's (issue: upgrades)."""
+"""Two versions serve one PostgreSQL database while its schema goes from the one's to the other's."""
 
 from __future__ import annotations
 

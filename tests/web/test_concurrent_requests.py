@@ -1,4 +1,4 @@
-"""The bound of requests that one process answers at the same time, as a setting (issue: overload)."""
+"""The bound of requests that one process answers at the same time, as a setting."""
 
 from __future__ import annotations
 

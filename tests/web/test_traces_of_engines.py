@@ -65,7 +65,7 @@ def expected(lasting: str, short: str) -> set[tuple[Any, ...]]:
 
 
 def test_on_sqlite_and_lmdb_what_was_spent_stays_spent_and_is_told(tmp_path: Path) -> None:
-    """DESIGN "One-time means one statement": a unit that ends with a refusal commits."""
+    """docs/architecture.md, "One-time use": a unit that ends with a refusal commits."""
     told = asyncio.run(used(InMemorySpanExporter(), data_dir=tmp_path))
     assert told == expected("sqlite", "lmdb")
 

@@ -1,6 +1,6 @@
 """Output of commands: tables and differences, JSON, one sentence for an error.
 
-The only module of this floor that prints. Whatever it is given goes through `printable`: much of it was said by relying
+The only module of this layer that prints. Whatever it is given goes through `printable`: much of it was said by relying
 parties, by people, or by the author of a file. rich is loaded for the first line; a server has none.
 """
 

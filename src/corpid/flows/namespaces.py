@@ -61,7 +61,7 @@ class Namespace(Generic[T]):
     def entry(self, issuer: str, *parts: str) -> Entry[T]:
         """The entry of these parts; nothing is read or written yet.
 
-        Its key is a SHA-256 hash (32 bytes) over kind, issuer and what names the entry. Source: DESIGN, Security
+        Its key is a SHA-256 hash (32 bytes) over kind, issuer and what names the entry.
         """
         return Entry(self, sha256(msgspec.msgpack.encode((self.name, issuer, *parts))).digest())
 
@@ -155,7 +155,7 @@ _VERB: Final = attrgetter("verb")
 async def read_each(store: TransientStore, /, *entries: Entry[Any], now: float) -> list[Any]:
     """The values of several entries, None for those not there.
 
-    Read in one batch, outside a unit. Raises StoreUnavailable. Source: DESIGN "One-time means one statement"
+    Read in one batch, outside a unit. Raises StoreUnavailable. Source: docs/architecture.md, "One-time use"
     """
     found: list[Any] = []
     stored = await store.get_each([*map(_PLACE, entries)], now=now)
@@ -171,7 +171,7 @@ async def together(unit: TransientUnit, /, *verbs: EntryVerb[T]) -> tuple[T, ...
 async def together(unit: TransientUnit, /, *verbs: EntryVerb[Any]) -> tuple[Any, ...]:
     """Run independent verbs in one batch, and return their results in order.
 
-    Raises StoreUnavailable. Source: DESIGN "One-time means one statement"
+    Raises StoreUnavailable. Source: docs/architecture.md, "One-time use"
     """
     found: list[Any] = []
     results = await unit.together([*map(_VERB, verbs)])
@@ -183,7 +183,7 @@ async def together(unit: TransientUnit, /, *verbs: EntryVerb[Any]) -> tuple[Any,
 async def count_each(unit: TransientUnit, entries: Sequence[Entry[int]]) -> list[int]:
     """Raise several counters by one in a batch. Raises StoreUnavailable.
 
-    Source: DESIGN "One-time means one statement"
+    Source: docs/architecture.md, "One-time use"
     """
     return await unit.count_each([*map(_COUNTER, entries)])
 

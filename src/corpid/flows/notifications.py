@@ -238,17 +238,14 @@ def email_changed(address: str) -> Notice:
 
 
 def notify(context: RequestContext, user: User, notice: Notice) -> None:
-    """Send a person a notice about their account.
-
-    Source: DESIGN, Security
-    """
+    """Send a person a notice about their account."""
     tell(context.provider, user, notice, now=context.now, device=context.device)
 
 
 def tell(provider: Provider, user: User, notice: Notice, *, now: float, device: str = "") -> None:
     """Send a notice, also outside a request.
 
-    `now` is in epoch seconds; `device` is empty if nobody acted. Source: DESIGN, Security
+    `now` is in epoch seconds; `device` is empty if nobody acted.
     """
     policy = provider.policy
     when = _moment(now)
@@ -283,7 +280,7 @@ def link(
     """Send a person their link, and the code to type instead.
 
     `asked` says who had it sent, if an entity's administrator did: the person tells the operator of a link that they did
-    not expect, not whoever sent it. Source: DESIGN, Security; D69
+    not expect, not whoever sent it. Source: D69
     """
     ends = _moment(made.expires_at)
     parts = (
@@ -407,7 +404,7 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase, 
 
 
 def no_link(context: RequestContext, user: User) -> None:
-    """Refer a person whom no link could help. Source: DESIGN, Security"""
+    """Refer a person whom no link could help."""
     text = phrase(
         "Somebody, perhaps you, asked for a new password for your account. You cannot set one by e-mail: ask the "
         "operator of {provider}.",

@@ -146,7 +146,7 @@ class Policy:
     def generation_of_code(self, code: str) -> Generation:
         """The served generation named by a code's first character.
 
-        Otherwise the first one. Source: decisions "Generations"
+        Otherwise the first one. Source: Spec "Generations"
         """
         prefix = code[:1]
         for each in self.served:
@@ -157,7 +157,7 @@ class Policy:
     def serving(self, name: str) -> Generation | None:
         """The served generation of this name; None if not served.
 
-        Source: decisions "Generations"
+        Source: Spec "Generations"
         """
         for each in (self.pushed, self.query):
             if each is not None and each.name == name:

@@ -74,7 +74,7 @@ class RequestContext:
         """An audit event of this request, with address and device.
 
         A further issuer is named, too. `subject` is what the action was done to. Empty details are omitted. Source:
-        DESIGN, Security, D62
+        SECURITY.md, D62
         """
         policy = self.provider.policy
         issuer = "" if policy.is_first else policy.issuer_id

@@ -53,7 +53,7 @@ def base64url_bytes(value: bytes) -> bytes:
 def tuple_bytes(*parts: str) -> bytes:
     """Texts as unambiguous bytes, for hashes and MACs.
 
-    Each has its length before it (MessagePack). Source: DESIGN "One-time means one statement"
+    Each has its length before it (MessagePack). Source: docs/architecture.md, "One-time use"
     """
     return msgspec.msgpack.encode(parts)
 

@@ -144,7 +144,7 @@ def processes(registered: Iterable[ServerProcess], *, now: float) -> Iterator[Fi
 def pkce(clients: Iterable[Client], generations: Mapping[str, Sequence[str]], *, today: str) -> Iterator[Finding]:
     """Enabled clients that may omit PKCE today.
 
-    `generations` are the names of those that each issuer serves. Source: decisions.md, "LEGACY without PKCE"
+    `generations` are the names of those that each issuer serves. Source: Spec "LEGACY without PKCE"
     """
     allowing = [
         (issuer_id, GENERATIONS[name])

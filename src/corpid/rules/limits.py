@@ -1,6 +1,6 @@
 """Lifetimes and sizes of the interface, in seconds and bytes or characters.
 
-The size of a token and of a key set stand in `jose`, which knows no floor above it (D27, D33).
+The size of a token and of a key set stand in `jose`, which knows no layer above it (D27, D33).
 Source: Spec 8, D-rows
 """
 

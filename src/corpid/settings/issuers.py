@@ -72,7 +72,7 @@ def _passkey_contradictions(settings: Settings, urls: list[str]) -> Iterator[tup
 def client_rules(settings: Settings) -> Rules:
     """The rules of registration that follow from the settings.
 
-    Source: D27, D38, D62; decisions.md, "Generations"
+    Source: D27, D38, D62; Spec "Generations"
     """
     return Rules(
         developer_mode=settings.developer_mode,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -23,12 +23,19 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     new_client: Mapping[str, object]
     """member of a client's record → the defaults of a new client"""
 
+    @property
+    def generations(self) -> tuple[str, ...]:
+        """The generations that it serves."""
+        return cast("tuple[str, ...]", self.settings["generations"])
+
 
 PUBLIC_SERVICE: Final = Preset(
     purpose="The requests and responses of the public service from which the specification was written, so that you can "
     "test a relying party of that service by changing one URL. One was run in this way, unchanged: the npm package "
     "`@govtechsg/singpass-myinfo-oidc-helper` 8.4.6, with legacy. Tests also send the requests of that service's demo "
-    "relying parties for Node and Java, with current. No other relying party has been run.",
+    "relying parties for Node and Java, with current. No other relying party has been run. "
+    "[Step by step](coming-from-a-mock.md#the-public-samples-step-by-step) has the commands; "
+    "`corpid demo --preset public-service` serves each generation at an issuer of its own.",
     settings=MappingProxyType(
         {
             "generations": ("current", "legacy"),
@@ -47,7 +54,7 @@ PUBLIC_SERVICE: Final = Preset(
             "id_token_encryption_alg": ALG_OF_KEY,  # D21: in FAPI2, too
             "userinfo_encryption_enc": "A256GCM",  # D22, R-0.11
             "stringified_blocks": True,  # R-0.6
-            "pkce": "optional",  # decisions.md, "LEGACY without PKCE"
+            "pkce": "optional",  # Spec "LEGACY without PKCE"
             "scopes": (
                 "openid",
                 "authinfo",

@@ -37,8 +37,7 @@ def milliseconds(seconds: float) -> int:
 async def in_turn(unit: TransientUnit, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
     """The results of several verbs, carried out one after another.
 
-    For engines without batches. Raises StoreUnavailable. Source: DESIGN "One-time means one
-    statement"
+    For engines without batches. Raises StoreUnavailable. Source: docs/architecture.md, "One-time use"
     """
     results: list[bytes | bool | None] = []
     for each in verbs:

@@ -1,1 +1,1 @@
-"""The only floor that knows HTTP."""
+"""The only layer that knows HTTP."""

@@ -58,7 +58,8 @@ def demo(
     issuers: Annotated[
         str,
         typer.Option(
-            help="Generations, separated by commas: each at an issuer of its own, on one provider, with a website of its own."
+            help="Generations, separated by commas: each at an issuer of its own, on one provider, with a website of its own. "
+            "Default with --preset: those of the preset."
         ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="With --check: print one JSON object.")] = False,
@@ -86,9 +87,9 @@ def demo(
     Both run on this machine. Ctrl-C stops them.
     """
     network = _network(host)
-    spoken = _spoken(generation, issuers)
     if preset and preset not in PRESETS:
         raise typer.BadParameter(f"choose from {', '.join(PRESETS)}", param_hint="--preset")
+    spoken = _spoken(generation, issuers, preset)
     first_port = 0 if check else port
     start = partial(
         running_issuers, interfaces=spoken, first_port=first_port, theme=theme, preset=preset, network=network, tls=tls
@@ -110,13 +111,14 @@ def _network(host: str) -> NetworkHost | None:
         raise typer.BadParameter(str(error), param_hint="--host") from None
 
 
-def _spoken(generation: str, issuers: str) -> tuple[Interface, ...]:
+def _spoken(generation: str, issuers: str, preset: str) -> tuple[Interface, ...]:
     """The generations that are asked for, one for each issuer."""
     if generation and issuers:
         raise typer.BadParameter("it names every generation itself: leave --generation out", param_hint="--issuers")
     if not issuers and (generation or CURRENT.name) not in INTERFACES:
         raise typer.BadParameter(f"choose from {', '.join(INTERFACES)}", param_hint="--generation")
-    names = [name.strip() for name in issuers.split(",")] if issuers else [generation or CURRENT.name]
+    usual = PRESETS[preset].generations if preset and not generation else [generation or CURRENT.name]
+    names = [name.strip() for name in issuers.split(",")] if issuers else usual
     if len(set(names)) < len(names) or not INTERFACES.keys() >= set(names):
         raise typer.BadParameter(f"choose from {', '.join(INTERFACES)}, each once", param_hint="--issuers")
     return tuple(INTERFACES[name] for name in names)

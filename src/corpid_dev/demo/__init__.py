@@ -1,1 +1,1 @@
-"""Developer mode: a relying party, a scripted browser and the demo."""
+"""The demo: a provider and a relying party with example data."""

@@ -260,7 +260,7 @@ async def in_mode(inspector: Inspector, outcome: Outcome, *, response_mode: str)
 async def proof_with_a_code(inspector: Inspector, outcome: Outcome) -> None:
     """Codes for bearer tokens ignore a DPoP proof.
 
-    At the token endpoint. Source: decisions.md, "Generations"
+    At the token endpoint. Source: Spec "Generations"
     """
     person = inspector.person()
     outcome.person, outcome.entity = person.user_name, inspector.demo.directory.usable(person)[0]

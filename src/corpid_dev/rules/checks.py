@@ -1,7 +1,7 @@
 """The checks of each endpoint, in order, with their reasons.
 
 The inspector of developer mode shows which of them a request passed, which one refused it, and which were not reached.
-Each reason that an endpoint can end with stands in exactly one of its checks. Source: decisions "order", D28, D66
+Each reason that an endpoint can end with stands in exactly one of its checks. Source: Spec "The order of a request", D28, D66
 """
 
 from __future__ import annotations
@@ -376,7 +376,7 @@ def states(
     """The state of each check after a request.
 
     `reason` is that of its refusal, empty without one; `present` are the sources that the request has; `known` is false
-    if an order answered; `pending` if the person has still to sign in. Source: decisions "order", D66
+    if an order answered; `pending` if the person has still to sign in. Source: Spec "The order of a request", D66
     """
     failed = failed_check(endpoint, reason, detail) if reason else None
     if (reason and (failed is None or failed.anywhere)) or not known:

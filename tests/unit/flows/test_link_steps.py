@@ -1,4 +1,4 @@
-"""Which steps an enrolment has (D45, D46, DESIGN, Security)."""
+"""Which steps an enrolment has (D45, D46)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_purpose_is_described() -> None:
     "purpose", [purpose for purpose in PURPOSES if purpose != "email" and not links.PURPOSES[purpose].begins]
 )
 def test_who_has_factors_shows_the_one_that_is_not_renewed_before_anything_else(purpose: LinkPurpose) -> None:
-    """DESIGN, Security: a link alone renews nothing."""
+    """A link alone renews nothing."""
     first, *others = links.PURPOSES[purpose].steps
     assert first in {Step.PROVE_PASSWORD, Step.PROVE_SECOND_FACTOR}
     renewed = Step.PASSWORD if first is Step.PROVE_SECOND_FACTOR else Step.SECOND_FACTOR

@@ -1,4 +1,4 @@
-"""What lives in the transient store: its lifetimes, and how its keys are made (D15, D18, D49, DESIGN "One-time")."""
+"""What lives in the transient store: its lifetimes, and how its keys are made (D15, D18, D49, docs/architecture.md, "One-time use")."""
 
 from __future__ import annotations
 

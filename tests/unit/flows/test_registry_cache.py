@@ -103,7 +103,7 @@ async def test_a_clock_that_goes_back_makes_no_answer_older(tmp_path: Path) -> N
 
 
 async def test_every_link_between_person_and_entity_must_be_enabled(tmp_path: Path) -> None:
-    """DESIGN "Security": over the whole chain."""
+    """SECURITY.md: over the whole chain."""
     async with provider_at(tmp_path) as provider:
         assert await provider.registry_cache.acting("u", "e", NOW) is None
         await write(provider, *EVERY)

@@ -262,7 +262,7 @@ async def test_an_unknown_key_is_not_revoked(tmp_path: Path) -> None:
 
 
 async def test_only_an_operator_touches_the_keys(tmp_path: Path) -> None:
-    """DESIGN "Security": the law of access is asked by every write."""
+    """SECURITY.md: the law of access is asked by every write."""
     async with provider_at(tmp_path) as provider:
         before = await provider.registry.keys.all()
         with pytest.raises(Forbidden):

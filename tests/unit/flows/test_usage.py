@@ -1,4 +1,4 @@
-"""Counting in memory, and writing now and then (decisions.md, "Generations")."""
+"""Counting in memory, and writing now and then (Spec "Generations")."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_what_is_not_the_closed_form_is_refused_with_the_reason(text: str, reaso
 @pytest.mark.parametrize("member", ["crit", "zip", "b64", "jku", "x5u"])
 @pytest.mark.parametrize("value", [["exp"], False, True, "DEF"])
 def test_a_header_that_changes_how_a_token_is_read_is_refused(member: str, value: object) -> None:
-    """D8, DESIGN "Security": whatever the value."""
+    """D8, SECURITY.md: whatever the value."""
     with pytest.raises(MalformedToken, match=f"header member {member} is not accepted"):
         compact.parse(unsigned({"alg": "ES256", member: value}))
 

@@ -102,7 +102,7 @@ def test_what_was_changed_on_the_way_is_not_opened() -> None:
 
 
 def test_legacy_offers_of_what_it_publishes_whatever_needs_no_shared_secret() -> None:
-    """Spec 2.8, decisions "Generations": dir, A128KW and A256KW need one, which no client has."""
+    """Spec 2.8, Spec "Generations": dir, A128KW and A256KW need one, which no client has."""
     (resource,) = LEGACY.resources
     published = LEGACY.metadata["userinfo_encryption_alg_values_supported"]
     assert {*resource.encryption_algs, "dir", "A128KW", "A256KW"} == set(published)  # type: ignore[call-overload]

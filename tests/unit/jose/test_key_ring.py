@@ -89,7 +89,7 @@ def test_an_operators_chain_takes_the_place_of_the_default() -> None:
 
 
 def test_no_certificate_is_published_where_none_is_wanted_even_if_one_is_stored() -> None:
-    """decisions.md, "Generations": x5c, x5t, x5t#S256 only while LEGACY is served; nothing reads what is stored."""
+    """Spec "Generations": x5c, x5t, x5t#S256 only while LEGACY is served; nothing reads what is stored."""
     for stored in (None, "not even a certificate"):
         signing = opened(0, certificate_chain=stored)
         (jwk,) = json.loads(ring(signing).public_key_set)["keys"]

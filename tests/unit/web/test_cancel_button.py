@@ -1,4 +1,4 @@
-"""Cancel follows the button that continues, on every page that has it (DESIGN "Pages")."""
+"""Cancel follows the button that continues, on every page that has it (docs/accessibility.md)."""
 
 from __future__ import annotations
 

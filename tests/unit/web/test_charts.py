@@ -1,4 +1,4 @@
-"""Charts: a drawing, and the same numbers as a table (WCAG 1.1.1, 1.4.1; DESIGN "Pages")."""
+"""Charts: a drawing, and the same numbers as a table (WCAG 1.1.1, 1.4.1; docs/accessibility.md)."""
 
 from __future__ import annotations
 

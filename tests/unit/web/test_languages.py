@@ -1,4 +1,4 @@
-"""The languages of the pages: which one a request gets, and that a page says everything in it (DESIGN "Pages")."""
+"""The languages of the pages: which one a request gets, and that a page says everything in it (docs/accessibility.md)."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_times_and_numbers_are_written_as_the_language_writes_them(tag: str, wri
     ("tag", "written"), [("en", "A, B, C"), ("zh-Hans", "A、B、C"), ("ms", "A, B, C"), ("ta", "A, B, C")]
 )
 def test_names_are_listed_as_the_language_separates_them(tag: str, written: str) -> None:
-    """DESIGN "Pages": as the Unicode CLDR says."""
+    """docs/accessibility.md: as the Unicode CLDR says."""
     assert translator(BY_TAG[tag]).say(phrase("{items}", items=("A", "B", "C"))) == written
 
 

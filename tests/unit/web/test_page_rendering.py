@@ -1,4 +1,4 @@
-"""What every page promises, whatever it shows (DESIGN "Pages", D12, D15, D17, D28, D36, D37, D51)."""
+"""What every page promises, whatever it shows (docs/accessibility.md, D12, D15, D17, D28, D36, D37, D51)."""
 
 from __future__ import annotations
 
@@ -389,7 +389,7 @@ def test_hostile_names_and_messages_stay_text(view: View) -> None:
 
 @every_page
 def test_a_page_has_one_heading_of_the_first_rank_and_names_it_in_the_title(view: View) -> None:
-    """DESIGN "Pages": the heading says what is asked; before it stands what went wrong, or what was saved."""
+    """docs/accessibility.md: the heading says what is asked; before it stands what went wrong, or what was saved."""
     page = Page(view)
     heading = " ".join(view.heading.split())
     saved = getattr(view, "saved", None)
@@ -413,7 +413,7 @@ def test_ids_are_unique_and_every_reference_leads_to_one(view: View) -> None:
 
 @every_page
 def test_every_visible_field_has_a_label_and_no_placeholder(view: View) -> None:
-    """DESIGN "Pages": label above its field, no placeholder as label."""
+    """docs/accessibility.md: label above its field, no placeholder as label."""
     page = Page(view)
     labelled = {label["for"] for label in page.all("label")}
     for field in page.all("input"):
@@ -463,7 +463,7 @@ def test_the_steps_are_counted_in_words() -> None:
 
 
 def test_an_error_stands_on_top_with_a_link_and_again_beside_its_field() -> None:
-    """DESIGN "Pages": an error summary that links to the field, the message beside it, what was typed kept."""
+    """docs/accessibility.md: an error summary that links to the field, the message beside it, what was typed kept."""
     page = Page(VIEWS["sign in, refused"])
     fields = {field["id"]: field for field in page.all("input") if "id" in field}
     assert {"#user_name", "#password"} <= {link["href"] for link in page.all("a")}
@@ -502,7 +502,7 @@ def test_many_entities_are_cut_with_a_search_above() -> None:
 
 @pytest.mark.parametrize(("total", "searches"), [(8, 0), (9, 1)])
 def test_the_search_appears_above_eight_entities(total: int, searches: int) -> None:
-    """DESIGN "Pages": with a search above it when there are more than eight."""
+    """docs/accessibility.md: with a search above it when there are more than eight."""
     page = Page(replace(CHOOSE, choices=MANY[:total], total=total))
     assert len([form for form, _ in page.forms if form.get("role") == "search"]) == searches
 

@@ -1,4 +1,4 @@
-"""Pages that are rendered once and filled for each request are the pages that they would be (DESIGN "Pages", Speed)."""
+"""Pages that are rendered once and filled for each request are the pages that they would be (docs/accessibility.md, docs/costs.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static files by the hash of their content, and the colours in them (D31, DESIGN "Pages")."""
+"""Static files by the hash of their content, and the colours in them (D31, docs/accessibility.md)."""
 
 from __future__ import annotations
 

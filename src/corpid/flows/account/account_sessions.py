@@ -53,16 +53,13 @@ async def visit(context: RequestContext, browser: Browser | None) -> AccountVisi
 
 
 def require_fresh(visit: AccountVisit, *, now: float) -> None:
-    """Raise TooOld unless the person signed in a few minutes ago.
-
-    Source: DESIGN, Security
-    """
+    """Raise TooOld unless the person signed in a few minutes ago."""
     if now >= visit.session.auth_time + ACCOUNT_FRESH_SECONDS:
         raise TooOld
 
 
 def event(context: RequestContext, visit: AccountVisit, action: AuditAction) -> AuditEvent:
-    """The audit event of a person's action in their account. Source: DESIGN, Security"""
+    """The audit event of a person's action in their account."""
     user_id = visit.user.user_id
     return context.event(Person(user_id=user_id), action, subject=user_id)
 

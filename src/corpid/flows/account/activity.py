@@ -142,7 +142,7 @@ async def end_others(context: RequestContext, visit: AccountVisit) -> None:
 
 
 async def past(context: RequestContext, visit: AccountVisit) -> list[PastSignIn]:
-    """The last sign-ins of this person, the latest first (DESIGN, Security)."""
+    """The last sign-ins of this person, the latest first."""
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="session", user_id=user_id))
     entries = await context.provider.registry.audit.sign_ins_of(user_id, limit=_SIGN_INS)
@@ -172,10 +172,7 @@ def _past(entry: AuditEntry, client: Client | None, entity: Entity | None, netwo
 
 
 async def choose_language(context: RequestContext, visit: AccountVisit, *, language: str) -> None:
-    """Store the language (a tag) of e-mails to this person.
-
-    Source: DESIGN, Pages
-    """
+    """Store the language (a tag) of e-mails to this person."""
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="user", user_id=user_id, members=frozenset({"language"})))
     await context.provider.registry.directory.set_language(

@@ -228,7 +228,7 @@ class OpenedLink:
 async def look(context: RequestContext, link_hash: str) -> OpenedLink:
     """A link and its owner.
 
-    Spends nothing. Raises NotHere, Expired. Source: D50, DESIGN, Security
+    Spends nothing. Raises NotHere, Expired. Source: D50, SECURITY.md
     """
     registry = context.provider.registry
     found = await links.holding(registry, link_hash, now=context.now)

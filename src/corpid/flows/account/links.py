@@ -82,7 +82,7 @@ def chosen_steps(steps: tuple[Step, ...], *, passkey_first: bool = False, by_ema
 def next_step(steps: tuple[Step, ...], done: AbstractSet[Step]) -> Step | None:
     """The first step that is not done.
 
-    None at the end. Source: DESIGN, Security
+    None at the end.
     """
     return next((step for step in steps if step not in done), None)
 
@@ -230,7 +230,7 @@ async def make(
 ) -> NewLink:
     """A new link for a person, as an actor may make it.
 
-    `spared` as in `write_link`. Raises access.Forbidden and StoreUnavailable. Source: DESIGN, Security
+    `spared` as in `write_link`. Raises access.Forbidden and StoreUnavailable.
     """
     authorise(actor, "write", Object(kind=PURPOSES[purpose].object_kind, user_id=user.user_id))
     event = AuditEvent(
@@ -258,7 +258,7 @@ async def write_link(
 ) -> NewLink:
     """A new link for a person, which the caller has authorised.
 
-    It ends those of its purpose, except `spared` (a hash). Raises StoreUnavailable. Source: DESIGN, Security
+    It ends those of its purpose, except `spared` (a hash). Raises StoreUnavailable.
     """
     code = link_codes.code_from(new_id())
     link = Link(
@@ -302,10 +302,7 @@ class ValidLink:
 
 
 async def holding(registry: Registry, link_hash: str, *, now: float) -> ValidLink | None:
-    """The valid link with this hash; None if there is none.
-
-    Source: DESIGN, Security
-    """
+    """The valid link with this hash; None if there is none."""
     link = await registry.factors.link(link_hash)
     if link is None:
         return await _undoing(registry, link_hash, now=now)
@@ -335,7 +332,7 @@ async def _undoing(registry: Registry, link_hash: str, *, now: float) -> ValidLi
 def opens(link: Link, credentials: Credentials, *, now: float) -> bool:
     """Return whether an unspent link is still valid.
 
-    It is until it expires or its owner's factors change. Source: DESIGN, Security
+    It is until it expires or its owner's factors change.
     """
     return now < link.expires_at and _fingerprint(credentials) == link.factors
 

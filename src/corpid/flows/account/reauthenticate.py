@@ -189,9 +189,6 @@ def _at(visit: EnrolmentVisit, step: Step) -> Enrolment:
 def event(
     context: RequestContext, user: User, action: AuditAction, outcome: Literal["ok", "refused"], *, reason: str = ""
 ) -> AuditEvent:
-    """The audit event of a factor verified in an enrolment.
-
-    Source: DESIGN, Security
-    """
+    """The audit event of a factor verified in an enrolment."""
     actor = Person(user_id=user.user_id)
     return context.event(actor, action, subject=user.user_id, outcome=outcome, reason=reason)

@@ -46,7 +46,7 @@ async def claim(context: RequestContext, visit: OwnVisit, page: str, form: Mappi
     If the session accepted the same form last, returns the address to which it led; empty while it is in use. If the
     session has accepted another form since, that result may no longer be true, and the form is used again. A claim ends
     after a minute, so that a process that died blocks nobody for longer. Raises StoreUnavailable. Source: D15, D73,
-    DESIGN "One-time means one statement"
+    docs/architecture.md, "One-time use"
     """
     digest = digest_of(form)
     sent, entry = f"{page} {digest}", _entry(context, visit, page, digest)

@@ -322,7 +322,7 @@ async def finish(context: RequestContext, visit: EnrolmentVisit) -> None:
 
     An answer to an invitation is written by `flows.directory.acceptance`. Raises NotHere and StaleStep.
 
-    Source: D44, D45, D46, D47, DESIGN, Security
+    Source: D44, D45, D46, D47
     """
     factors = await to_write(context, visit)
     if factors.invited is not None or not await context.provider.registry.factors.change(factors.change, factors.event):

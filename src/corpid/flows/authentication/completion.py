@@ -229,10 +229,7 @@ def _sid(context: RequestContext, interaction: Interaction) -> str:
 
 
 def event(context: RequestContext, interaction: Interaction, action: AuditAction, *, refused: str = "") -> AuditEvent:
-    """Return the audit entry of the end of a sign-in.
-
-    Source: DESIGN, Security
-    """
+    """Return the audit entry of the end of a sign-in."""
     request = interaction.request
     return context.event(
         Person(user_id=interaction.user_id) if interaction.user_id else ANONYMOUS,
@@ -253,7 +250,7 @@ async def concluded(context: RequestContext, client: Client, before: Interaction
     """Finish a sign-in in which nothing remains to be asked.
 
     The result is a code, or a refusal if the sign-in is no longer allowed. `before` is the sign-in as it was loaded,
-    `after` the result of this step so far. Source: decisions "completion", D50
+    `after` the result of this step so far. Source: Spec "Completion", D50
     """
     try:
         await still_allowed(context, client, after)
@@ -276,7 +273,7 @@ def _refused(context: RequestContext, before: Interaction, after: Interaction, e
 async def write_outcome(context: RequestContext, unit: TransientUnit, finished: Interaction) -> None:
     """Write the code or the audit entry of a completed request.
 
-    The request must have been won; the interaction itself is written afterwards. Source: D15, D18, DESIGN, Security
+    The request must have been won; the interaction itself is written afterwards. Source: D15, D18, SECURITY.md
     """
     if finished.outcome is Outcome.CODE:
         await write_grant(context, unit, finished)

@@ -64,7 +64,7 @@ def expiry(context: RequestContext, client: Client, request: AuthorizationReques
 async def give(context: RequestContext, client: Client, interaction: Interaction) -> None:
     """Record the consent given in a sign-in.
 
-    It is remembered if the policy says so, and if membership and client still exist. Source: D29, DESIGN "Security"
+    It is remembered if the policy says so, and if membership and client still exist. Source: D29
     """
     person, request = Person(user_id=interaction.user_id), interaction.request
     authorise(person, "write", Object(kind="consent", user_id=interaction.user_id))

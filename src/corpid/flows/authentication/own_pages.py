@@ -41,7 +41,7 @@ _PURPOSES: Final[Mapping[str, SessionPurpose]] = {path: purpose for purpose, pat
 def purpose(request: AuthorizationRequest) -> SessionPurpose:
     """Return the purpose of a sign-in for this request.
 
-    Source: DESIGN "Pages", D30
+    Source: D30
     """
     if request.client_id != _CLIENT_ID:
         return "sign_in"

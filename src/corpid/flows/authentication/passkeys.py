@@ -232,10 +232,7 @@ async def _verified(
 
 
 def reason(refusal: PasskeyRefused) -> str:
-    """Return the reason of a refusal for the audit log.
-
-    Source: DESIGN, Security
-    """
+    """Return the reason of a refusal for the audit log."""
     return repr(str(refusal)[:_REASON_CHARACTERS])
 
 

@@ -88,7 +88,7 @@ async def begin(context: RequestContext, session: Session | None, account: Accou
 
     Returns False if they have changed since `account` was loaded, whose factors were verified; `passkey` is the id of a
     passkey, or empty. The session is None for a sign-in that needs none; the person is checked in that case too.
-    Source: D30, D50, DESIGN, Security
+    Source: D30, D50
     """
     sessions, seen = context.provider.registry.sessions, account.held.credentials
     if session is None:
@@ -122,7 +122,7 @@ async def use_seldom(context: RequestContext, session: Session) -> Session:
 async def end(context: RequestContext, session: Session) -> bool:
     """End a session in the name of its owner.
 
-    Returns False if it had ended since it was loaded. Source: D30, DESIGN, Security
+    Returns False if it had ended since it was loaded. Source: D30
     """
     owner = Person(user_id=session.user_id)
     _authorise(owner, "delete", session)

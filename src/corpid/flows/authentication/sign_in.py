@@ -186,7 +186,7 @@ def event(
     outcome: Literal["ok", "refused"],
     **detail: str,
 ) -> AuditEvent:
-    """Return the audit entry of an attempt at a factor (DESIGN, Security)."""
+    """Return the audit entry of an attempt at a factor."""
     actor = Person(user_id=user.user_id) if user else ANONYMOUS
     return context.event(actor, action, client_id=visit.client.client_id, outcome=outcome, **detail)
 

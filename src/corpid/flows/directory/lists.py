@@ -369,23 +369,20 @@ async def _page(
 def cut(found: Sequence[S], limit: int, places: Sequence[str]) -> Page[S]:
     """Limit results to one page.
 
-    It is one more than the page may have, if there are more. `places` are those of each. Source: DESIGN, Speed
+    It is one more than the page may have, if there are more. `places` are those of each.
     """
     return Page(found=tuple(found[:limit]), after=places[limit - 1] if len(found) > limit else "")
 
 
 def as_place(key: Sequence[str]) -> str:
-    """Return the text of a key's place, which `place` reads.
-
-    Source: DESIGN, Speed
-    """
+    """Return the text of a key's place, which `place` reads."""
     return "/".join(quote(part, safe="") for part in key)
 
 
 def place(after: str, width: int) -> tuple[str, ...]:
     """Return the key after which a page begins.
 
-    Raises Refused. Source: DESIGN, Speed
+    Raises Refused.
     """
     parts = tuple(unquote(part) for part in after.split("/")) if after else ("",) * width
     if len(parts) != width or not is_storable("".join(parts)):

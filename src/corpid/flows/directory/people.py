@@ -307,7 +307,7 @@ async def _give(office: Office, user: User, purpose: LinkPurpose) -> Given:
 def send(mail: Mail, given: Given, *, provider_name: str) -> bool:
     """Send a link to the person it was made for.
 
-    Whether there is an address, and mail. Source: DESIGN, Security
+    Whether there is an address, and mail.
     """
     if not mail.works or not given.user.email:
         return False

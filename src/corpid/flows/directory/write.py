@@ -112,7 +112,7 @@ async def authorised(registry: Registry, actor: Actor, changes: Sequence[Change]
     """Authorise all changes.
 
     `approving` is the request for them, if it is being approved. Raises access.Forbidden if one of them is not allowed,
-    Refused if approvals are turned on with nobody to give them, and StoreUnavailable. Source: DESIGN "Security", D53,
+    Refused if approvals are turned on with nobody to give them, and StoreUnavailable. Source: SECURITY.md, D53,
     D55
     """
     plain = await in_thread_if_many(lambda: [object_of(change) for change in changes], len(changes))
@@ -214,7 +214,7 @@ async def write(
     are records that the caller has decided on; `within` is awaited in the transaction of the last change. Raises
     access.Forbidden before anything is written, also for what needs approval (`approvals.submit` requests it), Refused,
     Conflict (NobodyRemains if the last operator or owner would go, ChangedMeanwhile if what was decided on is no longer
-    so), and StoreUnavailable. Source: DESIGN "Security", D53, D55, D57
+    so), and StoreUnavailable. Source: SECURITY.md, D53, D55, D57
     """
     found = await authorised(registry, actor, changes)
     if found.needing and is_of_entity(actor):
@@ -328,7 +328,7 @@ def switched(record: S, described: str, *, enabled: bool) -> S:
 def audit_event(actor: Actor, action: AuditAction, subject: str, *, entity_id: str = "", **detail: str) -> AuditEvent:
     """An event of an actor; `subject` is the object of the action.
 
-    With an entity it stands in that entity's history. Source: DESIGN, Security; D57
+    With an entity it stands in that entity's history. Source: D57
     """
     return AuditEvent(
         actor=actor.name,

@@ -48,7 +48,7 @@ async def issue(
     It is bound to the key of the proof. `authorization` and `proofs` are the request's headers Authorization and DPoP.
     The order is that of the core's token endpoint: what is refused before the last step spends nothing. Raises
     InvalidRequest, UnsupportedGrantType, InvalidClient, InvalidScope, InvalidDPoPProof, UseDPoPNonce,
-    UnauthorizedClient, TooManyRequests, ServerError, StoreUnavailable. Source: RFC 6749 §4.4, RFC 9449 §5, decisions.md
+    UnauthorizedClient, TooManyRequests, ServerError, StoreUnavailable. Source: RFC 6749 §4.4, RFC 9449 §5, Spec
     "The order of a request", D59
     """
     policy = context.provider.policy

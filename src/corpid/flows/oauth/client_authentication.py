@@ -82,7 +82,7 @@ async def authenticate(
         raise client_assertion.failed(reason, candidate, issuer=issuer, explanation=explanation)
     if policy.pushed is not None and not client_registration.serves(client, generation, context.today):
         # A caller names the generation by the code it sends, so the milder rules of another one apply to its own
-        # clients only (D8, decisions "No downgrade").
+        # clients only (D8, Spec "No downgrade").
         try:
             client_assertion.read(parameters, issuer=issuer, endpoint=url, rules=policy.pushed, now=context.now)
         except InvalidClient as error:
@@ -213,8 +213,8 @@ async def audit_replay(context: RequestContext, action: AuditAction, client_id: 
     """Write the audit event of a replay.
 
     `reason` is that of the refusal. Before, the client has been authenticated or its access token verified. It is called inside the unit that detected
-    the replay, so the event is stored together with what that unit spent. Raises StoreUnavailable. Source: DESIGN
-    "Security", D7, D8, D18
+    the replay, so the event is stored together with what that unit spent. Raises StoreUnavailable. Source: SECURITY.md,
+    D7, D8, D18
     """
     event = context.event(ANONYMOUS, action, client_id=client_id, outcome="refused", reason=reason.code)
     event = msgspec.structs.replace(event, actor=f"client:{client_id}")

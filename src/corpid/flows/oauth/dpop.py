@@ -110,7 +110,7 @@ async def spend_proof_and_assertion(
     back then, which only the request that has just spent it does. The further verbs are carried out also if proof or
     assertion was replayed; nothing is, if either is refused before. `lead` is that of the client, from
     `ClientClocks.examined`. Raises as `spend`, and InvalidClient for a replayed assertion.
-    Source: RFC 9449 §11.1, RFC 7523 §3, decisions "order", D67
+    Source: RFC 9449 §11.1, RFC 7523 §3, Spec "The order of a request", D67
     """
     client_authentication.refuse_spent_before_loss(context, assertion, lead)
     verbs, spent = [*further], client_authentication.unspent(context, assertion)

@@ -45,7 +45,7 @@ async def push(
     proofs: Sequence[bytes],
     generation: Generation,
 ) -> ParResponse:
-    """Accept a pushed authorization request. Raises the errors of Spec 7.1 (RFC 9126 §2, decisions "order")."""
+    """Accept a pushed authorization request. Raises the errors of Spec 7.1 (RFC 9126 §2, Spec "The order of a request")."""
     caller = await client_authentication.authenticate(
         context, parameters, authorization, generation=generation, endpoint=rate_limits.PAR
     )

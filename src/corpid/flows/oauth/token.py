@@ -1,4 +1,4 @@
-"""The token endpoint (Spec 4.3, decisions "order", D18-D21)."""
+"""The token endpoint (Spec 4.3, Spec "The order of a request", D18-D21)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def id_token_key(
 
     None if they are not encrypted.
 
-    Raises `refusal` if there has to be one and is none, ServerError. Source: D21, D27, decisions "Generations"
+    Raises `refusal` if there has to be one and is none, ServerError. Source: D21, D27, Spec "Generations"
     """
     if not generation.id_token_encrypted and client.id_token_encryption_alg is None:
         return None
@@ -118,7 +118,7 @@ async def exchange(
     authorization: Sequence[bytes],
     proofs: Sequence[bytes],
 ) -> TokenResponse:
-    """Redeem a code. Raises the errors of Spec 7.3 (RFC 6749 §4.1.3, RFC 9449 §5, decisions "order")."""
+    """Redeem a code. Raises the errors of Spec 7.3 (RFC 6749 §4.1.3, RFC 9449 §5, Spec "The order of a request")."""
     policy = context.provider.policy
     generation = policy.generation_of_code(parameters.get("code", ""))
     request = grants.validate(parameters, generation)

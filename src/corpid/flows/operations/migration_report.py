@@ -74,7 +74,7 @@ async def report(
     """Clients that name or have used something deprecated.
 
     Generations and exceptions that end. `today` is YYYY-MM-DD. `rules` are those of the deployment's clients. Ordered
-    by client, generations first. Raises access.Forbidden, StoreUnavailable. Source: decisions.md "Generations", D8, D64
+    by client, generations first. Raises access.Forbidden, StoreUnavailable. Source: Spec "Generations", D8, D64
     """
     authorise(actor, "read", Object(kind="client"))
     counts = await registry.usage.all()
@@ -92,7 +92,7 @@ async def report_of(
 ) -> list[ClientUse]:
     """The same of one client, without reading the others.
 
-    Raises access.Forbidden, StoreUnavailable. Source: decisions.md "Generations", D8, D64
+    Raises access.Forbidden, StoreUnavailable. Source: Spec "Generations", D8, D64
     """
     authorise(actor, "read", Object(kind="client"))
     return uses_of([client], await registry.usage.all(), generations=generations, today=today, rules=rules)
@@ -106,7 +106,7 @@ def uses_of(
     today: str,
     rules: Rules,
 ) -> list[ClientUse]:
-    """The report on these clients. Source: decisions.md "Generations", D8, D64"""
+    """The report on these clients. Source: Spec "Generations", D8, D64"""
     counted: defaultdict[tuple[str, str], dict[str, UseCount]] = defaultdict(dict)
     for one in every:
         counted[one.client_id, one.generation][one.habit] = one

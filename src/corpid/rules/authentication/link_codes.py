@@ -26,7 +26,7 @@ _LONGEST: Final = 500
 def code_from(random: str) -> str:
     """Return a code as it is shown: five groups of four characters.
 
-    It is derived from a random text of at least 100 bits. Source: DESIGN, Security
+    It is derived from a random text of at least 100 bits.
     """
     number = int.from_bytes(sha256(random.encode()).digest())
     letters = "".join(ALPHABET[number >> 5 * place & 31] for place in range(CHARACTERS))
@@ -37,7 +37,7 @@ def canonical(typed: str) -> str:
     """Return the 20 characters of a typed code or pasted link.
 
     Of a link, the fragment counts. Case, spaces, dashes, full-width forms, digits of another script and characters that look
-    alike do not matter. Raises ValueError for anything else. Source: DESIGN, Security; D75
+    alike do not matter. Raises ValueError for anything else. Source: D75
     """
     if len(typed) > _LONGEST:
         raise ValueError("too long for a code")
@@ -51,7 +51,7 @@ def canonical(typed: str) -> str:
 def hashed(code: str) -> str:
     """The key of a link: SHA-256 over its code, hexadecimal. Raises ValueError.
 
-    100 random bits need no slow hash. Source: DESIGN, Security
+    100 random bits need no slow hash.
     """
     return sha256(tuple_bytes("link-code", canonical(code))).hexdigest()
 

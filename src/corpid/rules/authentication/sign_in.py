@@ -335,7 +335,7 @@ def may_leave(interaction: Interaction, completed: Completed | None, *, now: flo
 def fingerprint(credentials: Credentials) -> bytes:
     """Return SHA-256 over both factors.
 
-    Another password or secret gives another fingerprint. Source: DESIGN, Security
+    Another password or secret gives another fingerprint.
     """
     return sha256(msgspec.msgpack.encode(credentials.factors)).digest()
 

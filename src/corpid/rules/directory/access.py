@@ -254,7 +254,7 @@ def refuse_early(actor: Actor, action: Action, thing: Object) -> None:
 def authorise(actor: Actor, action: Action, thing: Object) -> None:
     """Return if a rule allows it.
 
-    Raises Forbidden with a reason for everything else. Source: DESIGN, Security; D53, D54, D59, D60, D61
+    Raises Forbidden with a reason for everything else. Source: SECURITY.md; D53, D54, D59, D60, D61
     """
     conditions = RULES.get((actor.role, action, thing.kind))
     if conditions is None:

@@ -288,7 +288,7 @@ def _scope(scope: Scope) -> Condition:
 OWN: Final = Condition(
     holds=_own,
     description="of the person's own account",
-    source="DESIGN",
+    source="SECURITY.md",
     reason=phrase("it belongs to somebody else"),
     needs_facts=False,
 )

@@ -185,10 +185,7 @@ def masked(text: str) -> str:
 
 
 def masked_address(address: str) -> str:
-    """Return a masked e-mail address: `m•••@example.com`.
-
-    Source: DESIGN "Pages"
-    """
+    """Return a masked e-mail address: `m•••@example.com`."""
     name, _, host = address.rpartition("@")
     return f"{name[:1]}•••@{host}"
 

@@ -19,7 +19,6 @@ from corpid.rules.directory.invitations import of_nobody
 from corpid.rules.directory.names import mixed_scripts
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, Problem, quoted
 from corpid.rules.directory.parameter_values import store_values, unfit_parameter
-from corpid.rules.directory.pruning import removals, rests_on
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -31,21 +30,23 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.role_descriptions import undescribable, without_gone_roles
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
 from corpid.rules.directory.sources import ABSENT, Claims, Kept, Sources
+from corpid.rules.directory.third_parties import without_grant
 from corpid.rules.directory.values import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
-    from corpid.rules.directory.document import Entry
+    from corpid.rules.directory.document import Document, Entry
 
     Wanted: TypeAlias = Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]]
+    """kind → the document's entries, by key"""
+    Named: TypeAlias = Mapping[Kind, set[Key]]
+    """kind → keys that a document names"""
+    Removed: TypeAlias = dict[Kind, frozenset[Key]]
     Row: TypeAlias = Assignment | ThirdPartyGrant | ThirdPartyAssignment
-    from collections.abc import Callable, Iterable, Mapping
-
-    from corpid.rules.directory.document import Document
 
 
 class Found:
@@ -99,7 +100,7 @@ class _Checking:
             case Entity():
                 self._named(entry, record.name)
             case Service():
-                for reason in undescribable(record):
+                for reason in _undescribable(record):
                     self.found.wrong(entry, "role_descriptions", reason)
             case Membership():
                 self._there(entry, "entity", (record.entity_id,), "entity_id")
@@ -333,7 +334,7 @@ def plan(
     store_values(wanted, current)
     named = {kind: set(records) for kind, records in wanted.items()}
     taken, kept = _settle(wanted, current, claims)
-    removed, unremoved = removals(document, current, user_ids, named, wanted, prune, claims)
+    removed, unremoved = _removals(document, current, user_ids, named, wanted, prune, claims)
     gone = removed.get("service", frozenset())
     for key, (entry, record) in wanted["administrator"].items():
         wanted["administrator"][key] = (entry, levels.without_services(record, gone))
@@ -390,7 +391,7 @@ def _settle(
 
 
 def _needs(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
-    yield from rests_on(kind, record)
+    yield from _rests_on(kind, record)
     if isinstance(record, ThirdPartyAssignment):
         yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
 
@@ -442,7 +443,7 @@ def _record(entry: Entry, key: Key, existing: msgspec.Struct | None, record: typ
     if entry.kind == "grant":
         fields.setdefault("state", "accepted")  # a file speaks for both sides (D56)
     if existing is not None:
-        return without_gone_roles(existing, levels.kept_to_level(msgspec.structs.replace(existing, **fields)))
+        return _without_gone_roles(existing, levels.kept_to_level(msgspec.structs.replace(existing, **fields)))
     if entry.kind == "entity":
         fields.setdefault("registration_number", key[0])
     return record(**{**fields, **dict(zip(_IDENTITY[entry.kind], key, strict=True))})
@@ -463,6 +464,30 @@ def with_factors(known: Credentials, fields: Mapping[str, object]) -> Credential
     if secret is not None and known.totp_set_by == "directory" and known.totp_secret != secret:
         changed |= {"totp_secret": secret, "totp_last_step": 0}
     return msgspec.structs.replace(known, **changed)
+
+
+def _undescribable(service: Service) -> Iterator[str]:
+    """The reasons why described roles are wrong: the service lacks them.
+
+    Source: docs/directory.md
+    """
+    roles = f"its roles are {', '.join(service.roles)}" if service.roles else "it has no roles"
+    for described in service.role_descriptions:
+        if described.name not in service.roles:
+            hint = suggestion(described.name, service.roles)
+            yield f"role_descriptions: {quoted(described.name)} is no role of {service.service_id}; {roles}{hint}"
+
+
+def _without_gone_roles(existing: msgspec.Struct, record: msgspec.Struct) -> msgspec.Struct:
+    """Return a service without descriptions of roles that it no longer has.
+
+    `existing` is the service before. Any other record is returned as it is. Source: docs/directory.md
+    """
+    if not isinstance(existing, Service) or not isinstance(record, Service) or not record.role_descriptions:
+        return record
+    gone = set(existing.roles) - set(record.roles)
+    left = tuple(each for each in record.role_descriptions if each.name not in gone)
+    return msgspec.structs.replace(record, role_descriptions=left)
 
 
 def _upserts(
@@ -497,3 +522,109 @@ def _deletions(removed: Mapping[Kind, frozenset[Key]], current: Current) -> Iter
     for kind in reversed(KINDS):
         for key in sorted(removed.get(kind, ())):
             yield Change(verb="remove", kind=kind, key=key, was=current.of(kind)[key])
+
+
+_DEPENDS: Final[Mapping[Kind, tuple[tuple[Kind, tuple[str, ...]], ...]]] = {
+    "membership": (("user", ("user_id",)), ("entity", ("entity_id",))),
+    "credentials": (("user", ("user_id",)),),
+    "administrator": (("membership", ("user_id", "entity_id")),),
+    "operator": (("user", ("user_id",)),),
+    "assignment": (("membership", ("user_id", "entity_id")), ("service", ("service_id",))),
+    "grant": (
+        ("entity", ("client_entity_id",)),
+        ("entity", ("entity_id",)),
+        ("service", ("service_id",)),
+    ),
+    "third-party row": (
+        ("membership", ("user_id", "entity_id")),
+        ("entity", ("client_entity_id",)),
+        ("service", ("service_id",)),
+    ),
+}
+"""kind → the records without which one of it means nothing, each by the members that name it; in order"""
+
+
+def _removals(
+    document: Document,
+    current: Current,
+    user_ids: Mapping[str, str],
+    named: Named,
+    wanted: Wanted,
+    prune: frozenset[Kind],
+    claims: Claims | None,
+) -> tuple[Removed, list[Kept]]:
+    """The keys to remove, by kind, and the records left to others.
+
+    `current` holds the whole directory; of other kinds than `prune` goes only what depends on a removed record. What
+    others wrote stays, with everything that it rests on; the roles under a removed grant go with it. Source: R-21, D56,
+    D65, docs/directory.md
+    """
+    removed: Removed = {}
+    if not prune:
+        return removed, []
+    for kind in document.complete & prune:
+        removed[kind] = frozenset(current.of(kind).keys() - named[kind])
+    listed = {user_ids[name] for name in document.listed_members} if "membership" in prune else set()
+    unlisted = (key for key in current.of("membership") if key[0] in listed and key not in named["membership"])
+    removed["membership"] = frozenset(unlisted)
+    kept: list[Kept] = []
+    if claims is not None:
+        held = _held(current, claims)
+        pruned = removed.get("grant", frozenset()) - held["grant"]
+        held["grant"] |= {grant for grant, _ in _ended(pruned, held["third-party row"], current, wanted)}
+        for kind, keys in removed.items():
+            stay = sorted(keys & held[kind])
+            kept += [Kept(verb="remove", kind=kind, key=key, by=claims.others(kind, key)) for key in stay]
+            removed[kind] = keys.difference(stay)
+    for kind, depends in _DEPENDS.items():
+        orphans = [
+            key
+            for key, record in current.of(kind).items()
+            if key not in named[kind]
+            and any(tuple(getattr(record, m) for m in members) in removed.get(on, ()) for on, members in depends)
+        ]
+        removed[kind] = removed.get(kind, frozenset()).union(orphans)
+    undecided = current.of("third-party row").keys() - wanted["third-party row"].keys()
+    removed["third-party row"] |= {row for _, row in _ended(removed["grant"], undecided, current, wanted)}
+    return removed, kept
+
+
+def _ended(
+    grants: AbstractSet[Key], roles: AbstractSet[Key], current: Current, wanted: Wanted
+) -> Iterator[tuple[Key, Key]]:
+    """The roles that would end with grants, each with its grant (D56)."""
+    after = {**current.of("grant"), **{key: record for key, (_, record) in wanted["grant"].items()}} if grants else {}
+    remaining: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
+    under: defaultdict[Key, list[ThirdPartyAssignment]] = defaultdict(list)
+    for key, grant in after.items():
+        if isinstance(grant, ThirdPartyGrant) and key not in grants:
+            remaining[key[:3]].append(grant)
+    for key in roles if grants else ():
+        row = current.of("third-party row").get(key)
+        if isinstance(row, ThirdPartyAssignment):
+            under[row.client_entity_id, row.entity_id, row.service_id].append(row)
+    for key in grants:
+        grant = after[key]
+        if isinstance(grant, ThirdPartyGrant):
+            yield from ((key, row.key) for row in without_grant(grant, remaining[key[:3]], under[key[:3]]))
+
+
+def _held(current: Current, claims: Claims) -> defaultdict[Kind, set[Key]]:
+    """The records of others, and all that they rest on."""
+    held: defaultdict[Kind, set[Key]] = defaultdict(set)
+    waiting = [(kind, key) for kind in claims.sources for key in current.of(kind) if claims.others(kind, key)]
+    while waiting:
+        kind, key = waiting.pop()
+        record = current.of(kind).get(key)
+        if record is not None and key not in held[kind]:
+            held[kind].add(key)
+            waiting += _rests_on(kind, record)
+    return held
+
+
+def _rests_on(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
+    """The records without which one means nothing. Source: R-14, R-21, D53."""
+    for on, members in _DEPENDS.get(kind, ()):
+        yield on, tuple(getattr(record, member) for member in members)
+    if isinstance(record, Administrator) and isinstance(record.services, tuple):
+        yield from (("service", (service_id,)) for service_id in record.services)

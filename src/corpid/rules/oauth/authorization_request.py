@@ -112,7 +112,7 @@ def mode_of_answer(raw: bytes, generation: Generation) -> str:
     """The response mode of a query request's error.
 
     The requested one, if it was requested once and is served. Source: OAuth 2.0 Multiple Response Type Encoding
-    Practices §2.1, decisions.md "Generations"
+    Practices §2.1, Spec "Generations"
     """
     asked = lone(raw, "response_mode", longest=_MODE_CHARACTERS)
     return asked if asked in generation.response_modes else generation.response_modes[0]

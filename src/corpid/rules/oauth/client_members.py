@@ -89,7 +89,8 @@ _FORMS: Final[Mapping[object, Form]] = {bool: "flag", int: "number"}
 def declared(record: type[msgspec.Struct]) -> dict[str, Declared]:
     """The declared members of a record, name → declaration, in its order.
 
-    Raises TypeError for one whose form follows neither from its type nor from its declaration. DESIGN, "The house"
+    Raises TypeError for one whose form follows neither from its type nor from its declaration.
+    Source: docs/architecture.md, "One declaration"
     """
     found = {}
     for field in msgspec.structs.fields(record):

@@ -268,7 +268,7 @@ def serves(client: Client, generation: Generation, today: str) -> bool:
 
     A client that names none may use the pushed one.
 
-    `today` is YYYY-MM-DD in the deployment's time zone, and an end date the last day. Source: decisions.md,
+    `today` is YYYY-MM-DD in the deployment's time zone, and an end date the last day. Source: Spec
     "Generations"
     """
     if not client.generations:
@@ -281,7 +281,7 @@ def serves(client: Client, generation: Generation, today: str) -> bool:
 def pkce_optional(client: Client, generation: Generation, today: str) -> bool:
     """Return whether a client may omit PKCE on a day.
 
-    As for `serves`. Source: decisions.md, "LEGACY without PKCE"
+    As for `serves`. Source: Spec "LEGACY without PKCE"
     """
     if not generation.pkce_optional or client.pkce != "optional" or not serves(client, generation, today):
         return False
@@ -289,7 +289,7 @@ def pkce_optional(client: Client, generation: Generation, today: str) -> bool:
 
 
 def used(client: Client, rules: Rules) -> tuple[Generation, ...]:
-    """The generations that a client is registered for, oldest first (decisions.md, "Generations")."""
+    """The generations that a client is registered for, oldest first (Spec "Generations")."""
     named = tuple(generation for generation in GENERATIONS.values() if generation.name in client.generations)
     return named if named or client.generations else pushed_for(client, rules)
 

@@ -40,7 +40,7 @@ _SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
 def of_request(request: AuthorizationRequest, successor: Generation) -> tuple[str, ...]:
     """The habits of an authorization request that the successor would refuse.
 
-    Source: decisions.md "Generations"
+    Source: Spec "Generations"
     """
     unchallenged = not request.code_challenge and not successor.pkce_optional
     shown = {

@@ -55,12 +55,13 @@ CorpID serves all generations from one engine. Each is a record of constants, an
 these records. The setting `generations` names the generations that a deployment serves: at most one with pushed
 requests, and at most one with requests in the query. A client names its generations in its record; without a name it
 uses the one with pushed requests. [Further issuers](operate.md#several-issuers) of a deployment have their own
-generations. This page lists only the differences.
+generations. This page lists only the differences. [The specification](specification/generations.md) has the rules that
+no table of values can hold.
 """
 
 
 def documentation() -> str:
-    """The page as Markdown. Source: decisions.md, "Generations"."""
+    """The page as Markdown. Source: Spec "Generations"."""
     oldest = next(iter(GENERATIONS.values()))
     parts = [_HEAD, _in_full(oldest), *(_difference(*pair) for pair in pairwise(GENERATIONS.values()))]
     return "\n".join(parts)

@@ -2,7 +2,7 @@
 
 Rules of this file: a generation is one frozen record; the others are written with `replace`, so
 that each reads as the difference from its neighbour. No other module compares or branches on a
-generation: what differs is a field here (decisions.md, "Generations").
+generation: what differs is a field here (Spec "Generations").
 """
 
 from __future__ import annotations

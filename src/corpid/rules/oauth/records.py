@@ -55,7 +55,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Member(
             help="A file with the client's public JSON Web Key Set.",
-            doc="JSON Web Key Set, as YAML, as JSON or as one text; private members are dropped; a `kid` is printable "
+            doc="JSON Web Key Set, as YAML, as JSON or as one text; private members are dropped, and a private key "
+            "inside another member is refused; a `kid` is printable "
             "ASCII, 256 characters at most",
             form="key set", example=None,
         ),

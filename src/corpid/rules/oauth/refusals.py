@@ -7,12 +7,47 @@ without a `Reason`, so every refusal is declared here. The log line of a refusal
 
 from __future__ import annotations
 
-from enum import Enum, unique
+from enum import Enum, StrEnum, unique
+from typing import Literal, TypeAlias
 
-from corpid.rules.oauth.refusal_kinds import Acts, ErrorCode, Refusal
-from corpid.rules.oauth.refusal_kinds import refusal as _refusal
+import msgspec
 
-__all__ = ["Acts", "ErrorCode", "Reason", "Refusal"]
+ErrorCode: TypeAlias = Literal[
+    "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "invalid_scope",
+    "unsupported_grant_type", "invalid_dpop_proof", "use_dpop_nonce", "invalid_request_uri", "request_not_supported",
+    "request_uri_not_supported", "access_denied", "login_required", "interaction_required", "consent_required",
+    "invalid_token", "insufficient_scope", "credentials_required", "server_error", "temporarily_unavailable",
+    "misdirected_request",
+]  # fmt: skip
+"""what the log calls `error`; of these the wire never shows `credentials_required` and `misdirected_request`"""
+
+
+class Acts(StrEnum):
+    """The party that must act on a refusal."""
+
+    RP_DEVELOPER = "RP developer"
+    PERSON = "person"
+    OPERATOR = "operator"
+    ENTITY_ADMINISTRATOR = "entity administrator"
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """The declaration of a reason.
+
+    A second or third error is that of another generation or endpoint.
+    """
+
+    errors: tuple[ErrorCode, ...]
+    acts: Acts
+    cause: str
+    remedy: str
+
+
+def _refusal(errors: ErrorCode | tuple[ErrorCode, ...], acts: Acts, cause: str, remedy: str) -> Refusal:
+    """Declare a reason. Source: D28"""
+    return Refusal((errors,) if isinstance(errors, str) else errors, acts, cause, remedy)
+
+
 _RP = Acts.RP_DEVELOPER
 _PERSON = Acts.PERSON
 _OPERATOR = Acts.OPERATOR
@@ -176,7 +211,8 @@ class Reason(Enum):
         "Use the issuer that the client is registered at, or add this one to its `issuers`.")
     CLIENT_KEYS_UNAVAILABLE = _refusal("server_error", _RP,
         "The key set at the client's jwks_uri cannot be fetched, or is not a key set.",
-        "Serve a JWK Set there; the log says what failed. If your server handles one request at a time, register `jwks`.")
+        "Serve a JWK Set there; the log says what failed. If your server handles one request at a time, register `jwks`; in "
+        "developer mode you can instead register again while it runs.")
     CLIENT_SIGNING_KEY_MISSING = _refusal("server_error", _RP,
         "The key set at the client's jwks_uri has no usable signature key.",
         "Publish a key with use sig and an algorithm that the discovery document lists.")

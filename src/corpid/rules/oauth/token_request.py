@@ -50,7 +50,7 @@ def challenge(parameters: dict[str, str], *, optional: bool) -> str:
 
     NO_CHALLENGE if PKCE is `optional` and the request leaves it out.
 
-    Raises InvalidRequest. Source: RFC 7636 §4.3, D18, decisions.md "LEGACY without PKCE"
+    Raises InvalidRequest. Source: RFC 7636 §4.3, D18, Spec "LEGACY without PKCE"
     """
     if optional and parameters.keys().isdisjoint(("code_challenge", "code_challenge_method")):
         return NO_CHALLENGE
@@ -131,7 +131,7 @@ def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest
 def require_verifier(request: TokenRequest, generation: Generation, *, pkce_optional: bool) -> None:
     """Refuse a request without code_verifier unless its client may leave PKCE out.
 
-    Raises InvalidRequest or InvalidGrant. Source: RFC 7636 §4.5, decisions.md "LEGACY without PKCE"
+    Raises InvalidRequest or InvalidGrant. Source: RFC 7636 §4.5, Spec "LEGACY without PKCE"
     """
     if request.challenge == NO_CHALLENGE and not pkce_optional:
         raise _bad_verifier(generation)

@@ -31,7 +31,7 @@ ENCS: Final = tuple(dict.fromkeys(enc for resource in _every() for enc in resour
 def faults(alg: str | None, enc: str | None, generations: Sequence[Generation]) -> Iterator[tuple[str, str]]:
     """Invalid or ineffective members of a client's registration, with the reason.
 
-    `generations` are those that the client uses. Source: Spec 2.8, D22, decisions "Generations"
+    `generations` are those that the client uses. Source: Spec 2.8, D22, Spec "Generations"
     """
     if alg is not None and alg not in ALGS:
         yield ALG, _unknown_alg(alg)

@@ -2,7 +2,7 @@
 
 A copy is read from one snapshot, which in WAL mode holds up neither readers nor writers, however long it
 takes. A copy that takes a database's place brings back the directory, clients, keys and audit of its
-moment; nothing that could be spent comes back with it (DESIGN "What each engine promises").
+moment; nothing that could be spent comes back with it (docs/reliability.md).
 """
 
 from __future__ import annotations

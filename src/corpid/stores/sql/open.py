@@ -89,7 +89,7 @@ async def open_sqlite(path: Path, cipher: SecretCipher, clock: Clock, *, migrate
 
     Raises SchemaError (older, newer, unreachable), EncryptionError (the key-encryption key is
     not the one that sealed this database) and StoreUnavailable, each with a sentence for the operator.
-    D43, DESIGN "One-time means one statement".
+    D43, docs/architecture.md, "One-time use".
     """
     (schema.migrate if migrate else schema.check)(path)
     database = SqliteDatabase(path)
@@ -120,7 +120,7 @@ async def open_postgresql(
     A database that is not the one used last is refused, unless `accept_other` (docs/decisions/0028).
 
     Raises SchemaError (older, newer, unreachable, forgetful), EncryptionError and StoreUnavailable,
-    each with a sentence for the operator. D43, D49, DESIGN "What each engine promises".
+    each with a sentence for the operator. D43, D49, docs/reliability.md.
     """
     # The driver is loaded by those who use it.
     from corpid.stores.sql.postgresql import application_name, open_database  # noqa: PLC0415

@@ -2,7 +2,7 @@
 
 An engine may come back without what it knew (no persistence), with what it knew a while ago (a snapshot,
 in which a spent code is unspent), or as another node; in a cluster each part may do so for itself, and may
-move to another node. Three rules make all of them harmless (DESIGN "What each engine promises"):
+move to another node. Three rules make all of them harmless (docs/reliability.md):
 
 - A process that finds a marker which the present run of its engine did not make begins a new epoch for all
   parts, since flows rely on entries that lie in different parts. Nothing of an earlier epoch is found, so nothing

@@ -246,7 +246,7 @@ async def open_valkey(url: str, *, clock: Clock, stops: OrderlyStops | None = No
     any one leads to all others; HOST:PORT,HOST:PORT names several. Until `reject_before` is called, what was issued
     before the memory began is refused. Without `stops` each restart is a loss.
 
-    Raises StoreUnavailable with a sentence for the operator, without the password. DESIGN "What each engine promises",
+    Raises StoreUnavailable with a sentence for the operator, without the password. docs/reliability.md,
     D49.
     """
     keyspace = Keyspace(addresses(url), clock, stops or NoOrderlyStops())

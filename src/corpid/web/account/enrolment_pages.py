@@ -1,7 +1,4 @@
-"""Pages of an enrolment: views, and building them from a step.
-
-Source: DESIGN "Pages"
-"""
+"""Pages of an enrolment: views, and building them from a step."""
 
 from __future__ import annotations
 

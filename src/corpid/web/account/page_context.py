@@ -1,4 +1,4 @@
-"""The person at an account page, and the page's frame (DESIGN "Pages")."""
+"""The person at an account page, and the page's frame."""
 
 from __future__ import annotations
 

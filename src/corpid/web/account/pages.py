@@ -1,4 +1,4 @@
-"""Pages of the account, from results of the flows (DESIGN "Pages", D44, D45, D46)."""
+"""Pages of the account, from results of the flows (D44, D45, D46)."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
@@ -19,7 +19,6 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Membership, Service, User
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON, address
-from corpid.web.directory.access_review_views import AccessReview, ReviewedPerson
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
 from corpid.web.directory.page_context import Page, PortalContext, choosing, frame, portal_path
 from corpid.web.directory.people_views import ConfirmAction, ShownRole
@@ -28,7 +27,7 @@ from corpid.web.directory.person_changes import taken
 from corpid.web.directory.writing import NAMES_CHANGED, check_names, listed, names_shown, reason, saved_or_requested
 from corpid.web.pages import access_texts
 from corpid.web.pages.access_texts import GONE
-from corpid.web.pages.layout import Link, Pager
+from corpid.web.pages.layout import Link, Pager, PageView, ViewPart
 from corpid.web.pages.views import Problem
 from corpid.web.sites import Gone, Saved, Section
 
@@ -56,6 +55,52 @@ _CHANGED: Final = phrase("What somebody may do has changed since you looked. Loo
 _NOT_OPEN: Final = phrase("No review is under way. It begins when you keep or end the first person.")
 _LEFT: Final = phrase("Somebody was added or changed meanwhile. Look at everybody who is in the list again.")
 _OWN: Final = phrase("This is you. Another owner or administrator has to look at your access.")
+
+
+class ReviewedPerson(ViewPart, frozen=True, kw_only=True):
+    """A person to review, with their access."""
+
+    url: str
+    name: str
+    tags: tuple[Phrase, ...]
+    level: Phrase | None
+    roles: tuple[ShownRole, ...]
+    field: str
+    """the name of the checkbox"""
+    seen: str
+    """its value, which names what is shown here"""
+    button: str
+    """the value of the button that keeps this person"""
+    ticked: bool
+    changed: bool
+    """whether this is no longer as it was when it was ticked"""
+    why_not: Phrase | None
+    """why the reader cannot keep this person"""
+    end: str
+    """the address of the page that ends the membership; empty if the reader cannot"""
+
+
+class AccessReview(PageView, frozen=True, kw_only=True):
+    """The review's state, and a page of people to review."""
+
+    template: ClassVar[str] = "manage/access_review.html"
+    heading: ClassVar[Phrase] = phrase("Access review")
+
+    action: str
+    state: Phrase
+    last: Phrase | None
+    """who signed the last one off"""
+    progress: Phrase | None
+    kept: int
+    count: int
+    begin: str
+    """the address of the list before the review is due; empty if the list is here, or nothing is left"""
+    people: tuple[ReviewedPerson, ...]
+    sign_off: str
+    """the address of the confirmation; empty while somebody is left"""
+    pager: Pager
+    saved: Phrase | None = None
+    notes: tuple[Phrase, ...] = ()
 
 
 # --- the list

@@ -80,7 +80,7 @@ def check_names(at: PortalContext, names: str) -> None:
 async def listed(reading: Awaitable[T]) -> T:
     """Await a page of a list.
 
-    Raises Gone for a place that is in no list. Source: DESIGN, Speed
+    Raises Gone for a place that is in no list.
     """
     try:
         return await reading

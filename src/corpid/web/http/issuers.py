@@ -1,4 +1,9 @@
-"""Selection of a request's issuer by Host header and path (D62)."""
+"""Selection of a request's issuer by Host header and path (D62).
+
+Each issuer has a Provider and a Router; they share stores, people, caches, limits and signing keys. What keeps them
+apart: the issuer in the key of short-lived data (`flows.namespaces`), a secret of each for authenticated data
+(`flows.operations.signing_keys`), and `RegistryCache.of_issuer` for clients. Counters against guessing are shared.
+"""
 
 from __future__ import annotations
 

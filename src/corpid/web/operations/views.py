@@ -1,4 +1,4 @@
-"""Views of organisations, people and services in the console (DESIGN "Pages")."""
+"""Views of organisations, people and services in the console."""
 
 from __future__ import annotations
 

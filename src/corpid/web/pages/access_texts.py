@@ -1,4 +1,4 @@
-"""Levels and roles in words, in the reader's language (DESIGN "Pages")."""
+"""Levels and roles in words, in the reader's language."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class EmailRenderer:
         """HTML by shape, with a gap for each text"""
 
     def render(self, email: Email) -> RenderedEmail:
-        """The e-mail in its language, else in English (DESIGN "Pages")."""
+        """The e-mail in its language, else in English."""
         voice = translator(lookup((email.language,), LANGUAGES) or ENGLISH)
 
         def say(said: Phrase) -> str:

@@ -1,4 +1,4 @@
-"""Error responses: as JSON, challenge or page (DESIGN, D5, D24, D28)."""
+"""Error responses: as JSON, challenge or page (D5, D24, D28)."""
 
 from __future__ import annotations
 

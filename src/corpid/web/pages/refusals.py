@@ -21,7 +21,7 @@ _CONFLICTS: Final[Mapping[type[Conflict], Phrase]] = {
 def reason_of(refused: Exception) -> str:
     """The reason of a refusal, as a page can say it.
 
-    What the registry's rules say about a record is no phrase, and stays in English. Source: DESIGN "Pages"
+    What the registry's rules say about a record is no phrase, and stays in English.
     """
     if isinstance(refused, Forbidden):
         return refused.reason

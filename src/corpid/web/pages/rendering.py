@@ -196,7 +196,7 @@ class Renderer:
     def render(self, view: View, language: Language = ENGLISH, *, offered: Language | None = None) -> bytes:
         """The page as UTF-8 HTML, in one of `languages`.
 
-        `offered` is another one, to which a link leads (DESIGN "Pages").
+        `offered` is another one, to which a link leads.
         """
         template = self._templates.get((language.tag, view.template)) or self._template(language, view.template)
         found = separated(view, template.environment.filters["time"])

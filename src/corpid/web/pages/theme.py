@@ -50,7 +50,7 @@ _HEX_COLOUR: Final = re.compile(r"--([a-z-]+): (#[0-9a-f]{6});")
 
 
 def palettes(style_sheet: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The colours of style.css, light and dark: variable → `#rrggbb` (DESIGN "Pages")."""
+    """The colours of style.css, light and dark: variable → `#rrggbb`."""
     light, dark = (dict(_HEX_COLOUR.findall(block)) for block in _BLOCK.findall(style_sheet)[:2])
     return light, dark
 
@@ -191,7 +191,7 @@ NO_THEME: Final = Theme()
 
 
 def read(directory: Path) -> Theme:
-    """The theme of a directory. Raises ThemeError. Source: DESIGN "Pages"."""
+    """The theme of a directory. Raises ThemeError."""
     try:
         written = tomllib.loads((directory / FILE).read_text(encoding="utf-8"))
     except OSError as error:

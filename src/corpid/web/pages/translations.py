@@ -117,7 +117,7 @@ def choose(
 
     `where` is the sign-in that it belongs to, or empty.
 
-    Source: OpenID Connect Core §3.1.2.1, DESIGN "Pages"
+    Source: OpenID Connect Core §3.1.2.1
     """
     picked = lookup((pick.tag,), offered)
     if picked is not None and where and pick.where == where:

@@ -152,7 +152,7 @@ _OWN_WAYS: Final[Mapping[Way, tuple[Phrase, Asked]]] = {
 def asked(page: AskSecondFactor, ways_action: str) -> tuple[Phrase, Asked]:
     """The heading of a second factor's page, and its form.
 
-    Source: DESIGN "Pages", D45
+    Source: D45
     """
     labels = {**_OTHER_WAYS, Way.EMAIL: _USE_SENT_CODE} if page.under_way else _OTHER_WAYS
     ways = tuple((other.value, labels[other]) for other in page.others)
@@ -189,7 +189,7 @@ class OfferPasskey(FormView, frozen=True, kw_only=True):
 
 
 CHOICES_WITHOUT_SEARCH: Final = 8
-"""up to so many entities, no search box is shown (DESIGN "Pages")"""
+"""up to so many entities, no search box is shown (docs/accessibility.md)"""
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,7 +235,7 @@ class ChooseEntity(FormView, frozen=True, kw_only=True):
 
     @property
     def searchable(self) -> bool:
-        """True if the search box is shown (DESIGN "Pages")."""
+        """True if the search box is shown (docs/accessibility.md)."""
         return bool(self.query) or self.total > CHOICES_WITHOUT_SEARCH
 
     @property
@@ -417,7 +417,7 @@ class Home(PageView, frozen=True, kw_only=True):
 
 
 class View(Protocol):
-    """A renderable view, of this file or of a room's own views."""
+    """A renderable view, of this file or of a package's own views."""
 
     @property
     def template(self) -> str: ...

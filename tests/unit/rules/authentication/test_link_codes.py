@@ -1,4 +1,4 @@
-"""The code of a link: strong enough to be all that is needed, short enough to type (DESIGN, Security)."""
+"""The code of a link: strong enough to be all that is needed, short enough to type."""
 
 from __future__ import annotations
 

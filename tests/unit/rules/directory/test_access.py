@@ -1,4 +1,4 @@
-"""Who may do what: the whole matrix against what is written here (DESIGN, Security; D53, D54, D59, D60, D61)."""
+"""Who may do what: the whole matrix against what is written here (SECURITY.md; D53, D54, D59, D60, D61)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table of people: read by the rules of a directory file, with its lines (issue 13, item 8)."""
+"""A table of people: read by the rules of a directory file, with its lines."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_no_supported_value_is_refused_with_those_that_are(asked: str) -> None:
 
 
 def test_a_generation_may_answer_with_the_level_of_the_client_instead() -> None:
-    """decisions "Generations", FAPI2."""
+    """Spec "Generations", FAPI2."""
     assert choose("other", prefix=PREFIX, client_level=2, generation=LENIENT) == PREFIX + "2"
 
 

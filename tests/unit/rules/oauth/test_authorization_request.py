@@ -47,7 +47,7 @@ def test_a_scope_without_openid_is_an_invalid_scope() -> None:
 
 @pytest.mark.parametrize("name", ["state", "nonce", "authentication_context_type"])
 def test_what_one_generation_requires_another_may_leave_out(name: str) -> None:
-    """decisions "Generations": what differs is a field of the record."""
+    """Spec "Generations": what differs is a field of the record."""
     lenient = replace(CURRENT, required_parameters=frozenset())
     given = {key: value for key, value in PARAMETERS.items() if key != name}
     validate(given, CLIENT, lenient, jkt=None, acr_prefix=PREFIX)
@@ -96,7 +96,7 @@ def test_a_query_with_a_request_object_is_told_so_by_its_own_code(
 def test_an_error_is_answered_in_the_mode_that_was_asked_once_and_is_served_else_by_query(
     query: bytes, mode: str
 ) -> None:
-    """decisions "Generations": unserved or unknown response_mode is told by query."""
+    """Spec "Unserved modes and endpoints": unserved or unknown response_mode is told by query."""
     assert mode_of_answer(query, LEGACY) == mode
     assert mode_of_answer(query, CURRENT) == "query"
 

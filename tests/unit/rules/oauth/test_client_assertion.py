@@ -142,7 +142,7 @@ def test_an_algorithm_outside_the_generations_list_is_refused(alg: str) -> None:
 
 
 def test_a_generation_decides_whether_iat_and_jti_are_needed() -> None:
-    """decisions "Generations": without iat the cap is measured from now."""
+    """Spec "Generations": without iat the cap is measured from now."""
     without_iat = {name: CLAIMS[name] for name in ("iss", "sub", "aud", "jti")}
     found = of(FAPI2, {**without_iat, "exp": NOW + 600})
     assert (found.jti, found.issued_at) == ("one", NOW)

@@ -1,4 +1,4 @@
-"""Which generations a client is registered for, until when, and which keys that needs (decisions.md, "Generations")."""
+"""Which generations a client is registered for, until when, and which keys that needs (Spec "Generations")."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def reasons(pushed: Generation | None = CURRENT, **members: object) -> list[str]
     ],
 )  # fmt: skip
 def test_a_generation_that_ends_is_named_with_its_last_day(members: dict[str, Any], faults: list[str]) -> None:
-    """D8; decisions.md, "No downgrade": LEGACY is named per client, with an end date."""
+    """D8; Spec "No downgrade": LEGACY is named per client, with an end date."""
     assert reasons(**members) == faults
 
 
@@ -91,7 +91,7 @@ def test_a_client_of_no_generation_has_no_audience_of_its_own() -> None:
 def test_pkce_is_optional_in_legacy_alone_for_a_client_that_is_registered_so_until_its_day(
     members: dict[str, Any], today: str, *, optional: bool
 ) -> None:
-    """Decisions "LEGACY without PKCE"; who may not use LEGACY any more may not leave PKCE out there."""
+    """Spec "LEGACY without PKCE"; who may not use LEGACY any more may not leave PKCE out there."""
     client = msgspec.structs.replace(CLIENT, **{**ENDING, **members})
     allowed = {generation.name for generation in GENERATIONS.values() if pkce_optional(client, generation, today)}
     assert allowed == ({"legacy"} if optional else set())
@@ -156,7 +156,7 @@ def test_a_key_set_has_a_signing_key_that_each_generation_of_the_client_accepts(
 
 
 def test_no_encryption_key_is_needed_where_nothing_is_encrypted() -> None:
-    """decisions.md, "Generations": a signed-only ID token unless the client registered an algorithm."""
+    """Spec "Generations": a signed-only ID token unless the client registered an algorithm."""
     assert reasons(FAPI2, jwks=ONLY_SIGNING) == []
     assert reasons(CURRENT, jwks=ONLY_SIGNING, generations=("fapi2",)) == []
     assert reasons(FAPI2, jwks=ONLY_SIGNING, userinfo_signing_alg="ES256") == []

@@ -1,4 +1,4 @@
-"""A member of a client is declared once, and what is known of it follows from there (DESIGN, "The house")."""
+"""A member of a client is declared once, and what is known of it follows from there (docs/architecture.md, "One declaration")."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_member_whose_form_is_not_clear_is_refused() -> None:
 
 
 def test_what_a_member_concerns_is_a_yes_or_no_of_generations() -> None:
-    """decisions.md, "Generations": data, never a branch."""
+    """Spec "Generations": data, never a branch."""
     concerns = {each.member.concerns for each in CLIENT_MEMBERS.values()} - {""}
     assert concerns
     for field in concerns:

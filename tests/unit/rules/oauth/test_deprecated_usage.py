@@ -1,4 +1,4 @@
-"""What a client does that the next generation would refuse (D8, D13; decisions.md, "Generations")."""
+"""What a client does that the next generation would refuse (D8, D13; Spec "Generations")."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_the_document_is_json_and_what_belongs_to_other_generations_is_absent() 
 
 
 def test_beside_another_generation_only_the_resources_of_it_are_added() -> None:
-    """decisions "Side by side"; D41: what is pushed need not be, once a query is taken too."""
+    """Spec "Side by side"; D41: what is pushed need not be, once a query is taken too."""
     alone, together = document(), document("https://op.example", CURRENT, LEGACY)
     more = {
         "authorization-info_endpoint": "https://op.example/authorization-info",
@@ -101,7 +101,7 @@ def test_a_generation_with_two_resources_names_both() -> None:
 
 
 def test_alone_a_generation_of_query_requests_names_nothing_that_is_pushed() -> None:
-    """Spec 2.8; decisions: both members at authorization-info."""
+    """Spec 2.8, Spec "LEGACY alone": both members at authorization-info."""
     found = document("https://op.example", LEGACY)
     assert found["userinfo_endpoint"] == found["authorization-info_endpoint"] == "https://op.example/authorization-info"
     assert not {

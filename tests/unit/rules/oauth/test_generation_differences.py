@@ -1,4 +1,4 @@
-"""docs/generations.md is what the records say (decisions.md, "Generations")."""
+"""docs/generations.md is what the records say (Spec "Generations")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[4] / "docs" / "generations.md"
 
 
 def test_the_page_is_up_to_date() -> None:
-    """decisions.md, "Generations"."""
+    """Spec "Generations"."""
     assert PAGE.read_text(encoding="utf-8") == generation_differences.documentation(), "run `make tables`"
 
 
@@ -32,6 +32,6 @@ def test_a_difference_shows_what_was_and_what_becomes() -> None:
 
 
 def test_no_two_generations_share_a_code_prefix_or_are_alike() -> None:
-    """Decisions "Generations": the code's first character names the generation."""
+    """Spec "A token request has its code's generation": the first character names the generation."""
     assert len({generation.code_prefix for generation in GENERATIONS.values()}) == len(GENERATIONS)
     assert {generation.code_prefix[1:] for generation in GENERATIONS.values()} == {""}

@@ -1,4 +1,4 @@
-"""The generations, as data (decisions "Generations", Spec 2.8, 8)."""
+"""The generations, as data (Spec "Generations", Spec 2.8, 8)."""
 
 from __future__ import annotations
 

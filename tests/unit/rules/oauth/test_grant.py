@@ -61,7 +61,7 @@ def test_there_is_one_grant_type(value: str) -> None:
 
 @pytest.mark.parametrize("verifier", [None, "x" * 42, "x" * 129, "x" * 43 + " ", "ü" * 43])
 def test_a_missing_or_malformed_verifier_is_the_error_that_the_generation_names(verifier: str | None) -> None:
-    """decisions "Generations": invalid_request, in FAPI2 invalid_grant."""
+    """Spec "Generations": invalid_request, in FAPI2 invalid_grant."""
     given = {key: value for key, value in {**PARAMETERS, "code_verifier": verifier}.items() if value is not None}
     with pytest.raises(InvalidRequest, match="code_verifier must be 43 to 128"):
         validate(given, CURRENT)
@@ -70,7 +70,7 @@ def test_a_missing_or_malformed_verifier_is_the_error_that_the_generation_names(
 
 
 def test_whether_a_verifier_may_be_missing_is_decided_when_the_client_is_known() -> None:
-    """Decisions "LEGACY without PKCE"; a client whose PKCE is required is answered as the generation says."""
+    """Spec "LEGACY without PKCE"; a client whose PKCE is required is answered as the generation says."""
     bare = validate({key: value for key, value in PARAMETERS.items() if key != "code_verifier"}, LEGACY)
     assert bare.challenge == NO_CHALLENGE
     require_verifier(bare, LEGACY, pkce_optional=True)

@@ -31,7 +31,7 @@ def test_only_s256_is_a_method(method: str) -> None:
 
 
 def test_only_where_pkce_is_optional_a_request_may_come_without_it() -> None:
-    """Decisions "LEGACY without PKCE": what was sent is verified in any case."""
+    """Spec "LEGACY without PKCE": what was sent is verified in any case."""
     assert challenge({"state": "s"}, optional=True) == NO_CHALLENGE
     with pytest.raises(InvalidRequest, match="parameter code_challenge is missing"):
         challenge({"state": "s"}, optional=False)

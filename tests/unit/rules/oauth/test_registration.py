@@ -66,7 +66,7 @@ def test_every_member_that_is_declared_a_url_is_checked_as_one(member: str) -> N
     ],
 )  # fmt: skip
 def test_every_other_redirect_uri_is_refused(uri: str) -> None:
-    """D38, DESIGN Security: no userinfo, no fragment, https, no parameter of the response itself."""
+    """D38, SECURITY.md: no userinfo, no fragment, https, no parameter of the response itself."""
     assert faults(redirect_uris=(uri,)) == {"redirect_uris"}
 
 

@@ -71,7 +71,7 @@ def test_services_need_a_scope_that_reads_them() -> None:
 
 
 def test_a_client_that_can_use_no_generation() -> None:
-    """Decisions "Generations": at an issuer of legacy alone, a client names it."""
+    """Spec "Generations": at an issuer of legacy alone, a client names it."""
     legacy_alone = Rules(developer_mode=True, issuers={"first": IssuerRules()})
     (found,) = advice(FINE, None, legacy_alone)
     assert found.member == "generations"
@@ -95,7 +95,7 @@ def test_a_client_that_no_issuer_can_serve_is_told_why() -> None:
 
 
 def test_no_scope_is_missed_where_none_is_needed() -> None:
-    """Decisions "LEGACY's authorization-info"."""
+    """Spec "LEGACY's authorization-info"."""
     legacy = Rules(developer_mode=True, issuers={"first": IssuerRules(served=(LEGACY,))})
     named = msgspec.structs.replace(FINE, generations=("legacy",), legacy_until="2099-12-31", services=("A",))
     assert advice(named, None, legacy) == ()

@@ -46,7 +46,7 @@ def test_a_scope_that_the_client_lacks_is_refused_by_name() -> None:
 
 
 def test_a_scope_that_the_generation_does_not_have_is_refused_whatever_the_client_may_ask() -> None:
-    """decisions "Generations": LEGACY publishes openid, authinfo and tpauthinfo."""
+    """Spec "Generations": LEGACY publishes openid, authinfo and tpauthinfo."""
     assert validate("openid authinfo tpauthinfo", CLIENT.scopes, LEGACY.scopes) == ("openid", "authinfo", "tpauthinfo")
     with pytest.raises(InvalidScope, match=r"scope user\.name is not known here"):
         validate("openid user.name", CLIENT.scopes, LEGACY.scopes)

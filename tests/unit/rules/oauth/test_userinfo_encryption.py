@@ -1,4 +1,4 @@
-"""Which encryption of userinfo a client can register, and what each generation makes of it (Spec 2.8, D22, decisions "Generations")."""
+"""Which encryption of userinfo a client can register, and what each generation makes of it (Spec 2.8, D22, Spec "Generations")."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_legacy_takes_each_alg_with_each_enc(alg: str, enc: str) -> None:
 @pytest.mark.parametrize("registered", [ALONE, BOTH, {}])
 @pytest.mark.parametrize("alg", ["dir", "A128KW", "A256KW"])
 def test_what_needs_a_shared_secret_is_refused_with_that_sentence(alg: str, registered: dict[str, Any]) -> None:
-    """Decisions "Generations": no client has a shared secret."""
+    """Spec "Generations": no client has a shared secret."""
     (reason,) = reasons(**registered, **encrypted(alg, "A256GCM"))
     assert reason.startswith(f"userinfo_encryption_alg: {alg} needs a shared secret, which no client has: name one of ")
     assert all(each in reason for each in (*ALGS, *WRAPS))

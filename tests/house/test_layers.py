@@ -1,4 +1,4 @@
-"""The floors of the house (DESIGN, "The house"): imports point down only."""
+"""The layers (docs/architecture.md, "Layers"): imports point down only."""
 
 from __future__ import annotations
 
