@@ -54,6 +54,12 @@ def test_no_module_imports_itself_through_others() -> None:
     assert not circular, listed(circular)
 
 
+def test_production_names_no_module_of_the_developer_kit() -> None:
+    """docs/decisions/0038: not even in a text, from which it could be loaded."""
+    naming = [module.path for module in modules() if module.package == "corpid" and "corpid_dev" in module.text]
+    assert not naming, listed(naming)
+
+
 def test_every_module_says_what_it_is() -> None:
     silent = [module.path for module in modules() if not ast.get_docstring(module.tree)]
     assert not silent, listed(silent)
