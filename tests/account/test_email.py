@@ -17,11 +17,11 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.records import User
 from corpid.rules.limits import (
+    CODE_MISSES,
     EMAIL_CODES_PER_ADDRESS,
     EMAIL_CODES_PER_PERSON,
     EMAIL_UNDO_SECONDS,
     MAILED_CODE_SECONDS,
-    TOTP_MISSES,
 )
 from tests.account.scene import at_account, go, hidden, rejected, send, sessions
 from tests.enrolment.newcomer import GONE, followed, link_in, new_link
@@ -150,7 +150,7 @@ async def test_the_code_alone_proves_an_address() -> None:
         first = postbox.code()
         await press(browser, "other")
         await submit(browser, email="else@new.example")
-        for _ in range(TOTP_MISSES - 1):
+        for _ in range(CODE_MISSES - 1):
             await submit(browser, code=first)
             assert "This code is not right." in browser.page.text
         await submit(browser, code=first)

@@ -8,7 +8,7 @@ import pytest
 
 from corpid.flows.authentication import second_factors
 from corpid.rules.authentication import records
-from corpid.rules.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN, TOTP_MISSES
+from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN
 from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NEW, NINA, SET_UP
@@ -125,7 +125,7 @@ async def test_five_wrong_codes_stop_the_enrolment() -> None:
     async with new_world(postbox=postbox) as made:
         browser = await at_second_factor(made)
         await choose(browser, "email")
-        for _ in range(TOTP_MISSES):
+        for _ in range(CODE_MISSES):
             await type_code(browser, wrong(postbox.code()))
         assert browser.page.heading == "We stopped this for your security"
         assert (await newcomer.credentials(made)).password_hash is None

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers
 from corpid.rules.authentication import link_codes, totp
-from corpid.rules.limits import ENROLMENT_SECONDS, PASSWORD_LINK_SECONDS, SET_UP_LINK_SECONDS, TOTP_MISSES
+from corpid.rules.limits import CODE_MISSES, ENROLMENT_SECONDS, PASSWORD_LINK_SECONDS, SET_UP_LINK_SECONDS
 from corpid.web.telemetry import access_log
 from tests.contexts import context
 from tests.enrolment import newcomer
@@ -282,14 +282,14 @@ async def test_five_wrong_codes_end_it_and_its_link() -> None:
         await made.person("nina", email=newcomer.MAILBOX)
         url = await newcomer.link(made, "password")
         browser = await newcomer.opened(made, url)
-        for _ in range(TOTP_MISSES):
+        for _ in range(CODE_MISSES):
             await browser.fill_and_submit(code="not a code at all")
         assert browser.page.heading == "We stopped this for your security"
         made.clock.pass_(600)
         await newcomer.followed(browser, url)
         await browser.submit(browser.page.forms[0])
         assert browser.page.heading == "We stopped this for your security"
-        assert len(await made.audit("enrolment.second_factor")) == TOTP_MISSES
+        assert len(await made.audit("enrolment.second_factor")) == CODE_MISSES
         assert not postbox.emails
 
 

@@ -14,7 +14,7 @@ from corpid.flows.authentication import throttle
 from corpid.flows.background_tasks import WAITING
 from corpid.rules import networks
 from corpid.rules.authentication import totp
-from corpid.rules.limits import PASSWORD_LINK_SECONDS, RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS, TOTP_MISSES
+from corpid.rules.limits import CODE_MISSES, PASSWORD_LINK_SECONDS, RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS
 from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NINA
@@ -247,7 +247,7 @@ async def test_guesses_at_the_code_in_sign_ins_never_shut_the_proof_in_a_recover
         await made.person("nina", email=MAILBOX)
         thief = await context(made.provider, address="198.51.100.7")
         with pytest.raises(throttle.Throttled):
-            for number in range(TOTP_MISSES + 2):
+            for number in range(CODE_MISSES + 2):
                 async with made.provider.transient.unit(made.clock()) as unit:
                     await throttle.attempt_second_factor(thief, unit, "nina", f"b{number}", known=False)
         await ask(made, "nina")
@@ -265,7 +265,7 @@ async def test_an_enrolment_that_was_stopped_gives_way_to_a_new_link() -> None:
         await ask(made, "nina")
         first = newcomer.link_in(postbox)
         browser = await newcomer.opened(made, first)
-        for _ in range(TOTP_MISSES):
+        for _ in range(CODE_MISSES):
             await browser.fill_and_submit(code="not a code at all")
         await ask(made, "nina")
         assert (await _opens(made, first), await _opens(made, newcomer.link_in(postbox))) == (False, True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from corpid.flows.authentication import code_guesses
 from corpid.flows.authentication.code_guesses import LINK, Paused
 from corpid.rules.authentication import totp
-from corpid.rules.limits import CODE_GUESSES, TOTP_MISSES
+from corpid.rules.limits import CODE_GUESSES, CODE_MISSES
 from tests.contexts import context
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX, NINA
@@ -87,7 +87,7 @@ async def test_a_right_code_that_may_have_been_used_before_a_loss_counts_nowhere
     """D45, D67: neither the link nor the person has a guess less; the next code works."""
     async with after_loss(tmp_path) as made:
         browser = await newcomer.opened(made, await newcomer.link(made, "password", "id-person0"))
-        for wait in range(60, 60 - 2 * TOTP_MISSES, -1):
+        for wait in range(60, 60 - 2 * CODE_MISSES, -1):
             await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
             assert f"Wait {wait} seconds, then enter the next code from your app." in browser.page.text
             made.clock.pass_(1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from corpid.rules.directory.records import Administrator, User
-from corpid.rules.limits import TOTP_MISSES
+from corpid.rules.limits import CODE_MISSES
 from tests.account.scene import account
 from tests.enrolment import invited, newcomer
 from tests.enrolment.invited import (
@@ -234,7 +234,7 @@ async def test_a_new_person_chooses_codes_by_email_at_the_invited_address() -> N
         await named(browser, "other")
         await newcomer.password(browser)
         await choose(browser, "email")
-        for _ in range(TOTP_MISSES):
+        for _ in range(CODE_MISSES):
             await type_code(browser, wrong(postbox.code()))
         assert browser.page.heading == "We stopped this for your security"
         assert await made.provider.registry.directory.user_by_name("other") is None

@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import pytest
 
 from corpid.rules.authentication import records
-from corpid.rules.limits import TOTP_MISSES
+from corpid.rules.limits import CODE_MISSES
 from corpid.web.account import cookie_forms
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX
@@ -156,7 +156,7 @@ async def test_the_same_wrong_code_sent_twice_is_one_guess(made: World, *, at_on
     if at_once:
         await asyncio.gather(*(post(browser, "code", fields) for _ in range(2)))
     else:
-        for _ in range(2 * TOTP_MISSES):
+        for _ in range(2 * CODE_MISSES):
             assert (await post(browser, "code", fields)).status_code == 303
             made.clock.pass_(30)
     assert len(await made.audit("enrolment.second_factor")) == 1

@@ -91,12 +91,12 @@ def test_the_parameters_are_those_that_the_endpoint_reads(number: str, name: str
 
 
 def test_the_parameters_of_authorize_are_two_or_the_request_itself() -> None:
-    """Spec 4.2, R-10.2."""
+    """Spec 4.2."""
     pushed = next(
         each for each in of("authorize") if "request_uri" in {one.name for one in each.parameters if not one.refused}
     )
     assert names("4.2", "Parameter") >= {each.name for each in pushed.parameters if each.required}
-    assert names("R-10.2", "Parameter") == REQUEST_PARAMETERS - {"request", "request_uri"}
+    assert names("4.2", "LEGACY parameter") == REQUEST_PARAMETERS - {"request", "request_uri"}
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ def test_the_fields_are_those_of_the_response(number: str, column: str, record: 
 
 
 def test_the_fields_of_keys_and_blocks_are_those_of_the_response() -> None:
-    """Spec 2.6, 2.9, R-12.2."""
+    """Spec 2.4, 2.6, 2.9."""
     found: dict[str, set[str]] = {}
     for generation in GENERATIONS.values():
         for name, record in shapes.records(list(answers.answers(generation))).items():
             found[name] = found.get(name, set()) | {member.name for member in record.members}
     assert names("2.9", "Field") == found["SigningKey"]
-    assert names("R-12.2", "`userInfo`") == found["UserInfo"]
-    assert names("R-12.2", "`entityInfo`") == found["EntityInfo"]
+    assert names("2.4", "`userInfo`") == found["UserInfo"]
+    assert names("2.4", "`entityInfo`") == found["EntityInfo"]
     blocks = {name for name in found if name.startswith(("AuthInfo", "TPAuthInfo", "ThirdParty"))}
     paths = {part for name in names("2.6", "Path") for part in re.findall(r"[A-Za-z_]+", name)}
     assert paths == {member for name in blocks for member in found[name]}
@@ -172,10 +172,10 @@ def test_the_statuses_are_those_of_the_endpoint(number: str, name: str) -> None:
 
 
 def test_scopes_and_attributes_are_those_that_are_known() -> None:
-    """Spec 4.9, R-4.1, R-12.4."""
+    """Spec 2.4, 4.9, R-4.1."""
     attributes = {name for scope in (*ENTITY_MEMBERS.values(), *USER_MEMBERS.values()) for name in scope}
     assert names("4.9", "Scope") == names("R-4.1", "Scope") == set(SCOPES)
-    assert names("R-12.4", "Attribute") == attributes
+    assert names("2.4", "Attribute") == attributes
     for scope, granted in (*ENTITY_MEMBERS.items(), *USER_MEMBERS.items()):
         assert {name for row in rows("4.9", "Scope") if named(row[0]) == [scope] for name in named(row[1])} == set(
             granted

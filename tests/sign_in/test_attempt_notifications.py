@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.rules.limits import TOTP_MISSES
+from corpid.rules.limits import CODE_MISSES
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, at_sign_in
 from tests.sign_in.world import PASSWORD, form_of, new_world, post
@@ -58,7 +58,7 @@ async def test_whose_password_was_typed_before_wrong_codes_is_told() -> None:
 
     async with new_world(postbox=postbox) as made:
         await reach(made)
-        await miss(made, TOTP_MISSES - 1)
+        await miss(made, CODE_MISSES - 1)
         assert postbox.emails == []
         await miss(made, 1)
         (email,) = postbox.emails
@@ -76,8 +76,8 @@ async def test_it_is_told_once_a_day_however_often_it_happens() -> None:
     async with new_world(postbox=postbox) as made:
         await reach(made)
         for _ in range(3):
-            await miss(made, TOTP_MISSES)
+            await miss(made, CODE_MISSES)
         assert len(postbox.emails) == 1
         made.clock.pass_(DAY)
-        await miss(made, TOTP_MISSES)
+        await miss(made, CODE_MISSES)
         assert len(postbox.emails) == 2

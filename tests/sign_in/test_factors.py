@@ -12,7 +12,7 @@ from argon2 import PasswordHasher
 
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import User
-from corpid.rules.limits import TOTP_MISSES
+from corpid.rules.limits import CODE_MISSES
 from tests.sign_in.test_entity_selection import statements
 from tests.sign_in.world import (
     PASSWORD,
@@ -210,7 +210,7 @@ async def test_five_misses_end_the_sign_in_and_lead_back(made: World) -> None:
     """D45, D17: the page says so, the right code helps no more, and the relying party is told access_denied."""
     browser = await at_code(made)
     where, page = browser.url, browser.page
-    for _ in range(TOTP_MISSES - 1):
+    for _ in range(CODE_MISSES - 1):
         assert await type_code(browser, "000000") == "Enter your 6-digit code"
         made.clock.pass_(5)
     assert await type_code(browser, "000000") == "This sign-in was stopped"
@@ -227,9 +227,9 @@ async def test_five_simultaneous_misses_end_it_too(made: World) -> None:
     """D45: counted, not looked up and written."""
     browser = await at_code(made)
     fields = {**form_of(browser, "code"), "code": "000000"}
-    await asyncio.gather(*(post(browser, "code", fields | {"guess": str(each)}) for each in range(TOTP_MISSES)))
+    await asyncio.gather(*(post(browser, "code", fields | {"guess": str(each)}) for each in range(CODE_MISSES)))
     made.clock.pass_(600 - 1)
-    assert len(await made.audit("sign_in.second_factor")) == TOTP_MISSES
+    assert len(await made.audit("sign_in.second_factor")) == CODE_MISSES
     assert len(await made.audit("sign_in.refuse")) == 1
 
 
@@ -246,7 +246,7 @@ async def test_at_the_second_factor_another_person_can_sign_in_instead(made: Wor
     """D15, D47: back to the user name; what was missed and mailed in this sign-in goes on counting."""
     bob = await made.person("bob", entity("200000003A", "Bobs Bakery"))
     browser = await at_code(made)
-    for _ in range(TOTP_MISSES - 2):
+    for _ in range(CODE_MISSES - 2):
         await type_code(browser, "000000")
         made.clock.pass_(5)
     assert browser.response is not None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid import engines, settings
-from corpid.rules.limits import TOTP_MISSES
+from corpid.rules.limits import CODE_MISSES
 from corpid.stores.data_loss import forget
 from corpid.stores.sql.open import open_sqlite
 from tests import engines as servers
@@ -100,7 +100,7 @@ async def test_a_right_code_that_may_have_been_used_counts_nowhere_and_the_next_
         async with after_loss(tmp_path, postbox=postbox, **({"transient_url": url} if store else {})) as made:
             browser = await at_code(made, "person0")
             seen = [await waits(browser, await type_code(made, browser, "person0"))]
-            for _ in range(TOTP_MISSES + 2):
+            for _ in range(CODE_MISSES + 2):
                 made.clock.pass_(1)
                 seen.append(await waits(browser, await type_code(made, browser, "person0")))
             assert seen == [WINDOW - second for second in range(len(seen))]
@@ -148,7 +148,7 @@ async def test_a_wrong_code_counts_as_ever(tmp_path: Path) -> None:
     """D45: a loss gives no guesses away: the fifth wrong code ends the sign-in."""
     async with after_loss(tmp_path) as made:
         browser = await at_code(made, "person0")
-        for number in range(TOTP_MISSES):
+        for number in range(CODE_MISSES):
             fields = {**form_of(browser, "code"), "code": "000000", "guess": str(number)}
             answer = await post(browser, "code", fields)
         assert answer.status_code == 200

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.ports import Action, Address, Code, Email, Facts
 from corpid.rules.directory.person_names import canonical
-from corpid.rules.limits import MAILED_CODE_SECONDS, MINUTE, TOTP_MISSES
+from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ WRONG_CODES: Final = Notice(
     text=phrase(
         "Somebody entered your password and then a wrong code, {misses} times in one day. Nobody got in. If it "
         "was not you, somebody knows your password: choose a new one now.",
-        misses=TOTP_MISSES,
+        misses=CODE_MISSES,
     ),
     preview=phrase("Nobody got in. If it was not you, choose a new password now."),
 )

@@ -66,7 +66,8 @@ class _Cache(Generic[V]):
 class RegistryCache:
     """Reads of the registry through caches of five seconds.
 
-    Deny entries, codes and jti never pass here. Of clients it knows those of one issuer, the deployment's first.
+    Deny entries, codes and jti never pass here. `client` and `admitted` go by one issuer: the deployment's first, or
+    that of `of_issuer`; all other reads are the same for each.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -174,9 +175,9 @@ class RegistryCache:
         return await self._usable.get((user_id, accepted), now, read)
 
     async def services(self, service_ids: tuple[str, ...], now: float) -> list[Service]:
-        """Those of these services that exist.
+        """Those of these services that exist, enabled or not.
 
-        The law leaves out the disabled ones.
+        The rules that read them leave out the disabled ones (`rules.directory.authorization_data`).
         """
         return await self._services.get(service_ids, now, lambda: self._registry.directory.services(service_ids))
 
@@ -207,7 +208,8 @@ class RegistryCache:
     async def refuse_maintenance(self, now: float, *, in_maintenance: bool = False) -> None:
         """Refuse a request while an operator has switched maintenance on.
 
-        `in_maintenance` says that its endpoint goes on. Raises TemporarilyUnavailable. Source: Spec 7.1, 7.2, 7.3, D72
+        `in_maintenance` says that its endpoint goes on; such endpoints ask too, so that developer mode can refuse at every
+        one (D66). Raises TemporarilyUnavailable. Source: Spec 7.1, 7.2, 7.3, D72
         """
         if not in_maintenance and await self._maintenance.get("", now, self._registry.deployment.maintenance):
             raise TemporarilyUnavailable(

@@ -1,7 +1,7 @@
 """Lifetimes and sizes of the interface, in seconds and bytes or characters.
 
 The size of a token and of a key set stand in `jose`, which knows no layer above it (D27, D33).
-Source: Spec 8, D-rows
+Source: Spec 8, and the decision that stands at a number
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ BODY_SECONDS: Final = 30  # D47
 BULK_BODY_BYTES: Final = 16 * 1024 * 1024  # D59
 BULK_BODY_SECONDS: Final = 120  # D59
 
-TOTP_MISSES: Final = 5  # D45
+CODE_MISSES: Final = 5  # D45
 REPEAT_MISSES: Final = 3  # D34: other forms with a replaced cookie value
 CODE_GUESSES: Final = 20  # D45: without a success between them, before the first pause
-FIRST_CODE_PAUSE_SECONDS: Final = 900
+FIRST_CODE_PAUSE_SECONDS: Final = 900  # D45
 LONGEST_CODE_PAUSE_SECONDS: Final = DAY  # D45
-MAILED_CODE_SECONDS: Final = 600
-MAILED_CODES_PER_SIGN_IN: Final = 3
-MAILED_CODES_PER_HOUR: Final = 10
+MAILED_CODE_SECONDS: Final = 600  # D45
+MAILED_CODES_PER_SIGN_IN: Final = 3  # D45
+MAILED_CODES_PER_HOUR: Final = 10  # D45
 """of one person, in all sign-ins"""
 
 

@@ -320,7 +320,7 @@ KINDS: Final = (
     Kind(
         name="token-type",
         help="The token answer has another `token_type`.",
-        right="Refuses the sign-in: the type is always DPoP (Spec 2.4).",
+        right="Refuses the sign-in: the type is DPoP, at LEGACY Bearer (Spec 2.4).",
         members=(
             Member(
                 name="value", choices=("Bearer", "DPoP", "N_A"), required=False, default="Bearer", help="`token_type`"

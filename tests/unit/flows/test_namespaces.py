@@ -148,7 +148,7 @@ async def test_an_entry_has_its_namespaces_name_lifetime_and_codec_whatever_the_
     store = MemoryTransientStore()
     grant = Grant(
         client_id="rp", generation="current", redirect_uri="https://rp.example/cb", scopes=("openid",), nonce="n", jkt=None, user_id="u",
-        entity_id="e", auth_time=1, amr=("pwd",), acr="urn:acr", habits=(), sid="s",
+        entity_id="e", auth_time=1, amr=("pwd",), acr="urn:acr", deprecated_uses=(), sid="s",
     )  # fmt: skip
     code = namespaces.code_entry("https://op", "current", "rp", "code", "challenge")
 

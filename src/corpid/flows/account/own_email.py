@@ -29,10 +29,10 @@ from corpid.rules.directory.members import masked_address
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sources import channel
 from corpid.rules.limits import (
+    CODE_MISSES,
     EMAIL_CODES_PER_ADDRESS,
     EMAIL_CODES_PER_PERSON,
     EMAIL_UNDO_SECONDS,
-    TOTP_MISSES,
 )
 from corpid.texts import phrase
 
@@ -226,12 +226,12 @@ async def _require_code(context: RequestContext, visit: AccountVisit, wanted: Wa
     misses = namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, wanted.wanted_id)
     async with context.provider.transient.unit(context.now) as unit:
         tries = await context.counts.count(unit, misses)
-    if tries <= TOTP_MISSES and second_factors.is_code(code, _code(context, visit, wanted)):
+    if tries <= CODE_MISSES and second_factors.is_code(code, _code(context, visit, wanted)):
         return
     if not await sent_forms.counts(context, visit.sent):
         async with context.provider.transient.unit(context.now) as unit:
             tries = await context.counts.count(unit, misses, -1)
-    if tries >= TOTP_MISSES:
+    if tries >= CODE_MISSES:
         await forget(context, visit)
         raise Rejected(phrase("Too many wrong codes. Enter your new e-mail address again."))
     raise Rejected(

@@ -191,10 +191,10 @@ async def _record(context: RequestContext, interaction: Interaction, code: str) 
 def _granted(context: RequestContext, interaction: Interaction) -> tuple[str, Entry[Grant], Grant]:
     """Return the code of an interaction, its entry, and what it grants."""
     request = interaction.request
-    code, habits = code_of(context, interaction), request.habits
+    code, deprecated_uses = code_of(context, interaction), request.deprecated_uses
     successor = GENERATIONS[request.generation].successor
     if successor is not None:
-        habits += deprecated_usage.of_request(request, GENERATIONS[successor])
+        deprecated_uses += deprecated_usage.of_request(request, GENERATIONS[successor])
     grant = Grant(
         client_id=request.client_id,
         generation=request.generation,
@@ -207,7 +207,7 @@ def _granted(context: RequestContext, interaction: Interaction) -> tuple[str, En
         auth_time=interaction.auth_time,
         amr=interaction.amr,
         acr=acr.urn(context.provider.policy.acr_prefix, interaction.level),
-        habits=habits,
+        deprecated_uses=deprecated_uses,
         sid=_sid(context, interaction),
     )
     entry = namespaces.code_entry(

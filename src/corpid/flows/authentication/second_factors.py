@@ -28,7 +28,7 @@ from corpid.rules.authentication.sign_in import Event, StaleStep, Way
 from corpid.rules.authentication.throttling import pause_after
 from corpid.rules.authentication.totp import DIGITS, WrongCode
 from corpid.rules.directory import names
-from corpid.rules.limits import MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN, TOTP_MISSES
+from corpid.rules.limits import CODE_MISSES, MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.errors import AccessDenied
 from corpid.rules.oauth.refusals import Reason
@@ -106,7 +106,7 @@ async def count_miss(context: RequestContext, unit: TransientUnit, name: str) ->
     `name` is an interaction or an enrolment. Source: D45
     """
     misses = namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, name)
-    return await context.counts.count(unit, misses) >= TOTP_MISSES
+    return await context.counts.count(unit, misses) >= CODE_MISSES
 
 
 async def send(context: RequestContext, visit: Visit, user: User) -> Interaction:
@@ -341,7 +341,7 @@ async def _miss(context: RequestContext, visit: Visit, user: User, way: Way, gue
             raise
     if guesses is not None and guesses.paused_until and guesses.told_at == int(context.now):
         notifications.notify(context, user, _paused(context, guesses))
-    elif misses == TOTP_MISSES:
+    elif misses == CODE_MISSES:
         notifications.notify(context, user, notifications.WRONG_CODES)
     if too_many:
         refusal = AccessDenied(Reason.SECOND_FACTOR_FAILED, "the second factor was wrong too often")

@@ -1,6 +1,6 @@
-"""Client authentication, for PAR and the token endpoint (D8, D9).
+"""Client authentication, for PAR and the token endpoint.
 
-Source: D8, D9
+It verifies, and spends nothing: the assertion is spent with the proof, by `dpop.spend_proof_and_assertion`. Source: D8, D9
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ class Lead(NamedTuple):
 
 
 UNKNOWN: Final = Lead()
+"""nothing was lost lately, or no record helps: after a loss the longest wait holds"""
 
 
 class _Checked(NamedTuple):

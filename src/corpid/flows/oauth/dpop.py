@@ -1,6 +1,6 @@
-"""DPoP proofs, for PAR, token endpoint and resources (RFC 9449, D6, D7).
+"""DPoP proofs, for PAR, token endpoint and resources.
 
-Source: RFC 9449, D6, D7
+`verify_proof` spends nothing; the functions below it spend a proof, alone or with an assertion. Source: RFC 9449, D6, D7
 """
 
 from __future__ import annotations

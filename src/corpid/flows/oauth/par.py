@@ -35,6 +35,7 @@ class ParResponse(msgspec.Struct, frozen=True, kw_only=True):
     request_uri: str
     expires_in: int
     client_id: str
+    """for the log; not part of the response"""
 
 
 async def push(
@@ -45,7 +46,13 @@ async def push(
     proofs: Sequence[bytes],
     generation: Generation,
 ) -> ParResponse:
-    """Accept a pushed authorization request. Raises the errors of Spec 7.1 (RFC 9126 §2, Spec "The order of a request")."""
+    """Accept a pushed authorization request.
+
+    Verify client, proof and content, record the lead of the client's clock (only a loss of data makes it matter), then
+    spend proof and assertion together with writing the request.
+
+    Raises the errors of Spec 7.1. Source: RFC 9126 §2, Spec "The order of a request", D67
+    """
     caller = await client_authentication.authenticate(
         context, parameters, authorization, generation=generation, endpoint=rate_limits.PAR
     )
@@ -78,7 +85,7 @@ async def _accept(
         message_punctuation=policy.context_message_punctuation,
     )
     if caller.assertion.names_endpoint:
-        request = msgspec.structs.replace(request, habits=(deprecated_usage.PAR_ENDPOINT_AUDIENCE,))
+        request = msgspec.structs.replace(request, deprecated_uses=(deprecated_usage.PAR_ENDPOINT_AUDIENCE,))
     await id_token_key(context, client, generation, caller.keys, refusal=InvalidRequest)
     return await _write(context, caller, proof, request)
 

@@ -93,6 +93,7 @@ class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
     expires_in: int
     scope: str
     client_id: str
+    """for the log; not part of the response"""
 
 
 class _Redemption(msgspec.Struct, frozen=True, kw_only=True):
@@ -243,7 +244,7 @@ def _note_use(context: RequestContext, redemption: _Redemption, grant: Grant) ->
         names_endpoint=assertion.names_endpoint,
         successor=GENERATIONS[generation.successor] if generation.successor else None,
     )
-    found = (*grant.habits, *of_assertion)
+    found = (*grant.deprecated_uses, *of_assertion)
     if found or generation.successor:
         context.provider.usage.note(grant.client_id, generation.name, found, context.now)
 

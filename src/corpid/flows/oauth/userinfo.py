@@ -1,6 +1,6 @@
-"""The protected resources (Spec 4.4, D23, Spec "The order of a request").
+"""The protected resources: userinfo, entity-info, authorization-info.
 
-Source: Spec 4.4, D23, Spec "The order of a request"
+Source: Spec 4.4, 4.5, 4.8, D23, Spec "The order of a request"
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Client authentication by a signed JWT: private_key_jwt.
 
-Two steps, so that a key set is fetched only for an assertion whose claims hold (D27): `validate` gives
+Two steps, so that a key set is fetched only for an assertion whose claims hold (D27): `read` gives
 a Candidate that nothing has verified, `verify` alone makes an Assertion.
 Source: RFC 7523, OpenID Connect Core §9
 """

@@ -291,7 +291,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like
     max_age: int | None = None
     ui_locales: tuple[str, ...] = ()
     """language tags, the best first"""
-    habits: tuple[str, ...] = ()
+    deprecated_uses: tuple[str, ...] = ()
     """the counters of its push (`deprecated_usage`)"""
 
 
@@ -326,7 +326,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     auth_time: int
     amr: tuple[str, ...]
     acr: str
-    habits: tuple[str, ...] = ()
+    deprecated_uses: tuple[str, ...] = ()
     """what is counted of the request: the successor of its generation would refuse it, or an exception allowed it"""
     sid: str = ""
     """the session as the ID token names it to this client; empty: it names none"""

@@ -96,7 +96,7 @@ class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     redirect_uri: str
     challenge: str
-    """S256 of the presented verifier, or pkce.NO_CHALLENGE"""
+    """S256 of the presented verifier, or NO_CHALLENGE"""
 
 
 def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest:

@@ -308,7 +308,7 @@ def id_token_claims(
 ) -> dict[str, object]:
     """The claims of a new ID token.
 
-    Nonce and sid only if given (D2, R-12.2).
+    Nonce and sid only if given (Spec 2.4, D2).
     """
     token: dict[str, object] = {
         "iss": issuer,

@@ -66,9 +66,10 @@ def named_hosts(fields: Mapping[bytes, list[bytes]]) -> list[bytes]:
 
 
 class Middleware:
-    """Wraps the application.
+    """Admits each request to the application, and finishes its response.
 
-    `ready` raises NotReady while the deployment cannot answer, and returns until when it recovers from a loss of data,
+    It gives the request its id, determines the caller's address, refuses a foreign `Host`, answers probes, and adds
+    security headers, the log line and measurements. `ready` raises NotReady while the deployment cannot answer, and returns until when it recovers from a loss of data,
     epoch seconds; 0.0 if it does not (D67). `suspect` is called after an answer to a request that met a store which
     failed.
 

@@ -67,11 +67,13 @@ async def jwks(request: Request, web: WebContext) -> Response:  # noqa: ARG001 -
 
 
 async def pushed_authorization_request(request: Request, web: WebContext, generation: Generation) -> Response:
-    """PAR (Spec 4.1)."""
+    """PAR (Spec 4.1).
+
+    The body is read before maintenance refuses, since an error repeats its state (D4).
+    """
     context = await client_request(request, web.provider)
     body = await form_bytes(request)
     await web.provider.registry_cache.refuse_maintenance(context.now)
-    # Kept, since an error repeats the state (D4).
     sent = request.scope["state"]["parameters"] = parameters.parse(body, PUSHED_PARAMETERS)
     pushed = await par.push(
         context,
@@ -86,7 +88,7 @@ async def pushed_authorization_request(request: Request, web: WebContext, genera
 
 
 async def token_endpoint(request: Request, web: WebContext) -> Response:
-    """The token endpoint (Spec 4.3)."""
+    """The token endpoint, of every generation: the code names it (Spec 4.3)."""
     context = await client_request(request, web.provider)
     await web.provider.registry_cache.refuse_maintenance(context.now)
     issued = await token.exchange(
@@ -107,11 +109,12 @@ async def token_endpoint(request: Request, web: WebContext) -> Response:
 
 
 async def resource_endpoint(request: Request, web: WebContext, generation: Generation, which: Resource) -> Response:
-    """A protected resource (Spec 4.4).
+    """A protected resource (Spec 4.4, 4.5, 4.8).
 
-    It goes on during maintenance, since Spec 7.4 knows no 503 there. Source: D72
+    It goes on during maintenance: Spec 7.4 has no 503 for that. Source: D72
     """
     context = await client_request(request, web.provider)
+    # Refuses nothing in production; developer mode raises here what was ordered for this endpoint (D66).
     await web.provider.registry_cache.refuse_maintenance(context.now, in_maintenance=True)
     answer = await userinfo.read(
         context,
