@@ -124,7 +124,7 @@ WHOLE: Final[Mapping[Path, Callable[[], str]]] = {
 API_DOCUMENT: Final = _DOCS / "openapi.json"
 """the OpenAPI document of the admin API, as a deployment of this name serves it"""
 API_BASE_URL: Final = "https://sso.example.org"
-_SCHEMAS: Final = Path(__file__).parents[1] / "src" / "corpid" / "schemas"
+_SCHEMAS: Final = Path(__file__).parents[1] / "src" / "corpid_dev" / "schemas"
 
 
 def schemas() -> dict[Path, str]:
