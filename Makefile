@@ -55,7 +55,7 @@ test: setup-test  ## the tests, in under ten minutes
 test-full: setup-test  ## the long tests that `make test` leaves out
 	$(RUN) pytest -m "full and not interop" -n auto $(PARALLEL) $(ARGS)
 
-interop: setup-interop  ## relying parties in Go and Java, and the image in a container
+interop: setup-interop  ## relying parties on other libraries and in other languages, and the image in a container
 	$(RUN) pytest -m interop -n auto $(PARALLEL) $(ARGS)
 
 # What a command imports cannot be counted while coverage is imported, too.
@@ -101,7 +101,7 @@ lock: setup  ## resolve pyproject.toml into requirements/ (ARGS=--upgrade takes 
 
 clean:  ## remove everything that make and the tools created
 	rm -rf .venv .tools build dist out
-	rm -rf examples/java/lib examples/node/node_modules tests/browser/axe/node_modules tests/interop/legacy_library/node_modules
+	rm -rf examples/java/lib examples/node/node_modules examples/libraries/*/lib examples/libraries/*/node_modules tests/browser/axe/node_modules
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 

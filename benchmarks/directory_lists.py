@@ -14,7 +14,7 @@ from corpid.engines import new_user_id
 from corpid.flows.directory import appointments, lists
 from corpid.flows.directory.finding import LAST
 from corpid.flows.directory.import_people import import_people
-from corpid.flows.directory.lists import Wanted
+from corpid.flows.directory.lists import ListFilter
 from corpid.flows.directory.person import person
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import Upsert
@@ -144,7 +144,7 @@ def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> di
         given = user(number), fill.own_entities(places.person(number), size)[0], people.SERVICE
         members = {"role": "Maker", "ref": "benchmark"}
         await appointments.add_role(registry, passwords, *given, members, actor=BY)
-        wanted = appointments.WantedRole(user=given[0], entity=given[1], service=given[2], ref="benchmark")
+        wanted = appointments.RoleFilter(user=given[0], entity=given[1], service=given[2], ref="benchmark")
         await appointments.remove_role(registry, wanted, actor=BY)
         return 1
 
@@ -152,16 +152,16 @@ def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> di
         found = await person(registry, BY, user(number), limit=PAGE, now=time.time())
         return len(found.memberships.found) + len(found.roles.found)
 
-    def listed(look: Callable[[int], Awaitable[lists.Page[Any]]]) -> Call:
+    def listed(look: Callable[[int], Awaitable[lists.ListPage[Any]]]) -> Call:
         async def counted(number: int) -> int:
             return len((await look(number)).found)
 
         return _timed(counted)
 
-    def roles(wanted: Wanted, after: str = "") -> Awaitable[lists.Page[Any]]:
+    def roles(wanted: ListFilter, after: str = "") -> Awaitable[lists.ListPage[Any]]:
         return lists.roles(registry, BY, wanted, after=after, limit=PAGE)
 
-    def members(after: str = "", search: str = "") -> Awaitable[lists.Page[Any]]:
+    def members(after: str = "", search: str = "") -> Awaitable[lists.ListPage[Any]]:
         return lists.members(registry, BY, CROWD_ID, search=search, after=after, limit=PAGE)
 
     return {
@@ -179,9 +179,9 @@ def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> di
         "entities by the beginning of their name": listed(
             lambda n: lists.entities_by_name(registry, BY, name=places.firms_name(n), after="", limit=PAGE)
         ),
-        "roles for an entity": listed(lambda n: roles(Wanted(entity=places.firm(n)))),
+        "roles for an entity": listed(lambda n: roles(ListFilter(entity=places.firm(n)))),
         "roles at a service": listed(
-            lambda n: roles(Wanted(service=people.SERVICE), after=f"{fill.user_id(user(n))}/////")
+            lambda n: roles(ListFilter(service=people.SERVICE), after=f"{fill.user_id(user(n))}/////")
         ),
         "a person with what they may do": _timed(shown),
         "a role given and taken": _timed(changed),

@@ -1,4 +1,4 @@
-"""The parts of docs generated from declarations (`make tables`): settings, generations, client members, audit actions, access, orders of the sandbox, the doctor's checks, the reference."""
+"""The parts of docs generated from declarations (`make tables`): settings, generations, client members, audit actions, access, orders of the sandbox, the doctor's checks, the libraries, the reference."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.settings import documentation
 from corpid.web.api.application import document
 from corpid_dev.readiness.cases import CASES
-from scripts.reference import answers, bruno, claims, context_types, errors, openapi, pages, sandbox
+from scripts.reference import answers, bruno, claims, context_types, errors, libraries, openapi, pages, sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Role
-    from corpid.rules.oauth.client_members import Declared
+    from corpid.rules.oauth.client_members import ClientMember
     from corpid_dev.readiness.sources import Source
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -116,6 +116,7 @@ def _allowed(role: Role, action: Action, kind: ObjectKind) -> str:
 WHOLE: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "settings.md": documentation,
     _DOCS / "generations.md": generation_differences.documentation,
+    _DOCS / "libraries.md": libraries.page,
     _REFERENCE / "claims.md": claims.claims,
     _REFERENCE / "endpoints.md": pages.page,
     _REFERENCE / "authorization-data.md": claims.authorization_data,
@@ -152,7 +153,7 @@ PAGES: Final[Mapping[Path, Callable[[], str]]] = {
 }
 
 
-def _row(declared: Declared) -> str:
+def _row(declared: ClientMember) -> str:
     member = declared.member
     cells = (
         f"`{declared.name}`{' *new*' if member.needed else ''}",
@@ -165,7 +166,7 @@ def _row(declared: Declared) -> str:
     return "|".join(("", *(f" {cell} " if cell else " " for cell in cells), "\n"))
 
 
-def _default(declared: Declared) -> str:
+def _default(declared: ClientMember) -> str:
     default = declared.default
     if isinstance(default, tuple):
         return f"`[{', '.join(map(str, default))}]`"

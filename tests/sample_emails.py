@@ -12,7 +12,7 @@ from corpid.flows import notifications
 from corpid.flows.account import links
 from corpid.flows.authentication import code_guesses
 from corpid.flows.directory import notice_texts
-from corpid.flows.directory.notice_texts import Changed, DecidedRequest, EndingRole, Reader, RoleNames
+from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RequestDecision, RoleNames
 from corpid.flows.notifications import Notice
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.records import Entity, User
@@ -36,7 +36,7 @@ def notices(entity: Entity, device: str) -> dict[str, Notice]:
     fixed = {name.lower(): each for name, each in vars(notifications).items() if isinstance(each, Notice)}
     pause = code_guesses.duration(900)
     return fixed | {
-        "joined": notifications.joined(entity),
+        "joined": notifications.notify_joined(entity),
         "second_factor_changed": notifications.second_factor_changed(
             phrase("A new authenticator app was set up for your account.")
         ),
@@ -114,7 +114,7 @@ def _samples(
     asked = notifications.asked_by(user, firm)
     notifications.no_help(made_by, user, asked)
     sent("no_help")
-    notifications.tell(made_by.provider, user, notifications.unlocked(asked), now=made_by.now)
+    notifications.tell(made_by.provider, user, notifications.notify_unlocked(asked), now=made_by.now)
     sent("unlocked")
     texts = links.PURPOSES["password"]
     notifications.link(
@@ -123,7 +123,7 @@ def _samples(
     sent("link_asked_by_administrator")
     notifications.tell(made_by.provider, user, notifications.EMAIL_STAYS, now=made_by.now)
     sent("email_stays_later")
-    notifications.erased(postbox, user, provider_name=policy.name)
+    notifications.send_erasure_notice(postbox, user, provider_name=policy.name)
     sent("erased")
     return found | _administration(user, firm, int(made_by.now))
 
@@ -134,13 +134,13 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
     role = RoleNames(service="Harbour permits", role="Approver", sub_entity="North pier", end_date="2027-12-31")
     for_client = RoleNames(service="Harbour permits", client="Saltwater Foods", end_date="2027-11-30")
     changes = (
-        Changed(change="given", role=role),
-        Changed(change="changed", level="administrator"),
-        Changed(change="ended", role=for_client),
-        Changed(change="restored"),
+        AccessChange(change="given", role=role),
+        AccessChange(change="changed", level="administrator"),
+        AccessChange(change="ended", role=for_client),
+        AccessChange(change="restored"),
     )
-    asked = DecidedRequest(requester="Marcus Lee", reason="A new colleague starts in March", at=now)
-    many = [DecidedRequest(state=each, reason="Seen", at=now) for each in ("approved", "declined", "expired")]
+    asked = RequestDecision(requester="Marcus Lee", reason="A new colleague starts in March", at=now)
+    many = [RequestDecision(state=each, reason="Seen", at=now) for each in ("approved", "declined", "expired")]
     due = date(2027, 1, 15)
     return {
         "access_changed": notice_texts.access(reader, changes, at=now),
@@ -150,10 +150,10 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
         ),
         "owners_changed": notice_texts.owner(reader, [("appointed", "Marcus Lee"), ("ended", "Siti Aminah")], at=now),
         "token_ends": notice_texts.token(reader, [("Personnel system", now)]),
-        "request_waits": notice_texts.waiting(reader, [asked], ends_after=86400),
-        "requests_wait": notice_texts.waiting(reader, [asked, asked], ends_after=86400),
-        "request_decided": notice_texts.decided(reader, many[:1]),
-        "requests_decided": notice_texts.decided(reader, many),
+        "request_waits": notice_texts.notify_waiting(reader, [asked], ends_after=86400),
+        "requests_wait": notice_texts.notify_waiting(reader, [asked, asked], ends_after=86400),
+        "request_decided": notice_texts.notify_decided(reader, many[:1]),
+        "requests_decided": notice_texts.notify_decided(reader, many),
         "review_due": notice_texts.review(reader, due=due, again=False),
         "review_overdue": notice_texts.review(reader, due=due, again=True),
     }

@@ -9,7 +9,7 @@ from corpid_dev.rules.orders import COMMON, ERRORS, KINDS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid_dev.rules.orders import Kind, Member
+    from corpid_dev.rules.orders import OrderKind, OrderMember
 
 
 def tables() -> str:
@@ -17,7 +17,7 @@ def tables() -> str:
     return "".join((*map(_section, KINDS), _errors(), "### Members of every order\n\n", _members(COMMON)))
 
 
-def _section(kind: Kind) -> str:
+def _section(kind: OrderKind) -> str:
     parts = [f"### {kind.name}\n\n{kind.help}\n\nA correct relying party: {kind.right}\n\n"]
     if kind.members:
         parts.append(_members(kind.members))
@@ -32,12 +32,12 @@ def _section(kind: Kind) -> str:
     return "".join(parts)
 
 
-def _members(members: Iterable[Member]) -> str:
+def _members(members: Iterable[OrderMember]) -> str:
     rows = (_line(f"`{each.name}`{'' if each.required else ' (optional)'}", _type(each), each.help) for each in members)
     return _table("Member", "Type", "Meaning") + "".join(rows) + "\n"
 
 
-def _type(member: Member) -> str:
+def _type(member: OrderMember) -> str:
     if len(member.choices) > 10:
         return "see the table below"
     default = (

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.records import Client
     from corpid.settings import Settings
     from corpid.web.pages.theme import Theme
-    from corpid.web.telemetry.metrics import Metrics, Watched
+    from corpid.web.telemetry.metrics import GaugeSources, Metrics
     from corpid.web.telemetry.spans import Spans
 
     Fetch = Callable[[str], Awaitable[bytes]]
@@ -98,7 +98,7 @@ class Application:
     """the paths at which a large body is read of known callers (D59)"""
 
 
-def tested(rules: A) -> A:
+def with_tested_algorithms(rules: A) -> A:
     """The rules with the algorithms that pass their self-test.
 
     Raises StartError if ours does not. Source: D42
@@ -119,7 +119,9 @@ def tested(rules: A) -> A:
 
 
 def _policy(issuer_id: str, settings: Settings, deployment: Settings, extension: Extension) -> Policy:
-    served = sorted((tested(GENERATIONS[name]) for name in settings.generations), key=lambda each: not each.pushed)
+    served = sorted(
+        (with_tested_algorithms(GENERATIONS[name]) for name in settings.generations), key=lambda each: not each.pushed
+    )
     pushed = next((generation for generation in served if generation.pushed), None)
     query = next((generation for generation in served if not generation.pushed), None)
     rp_id = deployment.passkey_rp_id or urlsplit(deployment.base_url).hostname or ""
@@ -144,7 +146,7 @@ def _policy(issuer_id: str, settings: Settings, deployment: Settings, extension:
         jwe_header_claims=settings.jwe_header_claims,
         developer_mode=settings.developer_mode,
         catalogue_path=extension.catalogue_path,
-        api=tested(api_server.RULES),
+        api=with_tested_algorithms(api_server.RULES),
     )
 
 
@@ -204,7 +206,7 @@ def _node(settings: Settings, clock: Callable[[], float], key_encryption_key: st
         transient=settings.transient_engine.title,
         sends_mail=bool(settings.mail_url),
         generations={name: issuer.generations for name, issuer in issuers(settings).items()},
-        findings=tuple(diagnostics.examined(settings)),
+        findings=tuple(diagnostics.examine_settings(settings)),
         process=process,
     )
 
@@ -282,7 +284,7 @@ async def create(
     urls = [chosen.base_url for chosen in every.values()]
     rules = DEVELOPER if settings.fetches_anywhere else INTERNET
     egress = Egress(own_url=urls[0], further_urls=urls[1:], rules=rules, own_chain=settings.tls_certificate)
-    opening = engines.opened(settings, clock) if opened is None else nullcontext(opened)
+    opening = engines.open_stores(settings, clock) if opened is None else nullcontext(opened)
     async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
         for part in REGISTRY_PARTS:  # made here, so that no request waits for one
             getattr(found.registry, part)
@@ -292,7 +294,7 @@ async def create(
         client_keys = FetchedClientKeys(stores.registry.clients, counted)
         api_client_keys = FetchedClientKeys(stores.registry.api_clients, counted)
         provider = _provider(settings, stores, client_keys, api_client_keys, checking, mail or own_mail, clock, added)
-        clients, api_clients = await stores.registry.clients.all(), await stores.registry.api_clients.all()
+        clients, api_clients = await stores.registry.clients.list_all(), await stores.registry.api_clients.list_all()
         _tell_of_unknown_issuers(clients, every)
         if any(each.jwks_uri for each in clients) or any(each.jwks_uri for each in api_clients):
             await egress.load()
@@ -355,12 +357,12 @@ def _watched(
     stores: Engines,
     readiness: Readiness,
     stream: AuditStream | None,
-) -> Watched:
+) -> GaugeSources:
     """The sources of gauges for the metrics."""
     # Where several processes answer as one, a folder must be named before this is loaded.
-    from corpid.web.telemetry.metrics import Watched  # noqa: PLC0415
+    from corpid.web.telemetry.metrics import GaugeSources  # noqa: PLC0415
 
-    return Watched(
+    return GaugeSources(
         clock=provider.clock,
         signing_keys=provider.signing_keys,
         hashing=lambda: hashing.pending,

@@ -40,7 +40,7 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
 from corpid.stores.engines import transient_engine
-from corpid.stores.joined_units import JoinedUnits
+from corpid.stores.joined_batches import JoinedUnits
 from corpid.stores.sql import database_identity, migration_plan, schema
 from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
@@ -58,9 +58,9 @@ if TYPE_CHECKING:
     )
     from corpid.rules.authentication.password_hash import HashCost
     from corpid.settings import Settings
-    from corpid.stores.sql.audit_retention import Pruned  # noqa: TC004 - one command needs it
+    from corpid.stores.sql.audit_retention import PruneResult  # noqa: TC004 - one command needs it
     from corpid.stores.sql.open import SqlStores
-    from corpid.stores.sql.schema import Plan
+    from corpid.stores.sql.schema import MigrationPlan
     from corpid.web.pages.emails import EmailRenderer
     from corpid.web.pages.theme import Theme
 
@@ -84,7 +84,7 @@ class Engines(msgspec.Struct, frozen=True, kw_only=True):
     """connections to the database that are busy; 0 if it has none"""
     rewrap: Callable[[AuditEvent], Awaitable[int]]
     """seals every secret at rest with the current key-encryption key; returns the number (D43)"""
-    prune: Callable[..., Awaitable[Pruned]]
+    prune: Callable[..., Awaitable[PruneResult]]
     """`SqlStores.prune` of this database"""
     erase: Callable[..., Awaitable[int]]
     """`SqlStores.erase` of this database"""
@@ -138,7 +138,7 @@ async def migrate(settings: Settings, *, contract: bool, report: Callable[[str],
     """
     stop = threading.Event()
     database, through = (
-        schema.located(settings.database_url),
+        schema.find_target(settings.database_url),
         migration_plan.CONTRACT if contract else migration_plan.FILL,
     )
     try:
@@ -158,13 +158,13 @@ async def migrate(settings: Settings, *, contract: bool, report: Callable[[str],
         raise StartError(f"{settings.data_dir} cannot be written: {error.strerror}") from error
 
 
-async def planned(settings: Settings) -> Plan:
+async def plan_migration(settings: Settings) -> MigrationPlan:
     """The steps that `migrate` would take; changes nothing.
 
     Raises StartError. docs/decisions/0009
     """
     try:
-        return await asyncio.to_thread(schema.plan, schema.located(settings.database_url))
+        return await asyncio.to_thread(schema.plan, schema.find_target(settings.database_url))
     except SchemaError as error:
         raise StartError(str(error)) from error
 
@@ -175,13 +175,13 @@ async def unconfirmed_restore(settings: Settings) -> str:
     Empty if they do. Raises StartError. docs/decisions/0028
     """
     try:
-        return await asyncio.to_thread(database_identity.unconfirmed, schema.located(settings.database_url))
+        return await asyncio.to_thread(database_identity.unconfirmed_reason, schema.find_target(settings.database_url))
     except SchemaError as error:
         raise StartError(str(error)) from error
 
 
 @asynccontextmanager
-async def opened(settings: Settings, clock: Clock, *, accept_other: bool = False) -> AsyncIterator[Engines]:
+async def open_stores(settings: Settings, clock: Clock, *, accept_other: bool = False) -> AsyncIterator[Engines]:
     """The stores of a deployment, with its first keys in them.
 
     A database that is not the one used last is refused, unless `accept_other`. Raises StartError. docs/decisions/0028
@@ -189,7 +189,7 @@ async def opened(settings: Settings, clock: Clock, *, accept_other: bool = False
     async with AsyncExitStack() as stack:
         with _start_errors(settings):
             stores = await _opened_database(settings, clock, stack, accept_other=accept_other)
-            if not await stores.registry.keys.all():
+            if not await stores.registry.keys.list_all():
                 await data_loss.no_store_yet(stores.database)
             await ensure_first_keys(stores.registry, now=clock())
             if not accept_other:  # numbers of the audit go on after a gap first
@@ -288,7 +288,7 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
 
     Its changes have the user of the process as their actor. Raises StartError. Source: D54
     """
-    async with opened(settings, clock) as engines:
+    async with open_stores(settings, clock) as engines:
         stores = Stores(engines, hash_cost=settings.hash_cost, clock=clock)
         try:
             yield stores

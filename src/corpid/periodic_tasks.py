@@ -134,9 +134,9 @@ class _Tasks:
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             now = self._provider.clock()
-            self._recovery.look()
-            await self._tried("signing keys", self._keys.look(now=now))
-            await self._tried("maintenance", self._maintenance.look(now=now))
+            self._recovery.report_changes()
+            await self._tried("signing keys", self._keys.report_changes(now=now))
+            await self._tried("maintenance", self._maintenance.report_changes(now=now))
             await self._tried("short-lived state", self._provider.transient.sweep(now=now))
             await self._tried("sessions", self._provider.registry.sessions.sweep(now=now))
             await self._tried("consents", self._provider.registry.consents.sweep(now=now))
@@ -147,7 +147,7 @@ class _Tasks:
                 await self._tried("standby key", ensure_standby_key(self._provider.registry, now=now))
             await self._tried("dates of access reviews", self._review_dates.round(now=now))
             await self._tried("registration of this process", self._registration.round(now=now))
-            await self._tried("settings of the processes", self._settings.look(now=now))
+            await self._tried("settings of the processes", self._settings.report_changes(now=now))
             await self._tried("seals of the audit", self._sealer.round(now=now))
             await self._flush_records()
             if now >= self._count_at:
@@ -203,7 +203,7 @@ class _Tasks:
     def _log_unavailable(self, part: str, reason: str) -> None:
         """Log a task that lacks its store, unless the database fails."""
         self._unavailable[part] = self._unavailable.get(part, 0) + 1
-        if self._unavailable[part] >= _ROUNDS_UNTIL_LOGGED and not self._readiness.known[DATABASE]:
+        if self._unavailable[part] >= _ROUNDS_UNTIL_LOGGED and not self._readiness.last_answer[DATABASE]:
             self._log_failure(part, reason, None)
 
     def _log_failure(self, part: str, reason: str, error: Exception | None) -> None:

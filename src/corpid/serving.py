@@ -24,11 +24,11 @@ from urllib.parse import urlsplit
 
 from corpid import app, engines, settings
 from corpid.flows.authentication.passkeys import load_verification
-from corpid.settings.diagnostics import examined
+from corpid.settings.diagnostics import examine_settings
 from corpid.settings.issuers import issuers
 from corpid.web.first_use import load_rare_pages
 from corpid.web.http import server, tls
-from corpid.web.http.addresses import ClientAddresses, OwnHosts, bracketed
+from corpid.web.http.addresses import ClientAddresses, OwnHosts, bracket_host
 from corpid.web.http.connection_shares import ConnectionShares
 from corpid.web.http.connections import Limits, files_for
 from corpid.web.telemetry import access_log, tracing
@@ -87,7 +87,7 @@ def serve(complain: Callable[[str], object], *, workers: int | None = None) -> i
 
         return supervise(
             lambda served, place: _work(
-                chosen, listening, served, complain, share=shares.of(place), may_complain=reporting.is_this
+                chosen, listening, served, complain, share=shares.share_of(place), may_complain=reporting.is_this
             ),
             chosen.workers,
             on_ended=ended,
@@ -202,7 +202,7 @@ def _freeze() -> None:
 
 def _warn_of_settings(chosen: Settings) -> None:
     """A line in the log for each setting that is not safe (D43, D52)."""
-    for finding in examined(chosen):
+    for finding in examine_settings(chosen):
         if finding.verdict == "problem":
             access_log.log().warning("settings_problem", detail=f"{finding.seen} {finding.change}")
 
@@ -223,8 +223,8 @@ async def _serve(
             if own_tls is not None:
                 credentials = own_tls
                 measured.certificate_end = lambda: credentials.expires_at
-            await stack.enter_async_context(metrics.served(measured, listening.metrics))
-        spans = await stack.enter_async_context(tracing.opened())
+            await stack.enter_async_context(metrics.serve_metrics(measured, listening.metrics))
+        spans = await stack.enter_async_context(tracing.open_tracing())
         application = await stack.enter_async_context(app.create(chosen, metrics=measured, spans=spans))
 
         def draining() -> None:
@@ -251,7 +251,7 @@ async def _serve(
         gc.set_threshold(*_COLLECT)
 
         bound = ", ".join(
-            f"{bracketed(host)}:{port}" for host, port, *_ in (each.getsockname() for each in listening.public)
+            f"{bracket_host(host)}:{port}" for host, port, *_ in (each.getsockname() for each in listening.public)
         )
 
         def started() -> None:

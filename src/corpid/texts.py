@@ -39,7 +39,7 @@ class Phrase(str):
         """The English text, with its parts."""
         wording = many if many and values["count"] != 1 else message
         shown = {name: _in_english(value) for name, value in values.items()}
-        made = super().__new__(cls, filled(wording, shown) if values else wording)
+        made = super().__new__(cls, fill_wording(wording, shown) if values else wording)
         made.message = message
         made.many = many
         made.values = MappingProxyType(values)
@@ -51,7 +51,7 @@ def has_full_stop(value: object) -> bool:
     return str(value).rstrip(_CLOSING_ISOLATE).endswith(".")
 
 
-def filled(wording: str, values: Mapping[str, object]) -> str:
+def fill_wording(wording: str, values: Mapping[str, object]) -> str:
     """A wording with its values.
 
     A name that ends with a full stop ends its sentence, too.
@@ -88,8 +88,8 @@ def counted(count: int, one: str, many: str, /, **values: object) -> Phrase:
     return Phrase(one, many, {"count": count, **values})
 
 
-def packed(text: str) -> Packed:
-    """A text as strings, numbers, lists and mappings, for `unpacked`."""
+def pack_text(text: str) -> Packed:
+    """A text as strings, numbers, lists and mappings, for `unpack_text`."""
     if not isinstance(text, Phrase):
         return str(text)
     return {
@@ -101,9 +101,9 @@ def packed(text: str) -> Packed:
 
 def _packed_value(value: object) -> Packed:
     if isinstance(value, str):
-        return packed(value)
+        return pack_text(value)
     if isinstance(value, tuple):
-        return [packed(each) for each in value]
+        return [pack_text(each) for each in value]
     if isinstance(value, datetime):
         return {"time": value.isoformat(), "zone": str(value.tzinfo)}
     if isinstance(value, date):
@@ -113,8 +113,8 @@ def _packed_value(value: object) -> Packed:
     raise TypeError(f"no value of a text: {value!r}")
 
 
-def unpacked(stored: object) -> Phrase:
-    """The text of `packed`. Raises ValueError for anything else."""
+def unpack_text(stored: object) -> Phrase:
+    """The text of `pack_text`. Raises ValueError for anything else."""
     text = _unpacked_value(stored)
     if isinstance(text, Phrase):
         return text

@@ -43,7 +43,7 @@ class Address:
     key: str = ""
 
     @classmethod
-    def of(cls, url: str) -> Self:
+    def parse(cls, url: str) -> Self:
         """Read an address, as `corpid demo` prints it. Raises NotDone."""
         try:
             found = httpx.URL(url)
@@ -105,7 +105,7 @@ class DeveloperApi:
         """Place an order of the sandbox. Raises NotDone."""
         return await self._asked("POST", ORDERS_PATH, order)
 
-    async def listed(self, client_id: str | None = None) -> list[dict[str, Any]]:
+    async def list_orders(self, client_id: str | None = None) -> list[dict[str, Any]]:
         """The orders in force, for one client or for all. Raises NotDone."""
         named = {} if client_id is None else {"client_id": client_id}
         found: list[dict[str, Any]] = (await self._asked("GET", ORDERS_PATH, query=named)).get("orders", [])
@@ -195,7 +195,7 @@ async def developer_api(
     It is an issuer, or the address of its developer mode. It may contain the key of its start. `seconds` is the timeout
     of a request; with `tls` None the usual certification authorities are trusted. Raises NotDone. Source: D66
     """
-    address = Address.of(url)
+    address = Address.parse(url)
     async with httpx.AsyncClient(headers=address.headers, timeout=seconds, verify=tls or True, trust_env=False) as http:
         yield DeveloperApi(http, address.issuer)
 

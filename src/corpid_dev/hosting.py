@@ -37,7 +37,7 @@ class Hosting:
     """None: plain HTTP"""
 
     @classmethod
-    def of(cls, network: NetworkHost | None, data_directory: Path, *, tls: bool, now: datetime) -> Hosting:
+    def prepare(cls, network: NetworkHost | None, data_directory: Path, *, tls: bool, now: datetime) -> Hosting:
         """The hosting of a demo, whose certificate is made if needed.
 
         Raises CertificateUnusable.

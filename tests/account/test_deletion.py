@@ -41,7 +41,7 @@ async def ask(made: World, browser: Browser) -> None:
     await browser.submit(next(form for form in browser.page.forms if form.action == "/account/delete"))
 
 
-async def erase(made: World, user_id: str = ALICE, **more: Any) -> erasure.Erased:
+async def erase(made: World, user_id: str = ALICE, **more: Any) -> erasure.ErasureResult:
     given = {
         "actor": OPERATOR, "now": made.clock(), "mail": made.provider.mail, "provider_name": "CorpID", **more,
     }  # fmt: skip
@@ -176,7 +176,7 @@ async def test_without_a_request_or_after_its_withdrawal_nobody_is_erased_by_mis
 
     found = await asyncio.gather(erase(made), withdrawn(), return_exceptions=True)
     gone = await made.provider.registry.directory.user(ALICE) is None
-    assert gone == isinstance(found[0], erasure.Erased)
+    assert gone == isinstance(found[0], erasure.ErasureResult)
     assert gone or isinstance(found[0], ChangedMeanwhile | Refused)
     assert gone != bool(await made.audit("user.withdraw_deletion"))
     if not gone:

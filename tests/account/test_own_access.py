@@ -22,7 +22,7 @@ from tests.manage.scene import ACME
 from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.actors import EntityAdministrator
     from corpid_dev.relying_party.browser import Browser
 
 YEAR = parameter_field("Permit Year")
@@ -35,7 +35,7 @@ async def managed(made: World) -> None:
     await made.write(Administrator(user_id="id-nadia", entity_id=ACME, level="owner"))
 
 
-async def nadia(made: World) -> Administering:
+async def nadia(made: World) -> EntityAdministrator:
     registry, now = made.provider.registry, made.clock()
     return await acting_administrator(registry, "id-nadia", ACME, auth_time=now, now=now)
 

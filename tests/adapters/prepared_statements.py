@@ -11,7 +11,7 @@ import pytest
 from corpid.ports import REGISTRY_PARTS, AuditQuery
 from corpid.ports.provisioning import MemberState, SortedBy
 from corpid.stores.sql.audit import ways
-from corpid.stores.sql.statements import Prepared
+from corpid.stores.sql.statements import CompiledStatement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,17 +44,17 @@ _NUMBERS = (1, 3)
 
 
 @contextmanager
-def noted() -> Iterator[list[Prepared]]:
+def noted() -> Iterator[list[CompiledStatement]]:
     """The statements that are prepared meanwhile."""
-    made: list[Prepared] = []
-    prepare = Prepared.__init__
+    made: list[CompiledStatement] = []
+    prepare = CompiledStatement.__init__
 
-    def noting(prepared: Prepared, statement: sa.Executable, dialect: sa.Dialect) -> None:
+    def noting(prepared: CompiledStatement, statement: sa.Executable, dialect: sa.Dialect) -> None:
         prepare(prepared, statement, dialect)
         made.append(prepared)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Prepared, "__init__", noting)
+        patched.setattr(CompiledStatement, "__init__", noting)
         yield made
 
 

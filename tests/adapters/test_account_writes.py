@@ -67,10 +67,10 @@ async def test_a_use_is_noted_of_a_session_that_lives_and_of_no_other(place: Pla
         assert await sessions.get("s", now=now) == replace(session, seen_at=now + 1, entity_id="E1")
         await sessions.end_all(TAN.user_id, EVENT, but_browser="here")
         await sessions.use("s", at=now)
-        assert await sessions.of(TAN.user_id, now=now) == [here]
-        assert len(await sessions.of(LIM.user_id, now=now)) == 1
+        assert await sessions.list_for_user(TAN.user_id, now=now) == [here]
+        assert len(await sessions.list_for_user(LIM.user_id, now=now)) == 1
         await sessions.put(replace(here, expires_at=now))
-        assert await sessions.of(TAN.user_id, now=now) == []
+        assert await sessions.list_for_user(TAN.user_id, now=now) == []
 
 
 async def test_a_language_is_written_and_nothing_else_of_a_person(place: Place) -> None:

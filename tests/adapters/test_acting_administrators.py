@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory.administrators import acting_administrator, acting_operator, considered
-from corpid.flows.directory.write import authorised, recorded
+from corpid.flows.directory.administrators import acting_administrator, acting_operator, add_facts
+from corpid.flows.directory.write import authorise_changes, record_changes
 from corpid.flows.directory.write import write as write_as
-from corpid.ports import ChangedMeanwhile, Delete, NobodyRemains, Upsert
+from corpid.ports import ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.plan import Change
@@ -28,7 +28,7 @@ from tests.adapters.stored_records import ACME, BOOKS, LIM, remove, write
 from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA, RINA_HELPS, RINA_OWNS
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.records import Record
     from corpid.stores.sql.open import SqlStores
@@ -56,7 +56,7 @@ def role(user_id: str, service_id: str = "plain", entity_id: str = "E1") -> Chan
     return given(Assignment(user_id=user_id, entity_id=entity_id, service_id=service_id, role="Maker"))
 
 
-async def acting(stores: SqlStores, user_id: str, entity_id: str = "E1", *, since: float = 60) -> Administering:
+async def acting(stores: SqlStores, user_id: str, entity_id: str = "E1", *, since: float = 60) -> EntityAdministrator:
     return await acting_administrator(stores.registry, user_id, entity_id, auth_time=NOW - since, now=NOW)
 
 
@@ -114,7 +114,7 @@ async def test_a_membership_that_ended_a_second_ago_gives_nothing(place: Place) 
         await write(stores, *EVERYBODY, LIM_OWNS)
         actor, change = await acting(stores, "u2"), role("u3")
         thing = Object(kind="assignment", entity_id="E1", service_id="plain", user_id="u3")
-        _, guards = await considered(stores.registry, actor, [change], [thing])
+        _, guards = await add_facts(stores.registry, actor, [change], [thing])
         await stores.registry.directory.write([Delete(Membership(user_id="u2", entity_id="E1"))])
         with pytest.raises(ChangedMeanwhile):
             await stores.registry.directory.write([Upsert(change.becomes), *guards])  # type: ignore[arg-type]
@@ -185,10 +185,10 @@ async def test_of_two_owners_who_remove_each_other_at_once_one_stays(place: Plac
         await write(stores, *EVERYBODY, LIM_OWNS, RINA_OWNS)
         lim, rina = await acting(stores, "u2"), await acting(stores, "u3")
 
-        async def removed(actor: Administering, other: Administrator) -> bool:
+        async def removed(actor: EntityAdministrator, other: Administrator) -> bool:
             try:
                 await write_as(stores.registry, actor, [taken(other)])
-            except (Forbidden, ChangedMeanwhile, NobodyRemains):
+            except (Forbidden, ChangedMeanwhile, LastOwnerRemoved):
                 return False
             return True
 
@@ -222,7 +222,7 @@ async def test_an_operator_whose_right_ends_meanwhile_changes_nothing(place: Pla
         await write(stores, *EVERYBODY, LIM_OWNS, RINA_OWNS, appointed)
         registry = stores.registry
         operator = await acting_operator(registry, "u3", auth_time=NOW, now=NOW)
-        decided = await authorised(registry, operator, [taken(LIM_OWNS)])
+        decided = await authorise_changes(registry, operator, [taken(LIM_OWNS)])
         if ends == "removed":
             await remove(stores, appointed)
         else:
@@ -230,7 +230,7 @@ async def test_an_operator_whose_right_ends_meanwhile_changes_nothing(place: Pla
                 stores, replace(appointed, level="support") if ends == "level" else replace(RINA, enabled=False)
             )
         with pytest.raises(ChangedMeanwhile):
-            await registry.directory.write(recorded(decided))
+            await registry.directory.write(record_changes(decided))
         with pytest.raises(Forbidden) as refused:
             await write_as(registry, operator, [taken(LIM_OWNS)])
         assert refused.value.reason == "you no longer operate this deployment"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.ports import ChangedMeanwhile, Delete, NobodyRemains, Remains, Seen, SignOut, Upsert
-from corpid.rules.directory.records import Acting, Administrator, Appointed, Membership, Operator, User
+from corpid.ports import ChangedMeanwhile, Delete, LastOwnerInvariant, LastOwnerRemoved, Precondition, SignOut, Upsert
+from corpid.rules.directory.records import ActingPerson, Administrator, AppointmentStatus, Membership, Operator, User
 from corpid.stores.sql.records import CHANGES_AT_ONCE
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, everything, write
@@ -32,8 +32,8 @@ RINA_HELPS = Administrator(user_id="u3", entity_id="E2", level="sub_administrato
 LIM_OPERATES = Operator(user_id="u2", level="operator")
 RINA_OPERATES = Operator(user_id="u3", level="operator")
 PEOPLE: tuple[Record, ...] = (TAN, LIM, RINA, ACME, BOOKS, *MEMBERS)
-OPERATORS_REMAIN = Remains()
-OWNERS_REMAIN = Remains("E1")
+OPERATORS_REMAIN = LastOwnerInvariant()
+OWNERS_REMAIN = LastOwnerInvariant("E1")
 WAITS_SECONDS = 0.3
 """for what has to wait: it would be done in a few milliseconds"""
 
@@ -42,7 +42,7 @@ async def changed(stores: SqlStores, *changes: Change) -> bool:
     """Whether changes were written; those that would leave nobody, or rest on what has changed, are not."""
     try:
         await stores.registry.directory.write(changes)
-    except (NobodyRemains, ChangedMeanwhile):
+    except (LastOwnerRemoved, ChangedMeanwhile):
         return False
     return True
 
@@ -55,11 +55,11 @@ async def test_levels_are_found_by_person_and_by_entity(place: Place) -> None:
         assert await directory.administered("u1") == []
         await write(stores, msgspec.structs.replace(LIM, enabled=False))
         assert await directory.administrators("E1") == [
-            Appointed(record=LIM_OWNS, enabled=False),
-            Appointed(record=RINA_OWNS, enabled=True),
+            AppointmentStatus(record=LIM_OWNS, enabled=False),
+            AppointmentStatus(record=RINA_OWNS, enabled=True),
         ]
         await write(stores, Membership(user_id="u3", entity_id="E2", enabled=False))
-        assert await directory.administrators("E2") == [Appointed(record=RINA_HELPS, enabled=False)]
+        assert await directory.administrators("E2") == [AppointmentStatus(record=RINA_HELPS, enabled=False)]
         assert await directory.administrators("nothing") == []
 
 
@@ -70,7 +70,7 @@ async def test_whoever_acts_for_an_entity_is_found_with_the_level_there(place: P
         found = [await stores.registry.directory.acting("u3", entity_id) for entity_id in ("E1", "E2")]
         assert [each and each.administrator for each in found] == [RINA_OWNS, RINA_HELPS]
         member = (await stores.registry.directory.read(Membership, [("u2", "E1")]))["u2", "E1"]
-        acting = Acting(user=LIM, entity=ACME, membership=member, administrator=None)
+        acting = ActingPerson(user=LIM, entity=ACME, membership=member, administrator=None)
         assert await stores.registry.directory.acting("u2", "E1") == acting
 
 
@@ -79,8 +79,8 @@ async def test_operators_are_found_by_level(place: Place) -> None:
         await write(stores, *PEOPLE, LIM_OPERATES, Operator(user_id="u1", level="operator"))
         await write(stores, Operator(user_id="u3", level="support"))
         assert await stores.registry.directory.operators("operator") == [
-            Appointed(record=Operator(user_id="u1", level="operator"), enabled=False),
-            Appointed(record=LIM_OPERATES, enabled=True),
+            AppointmentStatus(record=Operator(user_id="u1", level="operator"), enabled=False),
+            AppointmentStatus(record=LIM_OPERATES, enabled=True),
         ]
         assert await stores.registry.directory.operators("auditor") == []
 
@@ -171,7 +171,7 @@ CROSSING: dict[str, tuple[Change, Change, Change]] = {
     "operators disabled": (WITHOUT["u2"], WITHOUT["u3"], OPERATORS_REMAIN),
     "owners removed": (Delete(LIM_OWNS), Delete(RINA_OWNS), OWNERS_REMAIN),
     "right removed": (
-        Delete(LIM_OWNS), Upsert(RINA_HELPS), Seen(Administrator, LIM_OWNS.key, LIM_OWNS),
+        Delete(LIM_OWNS), Upsert(RINA_HELPS), Precondition(Administrator, LIM_OWNS.key, LIM_OWNS),
     ),
 }  # fmt: skip
 """the change that is not committed yet, the one that comes meanwhile, and what must hold for both"""
@@ -205,7 +205,7 @@ async def test_nothing_is_written_if_the_right_to_it_has_ended_since(place: Plac
     """D53, D54: level and membership are looked at again in the transaction of the change."""
     async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OWNS)
-        seen = Seen(Administrator, LIM_OWNS.key, LIM_OWNS)
+        seen = Precondition(Administrator, LIM_OWNS.key, LIM_OWNS)
         assert await changed(stores, Upsert(RINA_HELPS), seen)
         assert await changed(stores, since)
         assert not await changed(stores, Upsert(RINA_OWNS), seen)
@@ -216,7 +216,7 @@ async def test_nothing_is_written_if_the_right_to_it_has_ended_since(place: Plac
 async def test_nothing_is_written_about_somebody_who_got_a_level_since(place: Place) -> None:
     async with place.opened() as stores:
         await write(stores, *PEOPLE)
-        none = Seen(Administrator, RINA_OWNS.key, None)
+        none = Precondition(Administrator, RINA_OWNS.key, None)
         assert await changed(stores, Upsert(LIM_OWNS), none)
         await write(stores, RINA_OWNS)
         assert not await changed(stores, Delete(LIM_OWNS), none)

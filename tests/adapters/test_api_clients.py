@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import ChangedMeanwhile, Conflict, Delete, FetchedKeySet, Seen, Upsert
+from corpid.ports import ChangedMeanwhile, Conflict, Delete, FetchedKeySet, Precondition, Upsert
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
@@ -48,9 +48,9 @@ async def test_a_client_of_the_api_is_kept_and_listed(place: Place) -> None:
     async with place.opened() as stores:
         registry = stores.registry
         assert await written(stores, PORTAL, OTHER)
-        assert await registry.api_clients.all() == [OTHER, PORTAL]
+        assert await registry.api_clients.list_all() == [OTHER, PORTAL]
         assert await registry.api_clients.get("portal") == PORTAL
-        assert (await registry.clients.get("portal"), await registry.clients.all()) == (None, [])
+        assert (await registry.clients.get("portal"), await registry.clients.list_all()) == (None, [])
         await registry.directory.write([Delete(PORTAL, EVENT)])
         assert await registry.api_clients.get("portal") is None
 
@@ -62,7 +62,7 @@ async def test_a_change_of_a_record_that_was_changed_meanwhile_is_refused(place:
         await written(stores, replace(PORTAL, enabled=False))
         with pytest.raises(ChangedMeanwhile):
             await stores.registry.directory.write(
-                [Seen(RegisteredApiClient, PORTAL.key, PORTAL), Upsert(replace(PORTAL, name="New"), EVENT)]
+                [Precondition(RegisteredApiClient, PORTAL.key, PORTAL), Upsert(replace(PORTAL, name="New"), EVENT)]
             )
         assert await stores.registry.api_clients.get("portal") == replace(PORTAL, enabled=False)
 

@@ -12,13 +12,13 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.administrators import acting_administrator
 from corpid.flows.directory.write import Refused
 from corpid.flows.directory.write import write as write_as
-from corpid.ports import AuditEvent, AuditQuery, ChangedMeanwhile, Delete, NobodyRemains, Upsert
+from corpid.ports import AuditEvent, AuditQuery, ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import ApiClient, CommandLine, Operating, ProvisioningToken
+from corpid.rules.directory.actors import ApiClient, CommandLine, DeploymentOperator, ProvisioningToken
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, ChangeRequest, Membership
 from corpid.rules.oauth.api_client import RegisteredApiClient
-from corpid.stores.sql.audit_retention import Kept, prune
+from corpid.stores.sql.audit_retention import RetentionPeriods, prune
 from tests.adapters.stored_records import BOOKS, TAN, write
 from tests.adapters.test_acting_administrators import FIRM, NOW, PLAIN, role
 from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA_OWNS, WAITS_SECONDS
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from corpid.ports import Change as StoreChange
-    from corpid.rules.directory.actors import Actor, Administering
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import Entity, Record
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
@@ -47,7 +47,7 @@ REGISTERED = RegisteredApiClient(
 """that client as it may act now"""
 
 
-async def acting(stores: SqlStores, user_id: str, entity_id: str = "E1") -> Administering:
+async def acting(stores: SqlStores, user_id: str, entity_id: str = "E1") -> EntityAdministrator:
     return await acting_administrator(stores.registry, user_id, entity_id, auth_time=NOW, now=NOW)
 
 
@@ -84,7 +84,7 @@ async def history(stores: SqlStores) -> list[tuple[str, str]]:
 async def outcome(work: Awaitable[object]) -> bool:
     try:
         await work
-    except (ChangedMeanwhile, NobodyRemains, Refused, Forbidden):
+    except (ChangedMeanwhile, LastOwnerRemoved, Refused, Forbidden):
         return False
     return True
 
@@ -286,7 +286,7 @@ async def test_a_client_that_is_disabled_while_its_request_is_approved_gets_noth
 async def test_the_approver_has_the_right_to_the_change(place: Place) -> None:
     """D53, D55: a sub-administrator approves roles at the listed services; nobody their own; no client or token."""
 
-    async def acting_elsewhere(stores: SqlStores) -> Administering:
+    async def acting_elsewhere(stores: SqlStores) -> EntityAdministrator:
         await write(stores, replace(RINA_OWNS, entity_id="E2"))
         return await acting(stores, "u3", "E2")
 
@@ -299,8 +299,8 @@ async def test_the_approver_has_the_right_to_the_change(place: Place) -> None:
             await acting(stores, "u3"),
             CLIENT,
             ProvisioningToken(token_id="t", entity_id="E1"),
-            Operating(user_id="u2", level="operator", auth_time=NOW, now=NOW),
-            Operating(user_id="u1", level="support", auth_time=NOW, now=NOW),
+            DeploymentOperator(user_id="u2", level="operator", auth_time=NOW, now=NOW),
+            DeploymentOperator(user_id="u1", level="support", auth_time=NOW, now=NOW),
             replace(await acting(stores, "u3"), auth_time=NOW - 901),
             await acting_elsewhere(stores),
         ):
@@ -456,7 +456,7 @@ async def test_decided_requests_leave_with_the_audit_of_their_age(place: Place) 
         event = AuditEvent(actor="command:ops@node1", action="audit.prune")
 
         async def pruned(days: int) -> int:
-            kept = Kept(audit_days=days)
+            kept = RetentionPeriods(audit_days=days)
             return (await prune(stores.database, stores.registry.audit, event, now=NOW + 10 * DAY, kept=kept)).requests
 
         assert [await pruned(0), await pruned(30), await pruned(8), await pruned(8)] == [0, 0, 1, 0]

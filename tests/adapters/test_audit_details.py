@@ -24,7 +24,7 @@ from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.rules.directory.records import Membership, User
 from corpid.rules.oauth.records import Client
 from corpid.rules.signing_keys import SealedKey
-from corpid.stores.sql.audit_retention import Kept, erase, prune
+from corpid.stores.sql.audit_retention import RetentionPeriods, erase, prune
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, write
 
@@ -104,7 +104,7 @@ async def test_an_entry_without_anything_personal_has_no_details(place: Place) -
 async def test_the_details_refuse_to_be_changed_and_removed(place: Place) -> None:
     async with place.opened() as stores:
         await stores.registry.audit.write(about(LIM), now=NOW - 400 * DAY)
-        kept = Kept(audit_detail_days=30)
+        kept = RetentionPeriods(audit_detail_days=30)
         assert (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)).erased == 1
         await stores.registry.audit.write(about(LIM), now=NOW)
     for statement in ("DELETE FROM audit_details", "UPDATE audit_details SET detail = ''"):
@@ -122,7 +122,7 @@ async def test_old_details_go_and_their_entry_stays_as_it_was(place: Place) -> N
             await stores.registry.directory.write([Upsert(replace(TAN, name=name, language=name[-1]), event)])
     stored = [row[:4] for row in rows(place)]
     async with place.opened() as stores:
-        kept = Kept(audit_detail_days=365)
+        kept = RetentionPeriods(audit_detail_days=365)
         pruned = await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)
         assert (pruned.removed, pruned.erased) == (0, 1)
         _, old, new, told = await entries(stores)
@@ -137,7 +137,7 @@ async def test_no_details_are_left_of_entries_that_are_gone(place: Place) -> Non
     async with place.opened() as stores:
         for days in (400, 1):
             await stores.registry.audit.write(about(LIM), now=NOW - days * DAY)
-        await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=Kept(audit_days=365))
+        await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=RetentionPeriods(audit_days=365))
     left = place.sql("SELECT number FROM audit_details WHERE number NOT IN (SELECT number FROM audit)")
     assert left == []
     assert len(rows(place)) == 2

@@ -12,13 +12,20 @@ import pytest
 
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import audit_seals
-from corpid.flows.operations.audit_seals import LOOK_SECONDS, Sealer, Verified, audit_keys, rotate_audit_key, verify
+from corpid.flows.operations.audit_seals import (
+    LOOK_SECONDS,
+    Sealer,
+    SealVerification,
+    audit_keys,
+    rotate_audit_key,
+    verify,
+)
 from corpid.flows.operations.signing_keys import open_key
 from corpid.ports import AuditEvent, AuditQuery
 from corpid.rules.audit_seals import ENTRIES, SECONDS, covering
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import CommandLine, Person
-from corpid.stores.sql.audit_retention import Kept, erase, prune
+from corpid.stores.sql.audit_retention import RetentionPeriods, erase, prune
 from tests.adapters.opened import EVENT, NOW, race
 from tests.adapters.test_audit_order import holding
 
@@ -51,7 +58,7 @@ async def sealed(stores: SqlStores, now: float = NOW) -> int:
     return await Sealer(stores.registry, lambda _: None).seal_all(ACTOR, now=now)
 
 
-async def verified(stores: SqlStores, expect: str = "") -> Verified:
+async def verified(stores: SqlStores, expect: str = "") -> SealVerification:
     return await verify(stores.registry, ACTOR, now=LATER, expect=expect)
 
 
@@ -257,7 +264,7 @@ async def test_details_that_leave_by_age_are_explained(place: Place) -> None:
             event = msgspec.structs.replace(EVENT, action="sign_in.complete", detail={"address": "203.0.113.9"})
             await stores.registry.audit.write(event, now=NOW - days * DAY)
         await sealed(stores)
-        kept = Kept(audit_detail_days=90)
+        kept = RetentionPeriods(audit_detail_days=90)
         assert (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)).erased == 1
         result = await verified(stores)
         assert (result.erased, result.findings) == (1, [])
@@ -418,19 +425,19 @@ async def test_a_transaction_that_is_still_open_holds_up_what_came_after_its_beg
     async with postgresql.opened() as stores:
         sealer, started, end = Sealer(stores.registry, lambda _: None), asyncio.Event(), asyncio.Event()
         await written(stores, 2)
-        assert await stores.registry.seals.settled() == 2
+        assert await stores.registry.seals.settled_number() == 2
         slow = asyncio.create_task(holding(stores, started, end))
         await started.wait()
         await written(stores, 2)
-        assert await stores.registry.seals.settled() == 2
+        assert await stores.registry.seals.settled_number() == 2
         assert await sealer.round(now=NOW) + await sealer.round(now=NOW + LOOK_SECONDS) == 1
         assert [each.last for each in await stores.registry.seals.page(after=0, limit=9)] == [2]
         later = asyncio.create_task(holding(stores, asyncio.Event(), other := asyncio.Event()))
         await asyncio.sleep(0.1)
-        assert await stores.registry.seals.settled() == 2
+        assert await stores.registry.seals.settled_number() == 2
         end.set()
         await slow
-        assert await stores.registry.seals.settled() == 5, "the later one has a later number"
+        assert await stores.registry.seals.settled_number() == 5, "the later one has a later number"
         other.set()
         await later
         assert await sealed(stores) == 1
@@ -531,14 +538,14 @@ async def entries_that_leave_by_age_leave_what_remains_verified(stores: SqlStore
         await written(stores, 3, action="sign_in.complete", now=NOW - days * DAY)
         await written(stores, 2, action="key.rotate", now=NOW - days * DAY)
         await sealed(stores)
-    kept = Kept(audit_days=365, sign_in_days=90)
+    kept = RetentionPeriods(audit_days=365, sign_in_days=90)
     assert (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=kept)).removed == 8
     result = await verified(stores)
     assert (result.seals, result.entries, result.pruned, result.findings) == (3, 7, 8, [])
     left = [sorted(each.digests) for each in await stores.registry.seals.page(after=0, limit=9)]
     assert left == [[], ["other"], ["other", "sign_in"]], "digests of entries that are all gone go with them"
     await sealed(stores)
-    kept = Kept(audit_days=100, sign_in_days=90)
+    kept = RetentionPeriods(audit_days=100, sign_in_days=90)
     later = NOW + 1000 * DAY
     assert (await prune(stores.database, stores.registry.audit, PRUNED, now=later, kept=kept)).removed == 7
     result = await verified(stores)
@@ -559,7 +566,7 @@ async def a_removal_that_no_prune_explains_is_found_in_a_range_that_was_pruned(s
     await written(stores, 3, action="sign_in.complete", now=NOW - 400 * DAY)
     await written(stores, 2, action="key.rotate", now=NOW - 400 * DAY)
     await sealed(stores)
-    await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=Kept(sign_in_days=90))
+    await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=RetentionPeriods(sign_in_days=90))
 
 
 def test_a_removal_that_no_prune_explains_is_found_in_a_range_that_was_pruned(place: Place) -> None:
@@ -595,7 +602,7 @@ async def test_a_prune_explains_neither_later_numbers_nor_anything_if_it_is_of_t
 async def test_what_is_pruned_before_it_was_sealed_is_a_gap(place: Place) -> None:
     async with place.opened() as stores:
         await written(stores, 3, now=NOW - 400 * DAY)
-        await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=Kept(audit_days=90))
+        await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=RetentionPeriods(audit_days=90))
         await sealed(stores)
         result = await verified(stores)
         assert (result.entries, result.pruned, result.findings) == (1, 0, [])

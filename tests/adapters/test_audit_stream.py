@@ -26,7 +26,7 @@ from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.ports import AuditEvent
 from corpid.rules.audit_stream import target
 from corpid.rules.directory.actors import CommandLine
-from corpid.stores.sql.audit_retention import Kept, prune
+from corpid.stores.sql.audit_retention import RetentionPeriods, prune
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.syslog_server import SyslogServer
 from tests.certificates import Authority
@@ -424,7 +424,7 @@ async def test_entries_that_have_not_left_are_not_pruned(place: Place) -> None:
         await written(stores, 4, detail={"address": "192.0.2.7"})
         later = NOW + 400 * DAY
         event = AuditEvent(actor="operator", action="audit.prune")
-        kept = Kept(audit_days=1, sign_in_days=1, audit_detail_days=1)
+        kept = RetentionPeriods(audit_days=1, sign_in_days=1, audit_detail_days=1)
         pruned = await prune(stores.database, stores.registry.audit, event, now=later, kept=kept, last=2)
         assert (pruned.removed, pruned.erased) == (2, 2)
         left = await stores.registry.audit.entries()

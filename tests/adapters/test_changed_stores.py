@@ -65,7 +65,7 @@ def started(options: dict[str, str], look: Look) -> Any:
     """What a process that starts sees."""
 
     async def run() -> Any:
-        async with engines.opened(settings.load(**options), time.time) as opened:
+        async with engines.open_stores(settings.load(**options), time.time) as opened:
             return await look(opened)
 
     return asyncio.run(run())
@@ -141,11 +141,11 @@ async def test_a_worker_that_starts_right_after_redis_was_emptied_takes_nothing_
     """D7, D8: also before the others have noticed, who learn it from the worker."""
     options = settings.load(**chosen(postgresql, tmp_path, server.url))
 
-    async with engines.opened(options, time.time) as one:
+    async with engines.open_stores(options, time.time) as one:
         issued_at = time.time()
         assert await takes(one, issued_at)
         server.command("FLUSHALL")
-        async with engines.opened(options, time.time) as worker:
+        async with engines.open_stores(options, time.time) as worker:
             assert not await takes(worker, issued_at)
             await until(lambda: one.transient.loss.reject_issued_before > issued_at)
 
@@ -156,10 +156,10 @@ async def test_a_worker_that_starts_long_after_redis_was_lost_refuses_no_more_th
     """The others looked on when it happened, so what is there since then is whole."""
     options = settings.load(**chosen(postgresql, tmp_path, server.url))
 
-    async with engines.opened(options, time.time) as one:
+    async with engines.open_stores(options, time.time) as one:
         server.command("FLUSHALL")
         await until(lambda: one.transient.loss.reject_issued_before > 0.0)
-        async with engines.opened(options, time.time) as worker:
+        async with engines.open_stores(options, time.time) as worker:
             assert worker.transient.loss.reject_issued_before == one.transient.loss.reject_issued_before
 
 
@@ -191,7 +191,7 @@ from corpid import engines, settings
 
 async def main():
     go()
-    async with engines.opened(settings.load(**OPTIONS), time.time) as opened:
+    async with engines.open_stores(settings.load(**OPTIONS), time.time) as opened:
         first = opened.transient.loss.reject_issued_before
         await asyncio.sleep(2)
         print(first, opened.transient.loss.reject_issued_before, opened.transient.lineage)

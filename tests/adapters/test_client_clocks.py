@@ -34,12 +34,12 @@ async def test_the_largest_lead_of_a_period_stays_and_that_of_the_period_before(
 
         async def noted(lead: int, period: int) -> ClientClock | None:
             await clocks.note("rp", lead=lead, period=period, now=100.0 + period)
-            return await clocks.of("rp")
+            return await clocks.find("rp")
 
         def clock(period: int, lead: int, lead_before: int) -> ClientClock:
             return ClientClock(since=107.0, period=period, lead=lead, lead_before=lead_before)
 
-        assert await clocks.of("rp") is None
+        assert await clocks.find("rp") is None
         assert await noted(-5, 7) == clock(7, -5, -5)
         assert await noted(3, 7) == clock(7, 3, -5)
         assert await noted(2, 7) == clock(7, 3, -5)
@@ -55,7 +55,7 @@ async def test_of_two_nodes_that_note_at_once_the_larger_lead_stays(place: Place
             *(both[lead % 2].note("rp", lead=lead, period=7, now=1.0) for lead in (4, 1, 9, 0, 31, 2, 7, 30))
         )
         for clocks in both:
-            found = await clocks.of("rp")
+            found = await clocks.find("rp")
             assert found is not None
             assert found.lead == 31
 
@@ -65,9 +65,9 @@ async def test_a_client_takes_its_clock_along_when_it_is_removed(place: Place) -
         clocks = stores.registry.client_clocks
         await clocks.note("rp", lead=1, period=7, now=1.0)
         await clocks.note("nobody", lead=1, period=7, now=1.0)
-        assert await clocks.of("nobody") is None
+        assert await clocks.find("nobody") is None
         await stores.registry.directory.write([Delete(RP)], EVENT)
-        assert await clocks.of("rp") is None
+        assert await clocks.find("rp") is None
 
 
 async def test_since_when_leads_are_recorded_is_said_by_who_says_it_last(place: Place) -> None:

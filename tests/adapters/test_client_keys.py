@@ -25,7 +25,7 @@ async def test_an_inline_set_is_prepared_once_and_kept_by_its_content() -> None:
     first = await keys.current(client(None, jwks("a").decode()), now=T)
     assert kids(first) == ["a"]
     assert await keys.current(client(None, jwks("a").decode()), now=T + DAY) is first
-    assert await keys.refetched(client(None, jwks("a").decode()), now=T) is first
+    assert await keys.refetch(client(None, jwks("a").decode()), now=T) is first
     assert kids(await keys.current(client(None, jwks("b").decode()), now=T)) == ["b"]
     assert (rp.fetches, kept.reads) == ([], 0)
 
@@ -115,11 +115,11 @@ async def test_an_unknown_kid_fetches_again_at_once_but_only_once_a_minute() -> 
     keys = FetchedClientKeys(Kept(), rp.fetch)
     await keys.current(client(), now=T)
     rp.body = jwks("two")
-    assert kids(await keys.refetched(client(), now=T)) == ["two"]
+    assert kids(await keys.refetch(client(), now=T)) == ["two"]
     rp.body = jwks("three")
-    assert kids(await keys.refetched(client(), now=T + 59)) == ["two"]
+    assert kids(await keys.refetch(client(), now=T + 59)) == ["two"]
     assert len(rp.fetches) == 2
-    assert kids(await keys.refetched(client(), now=T + 60)) == ["three"]
+    assert kids(await keys.refetch(client(), now=T + 60)) == ["three"]
     assert len(rp.fetches) == 3
 
 
@@ -128,7 +128,7 @@ async def test_fifty_unknown_kids_at_the_same_time_make_one_fetch() -> None:
     keys = FetchedClientKeys(Kept(), rp.fetch)
     await keys.current(client(), now=T)
     rp.body = jwks("two")
-    answers = await asyncio.gather(*(keys.refetched(client(), now=T + 1) for _ in range(50)))
+    answers = await asyncio.gather(*(keys.refetch(client(), now=T + 1) for _ in range(50)))
     assert {tuple(kids(key_set)) for key_set in answers} == {("two",)}
     assert len(rp.fetches) == 2
 
@@ -140,7 +140,7 @@ async def test_a_valid_set_takes_effect_at_once_even_if_it_lost_keys(body: bytes
     await keys.current(client(), now=T)
     rp.body = body
     expected = [key["kid"] for key in json.loads(body)["keys"]]
-    assert kids(await keys.refetched(client(), now=T + 1)) == expected
+    assert kids(await keys.refetch(client(), now=T + 1)) == expected
     assert kids(await keys.current(client(), now=T + 1)) == expected
 
 
@@ -150,7 +150,7 @@ async def test_without_a_new_set_the_last_good_one_stays_in_use_for_a_day_after_
     keys = FetchedClientKeys(Kept(), rp.fetch)
     await keys.current(client(), now=T)
     rp.down, rp.body = trouble == "unreachable", b"<html>Down for maintenance</html>"
-    assert kids(await keys.refetched(client(), now=T + 1)) == ["one"]
+    assert kids(await keys.refetch(client(), now=T + 1)) == ["one"]
     for seconds in (HOUR, 12 * HOUR, DAY - 1):
         assert kids(await keys.current(client(), now=T + seconds)) == ["one"]
         await settled()
@@ -175,7 +175,7 @@ async def test_no_set_at_all_is_unavailable_and_says_why() -> None:
     with pytest.raises(KeySetUnavailable, match=r"no key set at https://rp\.example/jwks: no connection"):
         await keys.current(client(), now=T)
     with pytest.raises(KeySetUnavailable, match="no connection"):
-        await keys.refetched(client(), now=T + 1)
+        await keys.refetch(client(), now=T + 1)
 
 
 async def test_a_dead_url_is_tried_every_ten_seconds_and_not_by_every_request() -> None:
@@ -196,9 +196,9 @@ async def test_a_refetch_that_a_dead_url_prevented_is_not_held_against_the_next_
     rp.down = True
     await keys.current(client(), now=T + HOUR)
     await settled()
-    assert kids(await keys.refetched(client(), now=T + HOUR + 1)) == ["one"]
+    assert kids(await keys.refetch(client(), now=T + HOUR + 1)) == ["one"]
     rp.down, rp.body = False, jwks("two")
-    assert kids(await keys.refetched(client(), now=T + HOUR + 11)) == ["two"]
+    assert kids(await keys.refetch(client(), now=T + HOUR + 11)) == ["two"]
 
 
 async def test_a_key_set_that_comes_and_goes_is_logged_once_in_ten_minutes() -> None:
@@ -209,9 +209,9 @@ async def test_a_key_set_that_comes_and_goes_is_logged_once_in_ten_minutes() -> 
         await keys.current(client(), now=T)
         for seconds in range(61, 600, 61):
             rp.down = seconds % 2 == 1
-            await keys.refetched(client(), now=T + seconds)
+            await keys.refetch(client(), now=T + seconds)
         rp.down = True
-        await keys.refetched(client(), now=T + 700)
+        await keys.refetch(client(), now=T + 700)
     told = [line["event"] for line in logged if line["log_level"] == "warning"]
     assert told == ["key_set_not_fetched", "key_set_fetched_again", "key_set_not_fetched"]
 
@@ -222,7 +222,7 @@ async def test_trouble_and_private_members_are_logged_for_the_operator_cut_to_si
     with capture_logs() as logged:
         await keys.current(client(), now=T)
         rp.body = b'{"keys":"' + b"x" * 5000
-        await keys.refetched(client(), now=T + 1)
+        await keys.refetch(client(), now=T + 1)
     assert [line["event"] for line in logged] == ["key_set_fetched", "key_set_not_fetched"]
     assert "private member d" in logged[0]["detail"]
     assert all(line["client_id"] == "rp" and len(line["detail"]) <= 300 for line in logged)

@@ -43,7 +43,7 @@ async def test_what_another_process_fetched_is_used_within_five_seconds() -> Non
     await here.current(client(), now=T)
     await there.current(client(), now=T)
     rp.body = jwks("two")
-    await there.refetched(client(), now=T + 1)
+    await there.refetch(client(), now=T + 1)
     assert kids(await here.current(client(), now=T + 5)) == ["two"]
     assert len(rp.fetches) == 2
 
@@ -95,7 +95,7 @@ async def test_a_store_that_is_down_takes_no_set_away_that_is_in_memory() -> Non
     kept.down = True
     assert kids(await keys.current(client(), now=T + 60)) == ["one"]
     rp.body = jwks("two")
-    assert kids(await keys.refetched(client(), now=T + 61)) == ["two"]
+    assert kids(await keys.refetch(client(), now=T + 61)) == ["two"]
     with pytest.raises(StoreUnavailable):
         await FetchedClientKeys(kept, rp.fetch).current(client(), now=T + 61)
     kept.down = False

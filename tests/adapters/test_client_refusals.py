@@ -48,10 +48,10 @@ async def test_only_the_latest_refusals_of_a_client_are_kept_and_claimed_ones_pu
         await kept.add([refusal(100.25 + number) for number in range(5)], kept=3)
         await kept.add([refusal(200 + number, claimed=True) for number in range(9)], kept=2)
         await kept.add([refusal(7, client_id="other")], kept=3)
-        assert [(each.at, each.claimed) for each in await kept.of("rp")] == [
+        assert [(each.at, each.claimed) for each in await kept.list_for_client("rp")] == [
             (208, True), (207, True), (104.25, False), (103.25, False), (102.25, False),
         ]  # fmt: skip
-        assert await kept.of("other") == [refusal(7, client_id="other")]
+        assert await kept.list_for_client("other") == [refusal(7, client_id="other")]
 
 
 async def test_refusals_of_the_same_moment_are_kept_apart_and_none_is_written_twice(place: Place) -> None:
@@ -61,17 +61,17 @@ async def test_refusals_of_the_same_moment_are_kept_apart_and_none_is_written_tw
         same = [refusal(100, name) for name in "abc"]
         await kept.add(same, kept=2)
         await kept.add(same, kept=2)
-        assert [each.request_id for each in await kept.of("rp")] == ["c", "b"]
+        assert [each.request_id for each in await kept.list_for_client("rp")] == ["c", "b"]
 
 
 async def test_refusals_of_a_client_that_does_not_exist_or_is_removed_are_gone(place: Place) -> None:
     async with registered(place) as stores:
         kept = stores.registry.client_refusals
         await kept.add([refusal(100, client_id="nobody", claimed=True)], kept=2)
-        assert await kept.of("nobody") == []
+        assert await kept.list_for_client("nobody") == []
         await kept.add([refusal(100)], kept=2)
         await stores.registry.directory.write([Delete(RP)], EVENT)
-        assert await kept.of("rp") == []
+        assert await kept.list_for_client("rp") == []
 
 
 async def test_what_no_database_keeps_is_not_noted_and_holds_nothing_up(place: Place) -> None:
@@ -81,7 +81,7 @@ async def test_what_no_database_keeps_is_not_noted_and_holds_nothing_up(place: P
         for number, claimed in enumerate(("a\0b", "\ud800", "x" * 5000, "rp")):
             recent.note(refusal(number, client_id=claimed, claimed=True))
         await recent.flush(stores.registry)
-        assert [each.at for each in await stores.registry.client_refusals.of("rp")] == [3]
+        assert [each.at for each in await stores.registry.client_refusals.list_for_client("rp")] == [3]
 
 
 async def test_nothing_is_written_for_a_client_that_does_not_exist(

@@ -42,7 +42,7 @@ async def fill(stores: SqlStores) -> None:
 
 
 async def remembered(stores: SqlStores, like: Consent = GIVEN) -> list[Consent]:
-    return await stores.registry.consents.remembered(
+    return await stores.registry.consents.find_remembered(
         like.user_id, like.entity_id, like.client_id, like.issuer_id, now=NOW
     )
 
@@ -61,8 +61,8 @@ async def test_consent_is_remembered_per_person_entity_client_issuer_and_set_of_
         assert sorted(await remembered(stores), key=lambda each: each.scopes) == [FURTHER["scopes"], GIVEN]
         for name in ("person", "entity", "client", "issuer"):
             assert await remembered(stores, FURTHER[name]) == [FURTHER[name]]
-        assert len(await consents.of(TAN.user_id, now=NOW)) == 5
-        assert await consents.of(LIM.user_id, now=NOW) == [FURTHER["person"]]
+        assert len(await consents.list_for_user(TAN.user_id, now=NOW)) == 5
+        assert await consents.list_for_user(LIM.user_id, now=NOW) == [FURTHER["person"]]
 
 
 async def test_giving_it_again_renews_it(place: Place) -> None:
@@ -96,8 +96,8 @@ async def test_withdrawing_ends_every_set_for_one_client_and_entity_and_nothing_
         before = await audited(stores)
         assert await consents.withdraw(TAN.user_id, ACME.entity_id, CLIENT.client_id, EVENT)
         assert await audited(stores) == before + 1
-        assert await consents.of(TAN.user_id, now=NOW) == [FURTHER["client"], FURTHER["entity"]]
-        assert await consents.of(LIM.user_id, now=NOW) == [FURTHER["person"]]
+        assert await consents.list_for_user(TAN.user_id, now=NOW) == [FURTHER["client"], FURTHER["entity"]]
+        assert await consents.list_for_user(LIM.user_id, now=NOW) == [FURTHER["person"]]
         assert not await consents.withdraw(TAN.user_id, ACME.entity_id, CLIENT.client_id, EVENT)
         assert await audited(stores) == before + 1
 
@@ -136,7 +136,7 @@ async def test_an_expired_consent_is_not_remembered_and_is_swept(place: Place) -
         await consents.give(over, EVENT)
         await consents.give(FURTHER["scopes"], EVENT)
         assert await remembered(stores) == [FURTHER["scopes"]]
-        assert await consents.of(TAN.user_id, now=NOW) == [FURTHER["scopes"]]
+        assert await consents.list_for_user(TAN.user_id, now=NOW) == [FURTHER["scopes"]]
         assert await consents.sweep(now=NOW) == 1
         assert await consents.sweep(now=NOW) == 0
         assert await remembered(stores) == [FURTHER["scopes"]]

@@ -57,11 +57,13 @@ async def test_a_change_is_stored_once_and_ends_the_other_sessions(place: Place)
         before = await audited(stores)
         others = [replace(CHANGE, link_hash=f"h{number}") for number in range(1, 5)]
         assert sorted(await asyncio.gather(*(begin(stores, each) for each in others))) == [False, False, False, True]
-        stored = await stores.registry.email_changes.of(TAN.user_id)
+        stored = await stores.registry.email_changes.find(TAN.user_id)
         assert stored in others
         assert await stores.registry.email_changes.by_link(stored.link_hash) == stored
-        assert await stores.registry.email_changes.of(LIM.user_id) is None
-        assert [each.session_id for each in await stores.registry.sessions.of(TAN.user_id, now=NOW)] == ["here"]
+        assert await stores.registry.email_changes.find(LIM.user_id) is None
+        assert [each.session_id for each in await stores.registry.sessions.list_for_user(TAN.user_id, now=NOW)] == [
+            "here"
+        ]
         assert await audited(stores) == before + 1
         assert await address(stores) == OLD
 
@@ -77,7 +79,7 @@ async def test_without_the_session_the_address_or_the_person_nothing_is_stored(p
         await write(stores, replace(WITH_ADDRESS, enabled=False))
         assert not await begin(stores)
         assert await audited(stores) == before + 1
-        assert await stores.registry.email_changes.of(TAN.user_id) is None
+        assert await stores.registry.email_changes.find(TAN.user_id) is None
 
 
 async def test_of_undoing_and_finishing_at_once_one_has_effect(place: Place) -> None:
@@ -110,7 +112,7 @@ async def test_a_change_takes_effect_as_the_persons_own(place: Place) -> None:
         assert await changes.finish(due, BY_THE_PERSON) == "changed"
         found = (await stores.registry.directory.sourced(User, [TAN.key]))[TAN.key]
         assert found.record == replace(WITH_ADDRESS, email=NEW)
-        assert found.sources.of("email") == f"user:{TAN.user_id}"
+        assert found.sources.source_of("email") == f"user:{TAN.user_id}"
         assert await changes.finish(due, BY_THE_PERSON) == "gone"
 
 
@@ -123,10 +125,10 @@ async def test_undoing_ends_every_session_but_one_that_is_named(place: Place) ->
         changes, sessions = stores.registry.email_changes, stores.registry.sessions
         assert not await changes.undo(CHANGE, EVENT, but_session="ended")
         assert await changes.undo(CHANGE, EVENT, but_session="here")
-        assert [each.session_id for each in await sessions.of(TAN.user_id, now=NOW)] == ["here"]
+        assert [each.session_id for each in await sessions.list_for_user(TAN.user_id, now=NOW)] == ["here"]
         assert await begin(stores)
         assert await changes.undo(CHANGE, EVENT)
-        assert await sessions.of(TAN.user_id, now=NOW) == []
+        assert await sessions.list_for_user(TAN.user_id, now=NOW) == []
 
 
 @pytest.mark.parametrize("how", ["signed out", "disabled", "other address", "removed"])
@@ -145,7 +147,7 @@ async def test_a_change_ends_with_what_it_rests_on(place: Place, how: str) -> No
             case "removed":
                 await remove(stores, WITH_ADDRESS)
         changes = stores.registry.email_changes
-        assert await changes.of(TAN.user_id) is None
+        assert await changes.find(TAN.user_id) is None
         assert await changes.by_link("h1") is None
         assert not await changes.undo(CHANGE, EVENT)
         dropped = "dropped" if how in {"disabled", "other address"} else "gone"
@@ -161,9 +163,9 @@ async def test_a_change_does_not_come_back_with_the_address_that_it_rested_on(pl
         assert await begin(stores)
         directory, changes = stores.registry.directory, stores.registry.email_changes
         await directory.write([Upsert(replace(WITH_ADDRESS, name="Tan A."), EVENT)])
-        assert await changes.of(TAN.user_id) is not None
+        assert await changes.find(TAN.user_id) is not None
         for email in ("payroll@new.example", OLD):
             await directory.write([Upsert(replace(WITH_ADDRESS, email=email), EVENT)])
-        assert await changes.of(TAN.user_id) is None
+        assert await changes.find(TAN.user_id) is None
         assert await changes.finish(CHANGE, BY_THE_PERSON) == "gone"
         assert await address(stores) == OLD

@@ -161,7 +161,7 @@ async def test_secrets_never_stand_in_the_database_file(tmp_path: Path) -> None:
         await stores.registry.directory.write([Upsert(PERSON), Upsert(FACTORS)], EVENT)
         await stores.registry.keys.add(SIGNING, EVENT)
         assert await stores.registry.factors.credentials("u1") == FACTORS
-        assert await stores.registry.keys.all() == [SIGNING]
+        assert await stores.registry.keys.list_all() == [SIGNING]
     content = (tmp_path / "corpid.db").read_bytes()
     assert b"JBSWY3DPEHPK3PXP" not in content
     assert b"private" not in content
@@ -189,7 +189,7 @@ async def test_after_a_rewrap_the_older_key_is_not_needed(place: Place) -> None:
         assert await rewrap(stores.database, both, stores.registry.audit, event) == 3
         assert await rewrap(stores.database, both, stores.registry.audit, event) == 0
     async with place.opened(cipher=SecretCipher(NEW_KEY)) as stores:
-        assert await stores.registry.keys.all() == [SIGNING]
+        assert await stores.registry.keys.list_all() == [SIGNING]
         assert await stores.registry.factors.credentials("u1") == FACTORS
         assert [entry.action for entry in await stores.registry.audit.entries()][-1] == "key.rewrap"
 

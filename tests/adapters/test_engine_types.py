@@ -81,7 +81,7 @@ async def test_a_line_in_the_table_is_all_that_opening_needs(shelf: type[Shelf],
 
     for lineage in ("first", "second", "second"):
         shelf.lineages.append(lineage)
-        async with engines.opened(options, time.time) as opened:
+        async with engines.open_stores(options, time.time) as opened:
             assert opened.transient is shelf.store
     moments = [moment for moment, _ in shelf.rejected]
     assert [lineage for _, lineage in shelf.rejected] == ["first", "second", "second"]

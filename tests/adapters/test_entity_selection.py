@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from corpid.ports import Upsert
-from corpid.rules.directory.entity_choice import FORMS, accepted, search_text, search_words, usable
+from corpid.rules.directory.entity_choice import FORMS, accepted_entities, search_text, search_words, usable
 from corpid.rules.directory.records import Entity, EntityStatus, EntityType, Membership, Service, User
 from corpid.stores.sql.sqlite import SqliteDatabase
 from tests.adapters.databases import Place
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Record
     from corpid.stores.sql.open import SqlStores
 
-ANYTHING = accepted([])
+ANYTHING = accepted_entities([])
 TAN = User(user_id="u1", user_name="tan", name="Tan")
 LIM = User(user_id="u2", user_name="lim", name="Lim")
 
@@ -85,7 +85,7 @@ async def test_statements_and_law_agree_on_every_combination(place: Place) -> No
             everybody = Membership(user_id="u1", entity_id=one.entity_id, enabled=member)
             await write(stores, person, one, held[-1][1], everybody)
         for services in SETS_OF_SERVICES:
-            pairs = accepted(services)
+            pairs = accepted_entities(services)
             by_law = {one.entity_id for one, member in held if usable(one, member, services).usable}
             by_statement = [
                 found.entity.entity_id

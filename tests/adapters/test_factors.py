@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.ports import Account, AuditEvent, FactorChange, MissingReference, Session
-from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
+from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import FACTORS, LIM, TAN, remove, write
@@ -66,7 +66,7 @@ async def test_an_account_is_everything_that_a_person_signs_in_with_in_one_look(
         await write(stores, TAN, LIM)
         bare = await factors.account(TAN.user_id)
         assert bare == Account(
-            user=TAN, held=HeldFactors(credentials=NOBODY, passkeys=(), codes=0),
+            user=TAN, held=PersonFactors(credentials=NOBODY, passkeys=(), codes=0),
             guesses=CodeGuesses(user_id=TAN.user_id), signed_in_before=False,
         )  # fmt: skip
         change = replace(add(later), after=WITH, recovery_codes=("a", "b", "c"))
@@ -79,7 +79,7 @@ async def test_an_account_is_everything_that_a_person_signs_in_with_in_one_look(
         assert found is not None and found.stored_secret not in (None, WITH.totp_secret)
         found = replace(found, stored_secret=None)
         assert found == Account(
-            user=TAN, held=HeldFactors(credentials=WITH, passkeys=(KEY, later), codes=3), guesses=counted,
+            user=TAN, held=PersonFactors(credentials=WITH, passkeys=(KEY, later), codes=3), guesses=counted,
             signed_in_before=True,
         )  # fmt: skip
         elsewhere = await factors.account_by_name(TAN.user_name.upper())
@@ -88,7 +88,7 @@ async def test_an_account_is_everything_that_a_person_signs_in_with_in_one_look(
         assert await factors.account_by_passkey(later.credential_id) == elsewhere
         assert await factors.account_by_passkey("another") is None
         assert (await factors.account(LIM.user_id)) == Account(
-            user=LIM, held=HeldFactors(credentials=Credentials(user_id=LIM.user_id), passkeys=(), codes=0),
+            user=LIM, held=PersonFactors(credentials=Credentials(user_id=LIM.user_id), passkeys=(), codes=0),
             guesses=CodeGuesses(user_id=LIM.user_id), signed_in_before=False,
         )  # fmt: skip
         assert await factors.account("nobody") is None
@@ -107,7 +107,7 @@ async def test_a_session_begins_only_for_a_person_who_is_as_they_were_seen(place
         )
 
         async def begins(seen: Credentials, passkey: str = "") -> bool:
-            same = await sessions.unchanged(seen, passkey=passkey)
+            same = await sessions.is_unchanged(seen, passkey=passkey)
             account = await registry.factors.account(seen.user_id)
             held = account.stored_secret if account is not None else None
             for stored in (held, "encrypted anew meanwhile", None):
@@ -127,7 +127,7 @@ async def test_a_session_begins_only_for_a_person_who_is_as_they_were_seen(place
         assert not await begins(Credentials(user_id="nobody"))
         await write(stores, replace(TAN, enabled=False))
         assert not await begins(WITH)
-        assert await sessions.unchanged(Credentials(user_id=LIM.user_id))
+        assert await sessions.is_unchanged(Credentials(user_id=LIM.user_id))
 
 
 async def test_who_did_not_want_a_passkey_is_remembered_with_the_last_time(place: Place) -> None:

@@ -21,14 +21,14 @@ from corpid.ports import (
     FactorChange,
     MissingReference,
     NameTaken,
-    Seen,
+    Precondition,
     Upsert,
 )
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import Administering, Operating, Person, ProvisioningToken
+from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator, Person, ProvisioningToken
 from corpid.rules.directory.invitations import SENDING_SECONDS, being_sent
 from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
 from corpid.rules.limits import RESEND_SECONDS
@@ -37,7 +37,7 @@ from tests.adapters.opened import NOW
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.ports import Invited
+    from corpid.ports import OpenInvitation
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
@@ -61,18 +61,18 @@ SET: Final = AuditEvent(actor=f"user:{NEW}", action=AuditAction.FACTORS_MEMBERSH
 ROUNDS: Final = 4
 
 
-async def sent(stores: SqlStores) -> tuple[Invited, str]:
+async def sent(stores: SqlStores) -> tuple[OpenInvitation, str]:
     """A new invitation whose e-mail was sent, and the hash of its link."""
     write = stores.registry.directory.write
     await write([Upsert(HARBOUR), *map(Upsert, PEOPLE)])
-    await write([Seen(Membership, INVITED.key, None), Upsert(INVITED, BY_TOKEN)])
-    found = await stores.registry.invitations.of(WAITING)
+    await write([Precondition(Membership, INVITED.key, None), Upsert(INVITED, BY_TOKEN)])
+    found = await stores.registry.invitations.find(WAITING)
     assert found is not None
     link = links.of_invitation(found, link_codes.code_from("random"), now=NOW)
     assert await stores.registry.invitations.take(found, now=NOW)
     await stores.registry.factors.keep_link(link, SENT)
     assert await stores.registry.invitations.settle(found, taken=NOW, becomes=int(NOW))
-    after = await stores.registry.invitations.of(WAITING)
+    after = await stores.registry.invitations.find(WAITING)
     assert after is not None
     return after, link.link_hash
 
@@ -85,7 +85,7 @@ FACTORS: Final = FactorChange(
 
 
 async def as_new_person(
-    stores: SqlStores, found: Invited, _: str, user_name: str = "wei.ling", change: FactorChange = FACTORS
+    stores: SqlStores, found: OpenInvitation, _: str, user_name: str = "wei.ling", change: FactorChange = FACTORS
 ) -> None:
     """Accept with factors, in one transaction."""
     async with stores.registry.invitations.transaction():
@@ -102,13 +102,13 @@ async def as_new_person(
             raise ChangedMeanwhile("the factors are others")
 
 
-async def with_account(stores: SqlStores, found: Invited, user: User) -> None:
+async def with_account(stores: SqlStores, found: OpenInvitation, user: User) -> None:
     await invitations.accept_with_account(stores.registry, found.membership, user, now=NOW)
 
 
-async def revoke(stores: SqlStores, found: Invited) -> None:
+async def revoke(stores: SqlStores, found: OpenInvitation) -> None:
     member = found.membership
-    await stores.registry.directory.write([Seen(Membership, member.key, member), Delete(member, REVOKED)])
+    await stores.registry.directory.write([Precondition(Membership, member.key, member), Delete(member, REVOKED)])
 
 
 async def belonging(stores: SqlStores) -> list[Membership]:
@@ -119,7 +119,7 @@ async def people(stores: SqlStores) -> set[str]:
     return {user.user_id async for user in stores.registry.directory.scan(User)}
 
 
-RIVALS: Final[dict[str, list[Callable[[SqlStores, Invited, str], Awaitable[None]]]]] = {
+RIVALS: Final[dict[str, list[Callable[[SqlStores, OpenInvitation, str], Awaitable[None]]]]] = {
     "two accounts": [lambda stores, found, _, who=who: with_account(stores, found, who) for who in PEOPLE],  # type: ignore[misc]
     "account and new person": [lambda stores, found, _: with_account(stores, found, PEOPLE[0]), as_new_person],
     "account and revocation": [
@@ -158,7 +158,7 @@ async def test_two_answers_at_once_have_one_outcome(place: Place, rivals: str) -
             assert (held.password_hash is not None) == (NEW in accepted_by)
             for user in PEOPLE:
                 assert await stores.registry.factors.credentials(user.user_id) == Credentials(user_id=user.user_id)
-            assert await stores.registry.invitations.of(WAITING) is None
+            assert await stores.registry.invitations.find(WAITING) is None
             assert await stores.registry.factors.link(link_hash) is None
             for each in left:
                 await stores.registry.directory.write([Delete(each, REVOKED)])
@@ -169,7 +169,7 @@ async def test_two_answers_at_once_have_one_outcome(place: Place, rivals: str) -
 
 @pytest.mark.parametrize("answer", [RIVALS["two accounts"][0], as_new_person], ids=["account", "new person"])
 async def test_an_entity_that_ends_an_invitation_while_it_is_accepted_ends_it(
-    place: Place, answer: Callable[[SqlStores, Invited, str], Awaitable[None]]
+    place: Place, answer: Callable[[SqlStores, OpenInvitation, str], Awaitable[None]]
 ) -> None:
     """D60: with level and roles; before or after the acceptance, but never half of it."""
     token = ProvisioningToken(token_id="t1", entity_id=HARBOUR.entity_id)
@@ -198,7 +198,7 @@ async def test_a_new_person_without_their_factors_is_none(place: Place) -> None:
         found, _ = await sent(stores)
         with pytest.raises(ChangedMeanwhile):
             await as_new_person(stores, found, "", change=replace(FACTORS, spend_link="another link"))
-        assert await stores.registry.invitations.of(WAITING) == found
+        assert await stores.registry.invitations.find(WAITING) == found
         assert (await stores.registry.factors.credentials(NEW)).password_hash is None
         assert await stores.registry.directory.user_by_name("wei.ling") is None
 
@@ -212,7 +212,7 @@ async def test_an_answer_to_an_invitation_that_has_changed_is_none(place: Place)
         for answer in (as_new_person, RIVALS["two accounts"][0], RIVALS["declined and accepted"][0]):
             with pytest.raises(ChangedMeanwhile):
                 await answer(stores, found, link_hash)
-        assert [each.membership for each in [await stores.registry.invitations.of(WAITING)] if each] == [another]
+        assert [each.membership for each in [await stores.registry.invitations.find(WAITING)] if each] == [another]
         assert await people(stores) == {user.user_id for user in PEOPLE} | {WAITING}
 
 
@@ -224,7 +224,7 @@ async def test_a_new_person_takes_nobodys_user_name(place: Place) -> None:
         await stores.registry.directory.write([Upsert(own)])
         with pytest.raises(NameTaken):
             await as_new_person(stores, found, link_hash, PEOPLE[0].user_name.upper())
-        assert await stores.registry.invitations.of(WAITING) == found
+        assert await stores.registry.invitations.find(WAITING) == found
         assert await stores.registry.factors.credentials(PEOPLE[0].user_id) == own
 
 
@@ -236,7 +236,7 @@ async def test_who_belongs_already_cannot_accept(place: Place) -> None:
         await stores.registry.directory.write([Upsert(own)])
         with pytest.raises(AlreadyBelongs):
             await with_account(stores, found, PEOPLE[0])
-        assert await stores.registry.invitations.of(WAITING) == found
+        assert await stores.registry.invitations.find(WAITING) == found
 
 
 async def test_a_letter_is_taken_by_one_process_and_not_after_a_revocation(place: Place) -> None:
@@ -270,14 +270,14 @@ async def test_untried_letters_go_before_those_of_dead_senders(place: Place) -> 
         marks: dict[str, Any] = {"b": being_sent(NOW - 1000), "c": 0, "d": being_sent(NOW - 2000), "e": -1, "f": -2}
         for name, mark in marks.items():
             each = replace(INVITED, user_id=WAITING[:-1] + name, user_name=name, invitation_sent_at=mark)
-            await write([Seen(Membership, each.key, None), Upsert(each, BY_TOKEN)])
+            await write([Precondition(Membership, each.key, None), Upsert(each, BY_TOKEN)])
         found = await stores.registry.invitations.due(now=NOW, limit=10)
         assert [each.user.user_id[-1] for each in found] == ["c", "d", "b"]
 
 
-def owner(**facts: Any) -> Administering:
+def owner(**facts: Any) -> EntityAdministrator:
     """An owner of Harbour Logistics who signed in a moment ago."""
-    return Administering(
+    return EntityAdministrator(
         user_id=PEOPLE[0].user_id,
         entity_id=HARBOUR.entity_id,
         level="owner",
@@ -305,7 +305,7 @@ async def test_a_letter_is_sent_again_by_those_who_may_and_not_at_once(place: Pl
         for stranger in (
             ProvisioningToken(token_id="t2", entity_id="200000078H"),
             Person(PEOPLE[0].user_id),
-            Operating(user_id=PEOPLE[0].user_id, level="auditor", auth_time=later, now=later),
+            DeploymentOperator(user_id=PEOPLE[0].user_id, level="auditor", auth_time=later, now=later),
             replace(owner(), entity_id="200000078H", now=later, auth_time=later),
         ):
             with pytest.raises(Forbidden):

@@ -18,7 +18,7 @@ import pytest
 from corpid import engines, settings
 from corpid.ports import StoreUnavailable
 from corpid.stores import machine_start
-from corpid.stores.lmdb.data_file import release, shared
+from corpid.stores.lmdb.data_file import open_shared, release
 from corpid.stores.lmdb.transient import LmdbEngine, LmdbTransientStore
 from tests.adapters.opened import NOW, lmdb_transient, lmdb_url, program, race
 from tests.adapters.transient_stores import KEY, add, put, take
@@ -302,12 +302,12 @@ async def test_stores_of_one_process_share_the_file_until_the_last_is_closed(tmp
 
 def test_a_forked_process_never_uses_the_file_of_its_parent(tmp_path: Path) -> None:
     """Two processes with one environment would both write with the same lock."""
-    parent = shared(tmp_path / "short-lived", machine_start())
+    parent = open_shared(tmp_path / "short-lived", machine_start())
     try:
         child = os.fork()
         if child == 0:
             try:
-                shared(tmp_path / "short-lived", machine_start())
+                open_shared(tmp_path / "short-lived", machine_start())
             except StoreUnavailable:
                 os._exit(0)
             os._exit(1)
@@ -338,7 +338,7 @@ async def test_the_first_start_after_short_lived_data_was_in_sqlite_refuses_what
     options = settings.load(data_dir=tmp_path)
 
     async def started() -> tuple[float, int]:
-        async with engines.opened(options, time.time) as opened:
+        async with engines.open_stores(options, time.time) as opened:
             return opened.transient.loss.reject_issued_before, int(sql("SELECT count(*) FROM transient"))
 
     def sql(statement: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.rules.directory.records import Acting, Membership, ThirdPartyRow
+from corpid.rules.directory.records import ActingPerson, Membership, ThirdPartyRow
 from corpid.stores.sql import directory
 from tests.adapters.stored_records import (
     ACME,
@@ -41,7 +41,7 @@ async def test_acting_gives_the_whole_chain_or_nothing(place: Place) -> None:
     async with place.opened() as stores:
         await write(stores, *EVERYTHING)
         acting = await stores.registry.directory.acting("u1", "E1")
-        assert acting == Acting(user=TAN, entity=ACME, membership=MEMBER, administrator=ADMINISTERS)
+        assert acting == ActingPerson(user=TAN, entity=ACME, membership=MEMBER, administrator=ADMINISTERS)
         assert not acting.allowed
         for user_id, entity_id in (("u2", "E1"), ("u1", "E2"), ("nobody", "E1")):
             assert await stores.registry.directory.acting(user_id, entity_id) is None

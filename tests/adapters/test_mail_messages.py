@@ -36,7 +36,7 @@ addresses = st.builds("{}@{}.example".format, locals_, st.from_regex(r"[a-z0-9]{
 
 def written(rendered: RenderedEmail, to: str = TO, *, name: str = "CorpID", reply_to: str = "") -> bytes:
     writer = MessageWriter(Address(name, addr_spec="sign-in@corp.example"), reply_to=reply_to)
-    return writer.written(rendered, to=to, now=NOON)
+    return writer.write_message(rendered, to=to, now=NOON)
 
 
 def email(subject: str = "Code", text: str = "Text", html: str = "<p>Text</p>", language: str = "en") -> RenderedEmail:

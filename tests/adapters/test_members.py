@@ -17,12 +17,12 @@ from corpid.flows.directory.invitation_limits import InvitationLimit, TooManyInv
 from corpid.flows.directory.invitations import AlreadyBelongs
 from corpid.flows.directory.memberships import switch_membership
 from corpid.flows.directory.provisioning import (
+    IdentifierConflict,
+    InvalidDetails,
     LastOwner,
-    MalformedDetails,
     MemberDetails,
-    Taken,
+    MembersQuery,
     UnknownMember,
-    WantedMembers,
 )
 from corpid.flows.directory.write import Refused
 from corpid.flows.directory.write import write as write_as
@@ -169,7 +169,7 @@ async def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place
         mei = (await invited(stores)).membership
         [theirs] = [
             each.membership
-            for each in (await provisioning.members(registry, WantedMembers(count=9), actor=TOKEN)).members
+            for each in (await provisioning.members(registry, MembersQuery(count=9), actor=TOKEN)).members
             if each.membership.user_id == "u2"
         ]
         for membership_id in (mei.membership_id, theirs.membership_id, "", "\0", "x" * 5000):
@@ -183,7 +183,7 @@ async def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place
                 )
         for actor in (TOKEN, CLIENT):
             with pytest.raises(Forbidden):
-                await provisioning.members(registry, WantedMembers(count=9), actor=actor, entity_id="E2")
+                await provisioning.members(registry, MembersQuery(count=9), actor=actor, entity_id="E2")
             with pytest.raises(Forbidden):
                 await provisioning.invite(
                     registry, limit(stores), NEW, actor=actor, entity_id="E2", now=NOW, new_id=identifiers()
@@ -311,7 +311,7 @@ async def test_names_in_an_entity_are_unique_also_beside_the_persons_own(place: 
             (MemberDetails(user_name="LIM"), "user_name"),
             (MemberDetails(user_name="other", external_id="7"), "external_id"),
         ):
-            with pytest.raises(Taken) as refused:
+            with pytest.raises(IdentifierConflict) as refused:
                 await invited(stores, details, ids=lambda: f"further-{ids()}")
             assert refused.value.member == taken
         both = await asyncio.gather(
@@ -321,7 +321,7 @@ async def test_names_in_an_entity_are_unique_also_beside_the_persons_own(place: 
             ),
             return_exceptions=True,
         )
-        assert sorted(type(each).__name__ for each in both) == ["Member", "Taken"]
+        assert sorted(type(each).__name__ for each in both) == ["IdentifierConflict", "Member"]
 
 
 async def test_details_are_refused_with_every_fault(place: Place) -> None:
@@ -331,12 +331,12 @@ async def test_details_are_refused_with_every_fault(place: Place) -> None:
         wrong = MemberDetails(
             user_name="x" * 201, external_id="a\u202eb", name="\u200b", given_name="\0", email="Mei <mei@firm.example>"
         )
-        with pytest.raises(MalformedDetails) as refused:
+        with pytest.raises(InvalidDetails) as refused:
             await invited(stores, wrong)
         assert [member for member, _ in refused.value.faults] == [
             "user_name", "external_id", "name", "given_name", "email",
         ]  # fmt: skip
-        with pytest.raises(MalformedDetails, match="a name for this member is required"):
+        with pytest.raises(InvalidDetails, match="a name for this member is required"):
             await invited(stores, MemberDetails(name="Mei"))
         ids = identifiers()
         by_name = await invited(stores, MemberDetails(user_name="mei@firm.example"), ids=ids)
@@ -515,7 +515,7 @@ async def test_a_token_acts_for_its_entity_until_it_ends(place: Place) -> None:
         assert made.token_hash not in str(await registry.audit.entries())
 
         async def acting(shown: str = text, *, at: float = NOW) -> ProvisioningToken | None:
-            return await provisioning_tokens.authenticated(registry, shown, now=at)
+            return await provisioning_tokens.authenticate_token(registry, shown, now=at)
 
         assert await acting() == TOKEN
         assert (await provisioning_tokens.tokens(registry, "E1", actor=OPERATOR))[0].last_used_at == int(NOW)

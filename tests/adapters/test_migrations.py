@@ -23,7 +23,7 @@ from tests.adapters.opened import EVENT, race, sqlite
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.stores.sql.migration_plan import Step
+    from corpid.stores.sql.migration_plan import Migration
 
 STARTER = """
 go()
@@ -78,7 +78,7 @@ def test_the_migrations_make_the_same_statements_as_the_tables_of_the_code(tmp_p
     assert part_of(tmp_path / "corpid.db", "index") == part_of(tmp_path / "tables.db", "index")
 
 
-def sql_of(step: Step) -> str:
+def sql_of(step: Migration) -> str:
     """What a migration sends to PostgreSQL; nothing of one that only builds indexes beside the writers."""
     sent = StringIO()
     context = MigrationContext.configure(dialect_name="postgresql", opts={"as_sql": True, "output_buffer": sent})

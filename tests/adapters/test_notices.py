@@ -133,7 +133,7 @@ async def test_a_review_is_begun_once_and_signed_off_once(place: Place) -> None:
         first = access_review.first("E1", now=NOW)
         await reviews.add([first, first])
         assert await reviews.unscheduled(after="", limit=10) == [("E1", False)]
-        begun = access_review.begun(first, by="user:u2", now=NOW)
+        begun = access_review.begin_review(first, by="user:u2", now=NOW)
         keep = ReviewDecision(
             entity_id="E1", user_id="u2", decision="keep", seen="s", decided_at=int(NOW), decided_by="user:u3"
         )
@@ -152,14 +152,14 @@ async def test_a_review_is_begun_once_and_signed_off_once(place: Place) -> None:
         done = access_review.signed_off(begun, by="user:u2", kept=1, ended=0, now=NOW)
         ends = [outcome(reviews.sign_off(begun, done, actions=("assignment.add",), after=0)) for _ in range(3)]
         await true_once(*ends, outcome(reviews.decide(first, begun, [])))
-        assert await reviews.of("E1") == done
+        assert await reviews.find("E1") == done
 
 
 async def test_a_decision_that_was_made_again_meanwhile_is_not_forgotten(place: Place) -> None:
     async with place.opened() as stores:
         await prepared(stores)
         reviews = stores.registry.access_reviews
-        review = access_review.begun(access_review.first("E1", now=NOW), by="user:u2", now=NOW)
+        review = access_review.begin_review(access_review.first("E1", now=NOW), by="user:u2", now=NOW)
         keep = ReviewDecision(
             entity_id="E1", user_id="u2", decision="keep", seen="old", decided_at=int(NOW), decided_by="user:u3"
         )
@@ -190,7 +190,7 @@ async def test_decisions_of_a_large_entity_are_read_in_parts(place: Place, monke
             )
             for user in PERSONS
         ]
-        begun = access_review.begun(access_review.first("E1", now=NOW), by="user:x", now=NOW)
+        begun = access_review.begin_review(access_review.first("E1", now=NOW), by="user:x", now=NOW)
         await reviews.decide(None, begun, made)
         assert await reviews.all_decisions("E1") == {each.user_id: each for each in made}
         assert len(made) > 1
@@ -204,7 +204,7 @@ async def test_the_owners_are_reminded_once(place: Place, now: float) -> None:
         first = replace(access_review.first("E1", now=NOW), due_at=int(NOW), remind_at=int(NOW))
         await reviews.add([first])
         assert await reviews.due(now=now, limit=10) == [first]
-        becomes = access_review.reminded(first, now=now)
+        becomes = access_review.note_reminder(first, now=now)
         await true_once(*(reviews.remind(first, becomes, [NOTICE]) for _ in range(3)))
         assert await reviews.due(now=now, limit=10) == []
         assert await stores.registry.notices.due(now=now, limit=10) == [GROUP]

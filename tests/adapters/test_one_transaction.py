@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
-from corpid.stores.joined_units import JoinedUnits
+from corpid.stores.joined_batches import JoinedUnits
 from corpid.stores.sql.sqlite import SqliteDatabase
 from tests.adapters.opened import NOW, lmdb_transient, sqlite
 from tests.adapters.stored_records import CLIENT_EVENT

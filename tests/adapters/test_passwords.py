@@ -120,11 +120,11 @@ async def test_a_hash_that_costs_less_is_outdated_and_one_that_costs_more_is_not
     """D44: raised to the setting, never lowered."""
     old, new = cheap(), Argon2Passwords(threads=1, profile=replace(CHEAP, time_cost=2))
     hashed = await old.hash(RIGHT)
-    assert old.outdated(hashed) is False
-    assert new.outdated(hashed) is True
-    assert old.outdated(await new.hash(RIGHT)) is False
+    assert old.is_outdated(hashed) is False
+    assert new.is_outdated(hashed) is True
+    assert old.is_outdated(await new.hash(RIGHT)) is False
     assert await new.verify(hashed, RIGHT) is True
-    assert new.outdated(await new.hash(RIGHT)) is False
+    assert new.is_outdated(await new.hash(RIGHT)) is False
 
 
 def occupied(passwords: Argon2Passwords, threads: int) -> threading.Event:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from corpid.stores.sql.open import SqlStores
-    from corpid.stores.sql.statements import Prepared
+    from corpid.stores.sql.statements import CompiledStatement
 
 ROWS = 20_000
 SHARED = 4
@@ -94,7 +94,7 @@ class Filled:
             return [str(row[3]) for row in rows]
         return [str(step).strip() for (step,) in self.place.sql(plans.explaining(statement))]
 
-    def blocks(self, prepared: Prepared, values: dict[str, object]) -> int:
+    def blocks(self, prepared: CompiledStatement, values: dict[str, object]) -> int:
         """The blocks that PostgreSQL looks at for a statement, prepared for every value."""
         given = ", ".join(f"'{value}'" for value in prepared.bind(values))
         asked = plans.explaining(prepared.text).partition("; EXPLAIN")[0]

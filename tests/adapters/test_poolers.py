@@ -188,6 +188,6 @@ def test_a_migration_has_no_time_limit_of_its_role(direct: str) -> None:
     def slow(connection: sa.Connection) -> None:
         connection.execute(sa.text("SELECT pg_sleep(0.3)"))
 
-    with postgresql_schema.opened(direct) as place:
-        for way in (place.read, place.transact, place.outside):
+    with postgresql_schema.open_target(direct) as place:
+        for way in (place.read, place.transact, place.run_outside_transaction):
             way(slow)

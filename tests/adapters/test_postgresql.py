@@ -15,7 +15,7 @@ from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.open import open_postgresql
-from corpid.stores.sql.postgresql import address, open_database, translated
+from corpid.stores.sql.postgresql import address, open_database, translate_error
 from tests.adapters.opened import EVENT, KEY, NOW, SPENDER, race
 
 if TYPE_CHECKING:
@@ -211,13 +211,13 @@ async def test_of_two_transactions_that_wait_for_each_other_one_is_refused(postg
 def test_what_the_server_refuses_is_told_in_our_words(code: str, expected: type[Exception]) -> None:
     """A constraint's refusal, an engine that is away, or a mistake of ours, which stays what it is."""
     error = asyncpg.PostgresError.new({"C": code, "M": "told so", "S": "ERROR"})
-    assert type(translated(error, "postgresql://db/corpid")) is expected
+    assert type(translate_error(error, "postgresql://db/corpid")) is expected
 
 
 def test_a_user_name_that_is_taken_is_told_by_its_constraint() -> None:
     """D51."""
     error = asyncpg.PostgresError.new({"C": "23505", "M": "told so", "S": "ERROR", "n": "uq_users_user_name_key"})
-    assert isinstance(translated(error, ""), NameTaken)
+    assert isinstance(translate_error(error, ""), NameTaken)
 
 
 def test_an_address_is_shown_without_its_secrets_and_may_say_how_many_statements_are_kept() -> None:

@@ -69,10 +69,10 @@ def test_the_migrations_make_exactly_the_tables_of_the_code(empty: Place, postgr
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, METADATA) == []
 
-    with postgresql_schema.opened(url(postgresql)) as migrated:
+    with postgresql_schema.open_target(url(postgresql)) as migrated:
         migrated.read(compare)
     empty.sql("CREATE TABLE alembic_version (version_num text)")
-    with postgresql_schema.opened(url(empty)) as made:
+    with postgresql_schema.open_target(url(empty)) as made:
         made.transact(METADATA.create_all)
     assert postgresql.sql(SHAPE) == empty.sql(SHAPE)
 

@@ -22,7 +22,7 @@ async def test_clients_are_written_replaced_listed_and_removed_as_records(place:
         other = msgspec.structs.replace(CLIENT, client_id="another", enabled=False)
         await write(stores, CLIENT, other)
         assert await clients.get("rp") == CLIENT
-        assert await clients.all() == [other, CLIENT]
+        assert await clients.list_all() == [other, CLIENT]
         await write(stores, msgspec.structs.replace(CLIENT, enabled=False))
         assert await clients.get("rp") == msgspec.structs.replace(CLIENT, enabled=False)
         await remove(stores, CLIENT)
@@ -63,7 +63,7 @@ async def test_keys_are_added_once_listed_oldest_first_and_changed(place: Place)
             await keys.add(new, EVENT)
         retired = msgspec.structs.replace(old, retired_at=7202, revoked_at=8000, certificate_chain="PEM")
         await keys.update(retired, EVENT)
-        assert await keys.all() == [retired, new]
+        assert await keys.list_all() == [retired, new]
         with pytest.raises(MissingReference, match="there is no key 'c'"):
             await keys.update(msgspec.structs.replace(new, kid="c"), EVENT)
         assert len(await stores.registry.audit.entries()) == 2
@@ -74,7 +74,7 @@ async def test_keys_that_exist_are_never_joined_by_first_ones(place: Place) -> N
         key = SealedKey(kid="a", use="sig", secret="{}", created_at=1, active_from=1)
         await stores.registry.keys.add(key, EVENT)
         assert not await stores.registry.keys.add_first([msgspec.structs.replace(key, kid="b")])
-        assert await stores.registry.keys.all() == [key]
+        assert await stores.registry.keys.list_all() == [key]
 
 
 async def test_a_session_lives_until_its_absolute_end_or_until_it_is_ended(place: Place) -> None:

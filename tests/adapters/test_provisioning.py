@@ -20,7 +20,7 @@ from corpid.ports import (
     MemberQuery,
     MemberSearch,
     MissingReference,
-    Seen,
+    Precondition,
     Upsert,
 )
 from corpid.rules.directory.invitations import accepted_by, account, placeholder
@@ -54,7 +54,7 @@ TOKEN = RegisteredProvisioningToken(
 
 
 async def invite(stores: SqlStores, membership: Membership = INVITED) -> None:
-    guard = Seen(Membership, membership.key, None)
+    guard = Precondition(Membership, membership.key, None)
     await stores.registry.directory.write([guard, Upsert(membership, BY_TOKEN)])
 
 
@@ -349,9 +349,9 @@ async def test_a_token_is_found_by_its_hash_and_its_use_noted_once_an_hour(place
         assert await provisioning.token(TOKEN.token_hash) == (TOKEN, books)
         assert await provisioning.token("") is None
         for at in (3600, 4000, 7199):
-            await provisioning.used("t1", at=at, unless_since=at - 3599)
+            await provisioning.note_use("t1", at=at, unless_since=at - 3599)
         assert await provisioning.token(TOKEN.token_hash) == (replace(TOKEN, last_used_at=3600), books)
-        await provisioning.used("t1", at=7200, unless_since=3601)
+        await provisioning.note_use("t1", at=7200, unless_since=3601)
         assert [each.last_used_at for each in await provisioning.tokens("E2")] == [0, 7200]
         with pytest.raises(Conflict):
             await write(stores, replace(TOKEN, token_id="t3"))

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from corpid.ports import AuditEvent
 from corpid.stores.encryption_at_rest import SecretCipher
-from corpid.stores.sql.audit_retention import Kept, prune
+from corpid.stores.sql.audit_retention import RetentionPeriods, prune
 from corpid.stores.sql.open import open_postgresql
 from tests import engines
 from tests.adapters.opened import EVENT, KEY, NOW, sqlite
@@ -54,7 +54,7 @@ async def left(stores: SqlStores) -> list[str]:
 
 async def pruned(stores: SqlStores, **kept: int) -> int:
     """How many entries went."""
-    return (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=Kept(**kept))).removed
+    return (await prune(stores.database, stores.registry.audit, PRUNED, now=NOW, kept=RetentionPeriods(**kept))).removed
 
 
 async def pruned_and_lost(stores: SqlStores) -> None:

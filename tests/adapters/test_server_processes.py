@@ -29,10 +29,10 @@ async def test_a_process_is_noted_again_and_again_listed_once_and_removed(place:
         await processes.note(ONE)
         await processes.note(replace(ONE, process_id="two", host="node0"))
         await processes.note(replace(ONE, seen_at=160))
-        assert await processes.all() == [replace(ONE, process_id="two", host="node0"), replace(ONE, seen_at=160)]
+        assert await processes.list_all() == [replace(ONE, process_id="two", host="node0"), replace(ONE, seen_at=160)]
         await processes.remove("one")
         await processes.remove("one")
-        assert [each.process_id for each in await processes.all()] == ["two"]
+        assert [each.process_id for each in await processes.list_all()] == ["two"]
 
 
 async def test_those_that_were_not_seen_for_long_are_removed(place: Place) -> None:
@@ -41,4 +41,4 @@ async def test_those_that_were_not_seen_for_long_are_removed(place: Place) -> No
         await processes.note(ONE)
         await processes.note(replace(ONE, process_id="later", seen_at=200))
         assert await processes.remove_old(before=200) == 1
-        assert [each.process_id for each in await processes.all()] == ["later"]
+        assert [each.process_id for each in await processes.list_all()] == ["later"]

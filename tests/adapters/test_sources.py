@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import AuditEvent, ChangedMeanwhile, Delete, RolesUnder, Seen, Upsert
+from corpid.ports import AuditEvent, ChangedMeanwhile, Delete, Precondition, RolesUnder, Upsert
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import ChangeRequest, Entity
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, Sources
@@ -112,7 +112,7 @@ async def test_a_record_to_which_somebody_was_added_meanwhile_is_not_removed(pla
 async def test_a_record_that_has_to_be_new_keeps_who_wrote_it(place: Place) -> None:
     """D55, D65: an approved change inserts what nobody was to have added meanwhile."""
     async with place.opened() as stores:
-        new: list[Change] = [Seen(Entity, BOOKS.key, None), Upsert(BOOKS, by(API))]
+        new: list[Change] = [Precondition(Entity, BOOKS.key, None), Upsert(BOOKS, by(API))]
         await stores.registry.directory.write(new)
         assert await sources(stores, BOOKS) == Sources(record=API)
         with pytest.raises(ChangedMeanwhile):

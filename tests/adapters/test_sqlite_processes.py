@@ -132,7 +132,7 @@ async def test_of_several_processes_one_makes_the_first_keys(tmp_path: Path) -> 
     assert sorted(made) == ["False", "False", "False", "True"]
 
     async with sqlite(tmp_path) as stores:
-        assert [key.kid for key in await stores.registry.keys.all()] == [str(made.index("True"))]
+        assert [key.kid for key in await stores.registry.keys.list_all()] == [str(made.index("True"))]
 
 
 async def test_what_a_killed_process_reported_as_spent_is_spent(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import third_parties
 from corpid.flows.directory.administrators import acting_administrator
-from corpid.flows.directory.third_parties import WantedGrant
+from corpid.flows.directory.third_parties import GrantFilter
 from corpid.flows.directory.write import write as write_as
 from corpid.ports import AuditQuery, ChangedMeanwhile
 from corpid.rules.directory.access import Forbidden
@@ -25,7 +25,7 @@ from tests.world.provider import CheapPasswords
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from corpid.rules.directory.actors import Actor, Administering
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import Record
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
@@ -40,10 +40,10 @@ GIVEN = ThirdPartyAssignment(
 SIDES = LIM_OWNS, replace(RINA_OWNS, entity_id="E2")
 """Lim owns the client entity, Rina the third party, of which Lim is a member"""
 EVERYBODY: tuple[Record, ...] = (*PEOPLE, FIRM, BOOKS, SHARED, *SIDES)
-GRANT = WantedGrant(client_entity="E1", third_party="E2", service="s")
+GRANT = GrantFilter(client_entity="E1", third_party="E2", service="s")
 
 
-async def both(stores: SqlStores) -> tuple[Administering, Administering]:
+async def both(stores: SqlStores) -> tuple[EntityAdministrator, EntityAdministrator]:
     """The client entity's owner and the third party's."""
     made = [
         await acting_administrator(stores.registry, user_id, entity_id, auth_time=NOW, now=NOW)

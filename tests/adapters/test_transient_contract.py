@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.namespaces import Namespace
-from corpid.ports import BatchedVerb
+from corpid.ports import PipelinedVerb
 from tests.adapters.opened import NOW
 from tests.adapters.transient_stores import KEY, OTHER, add, count, put, take
 
@@ -104,15 +104,15 @@ async def test_several_looks_takes_and_counts_together_are_each_as_if_it_were_al
             assert await unit.count_each([("misses", KEY, 60.0), ("misses", OTHER, 60.0)]) == [1, 1]
             await unit.put("code", OTHER, b"two", 60)
             taken = [
-                BatchedVerb("take", "code", OTHER),
-                BatchedVerb("take", "nothing", KEY),
-                BatchedVerb("take", "code", KEY),
+                PipelinedVerb("take", "code", OTHER),
+                PipelinedVerb("take", "nothing", KEY),
+                PipelinedVerb("take", "code", KEY),
             ]
             assert await unit.together(taken) == [b"two", None, b"one"]
             others = [
-                BatchedVerb("get", "misses", KEY),
-                BatchedVerb("add", "misses", OTHER, 60),
-                BatchedVerb("add", "code", KEY, 60, b"3"),
+                PipelinedVerb("get", "misses", KEY),
+                PipelinedVerb("add", "misses", OTHER, 60),
+                PipelinedVerb("add", "code", KEY, 60, b"3"),
             ]
             assert await unit.together(others) == [b"1", False, True]
             await unit.count_unseen("misses", KEY, 60, 2)
@@ -130,7 +130,7 @@ async def test_of_64_that_take_or_count_several_together_none_gets_what_another_
 
     async def taken(store: TransientStore) -> list[bytes | bool | None]:
         async with store.unit(NOW) as unit:
-            return await unit.together([BatchedVerb("take", "misses", KEY), BatchedVerb("take", "misses", OTHER)])
+            return await unit.together([PipelinedVerb("take", "misses", KEY), PipelinedVerb("take", "misses", OTHER)])
 
     async with opened() as store:
         numbers = await asyncio.gather(*(counted(store) for _ in range(RACERS)))

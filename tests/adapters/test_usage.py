@@ -57,10 +57,10 @@ async def registered(place: Place) -> AsyncIterator[SqlStores]:
 async def test_counts_are_added_and_the_latest_moment_stays(place: Place) -> None:
     async with registered(place) as stores:
         usage = stores.registry.usage
-        assert await usage.all() == []
+        assert await usage.list_all() == []
         await usage.add([use(count=2, last_at=200), use(habit="without_state")])
         await usage.add([use(count=3, last_at=150), use(habit="without_state", last_at=300), use(client_id="other")])
-        assert await usage.all() == [
+        assert await usage.list_all() == [
             use(client_id="other"),
             use(count=5, last_at=200),
             use(habit="without_state", count=2, last_at=300),
@@ -70,21 +70,21 @@ async def test_counts_are_added_and_the_latest_moment_stays(place: Place) -> Non
 async def test_what_a_client_that_is_gone_counted_is_dropped_and_the_rest_is_kept(place: Place) -> None:
     async with registered(place) as stores:
         await stores.registry.usage.add([use(client_id="nobody"), use()])
-        assert await stores.registry.usage.all() == [use()]
+        assert await stores.registry.usage.list_all() == [use()]
 
 
 async def test_a_client_that_is_removed_takes_its_counters_along(place: Place) -> None:
     async with registered(place) as stores:
         await stores.registry.usage.add([use(), use(client_id="other")])
         await stores.registry.directory.write([Delete(RP)], EVENT)
-        assert await stores.registry.usage.all() == [use(client_id="other")]
+        assert await stores.registry.usage.list_all() == [use(client_id="other")]
 
 
 async def test_a_client_that_is_changed_keeps_its_counters(place: Place) -> None:
     async with registered(place) as stores:
         await stores.registry.usage.add([use()])
         await stores.registry.directory.write([Upsert(RP)], EVENT)
-        assert await stores.registry.usage.all() == [use()]
+        assert await stores.registry.usage.list_all() == [use()]
 
 
 @pytest.mark.full
@@ -94,7 +94,7 @@ async def test_counters_of_several_processes_add_up(place: Place) -> None:
     race(place.address, COUNTER, processes=3)
 
     async with registered(place) as stores:
-        assert await stores.registry.usage.all() == [
+        assert await stores.registry.usage.list_all() == [
             use(count=60, last_at=2),
             use(habit="without_state", count=60, last_at=2),
         ]
@@ -109,4 +109,4 @@ async def test_counts_are_written_all_or_not_at_all(tmp_path: Path) -> None:
         with pytest.raises(StoreUnavailable):
             await stores.registry.usage.add([use(), use(habit="without_state")])
         holder.communicate("go\n", timeout=60)
-        assert await stores.registry.usage.all() == []
+        assert await stores.registry.usage.list_all() == []

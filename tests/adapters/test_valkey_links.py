@@ -504,12 +504,12 @@ async def a_node_that_answers_in_another_form_is_unreachable_until_it_does_not(t
                 assert await engine.asked.get() == [b"TIME"]
                 engine.say(answer)
             with pytest.raises(StoreUnavailable, match="answers in a form that CorpID does not know"):
-                await node.settled()
+                await node.wait_for_link()
         assert [line["event"] for line in logged] == ["engine_answer_unknown"]
         assert all("does not know" in reason for reason in clock.reasons)
         assert await engine.asked.get() == [b"TIME"]
         engine.say(b"*2\r\n+1\r\n+0\r\n")
-        await recovered(node.settled)
+        await recovered(node.wait_for_link)
         await node.close()
         await engine.lost.wait()
 

@@ -20,7 +20,7 @@ from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.open import open_sqlite
 from corpid.stores.sql.orderly_stops import SqlOrderlyStops
-from corpid.stores.valkey import epochs, orderly_stops
+from corpid.stores.valkey import incarnations, orderly_stops
 from corpid.stores.valkey.transient import open_valkey
 from tests.adapters.on_redis import PASSWORD, RULES, recovered, until
 from tests.adapters.opened import KEY
@@ -65,7 +65,7 @@ class Deployment:
 
     @asynccontextmanager
     async def process(self) -> AsyncIterator[TransientStore]:
-        async with engines.opened(self.options, time.time) as opened:
+        async with engines.open_stores(self.options, time.time) as opened:
             yield opened.transient
 
     async def close(self, *, seconds: int = MINUTE) -> None:
@@ -471,7 +471,7 @@ async def test_a_cluster_is_refused_and_goes_on(tmp_path: Path, program: str) ->
             transient_url=url,
             key_encryption_key=base64.b64encode(KEY).decode(),
         )
-        async with engines.opened(options, time.time) as opened, engines.restarting(options) as store:
+        async with engines.open_stores(options, time.time) as opened, engines.restarting(options) as store:
             with pytest.raises(OrderlyStopRefused, match="cluster"):
                 await store.engine.close_for_restart(store.stops, name="a" * 32, seconds=MINUTE)
             assert await first(opened.transient)
@@ -483,8 +483,8 @@ async def test_no_version_takes_a_closing_marker_for_an_epoch(deployment: Deploy
         await fill(store)
         await deployment.close()
         async with orderly_stops._alone(deployment.url) as link:
-            [mark] = await link.ask(("GET", epochs.marker(orderly_stops.PART)))
-            assert epochs.read(link, mark) == epochs.NONE
+            [mark] = await link.ask(("GET", incarnations.marker(orderly_stops.PART)))
+            assert incarnations.read(link, mark) == incarnations.NONE
             marker = orderly_stops.read(mark)
             assert marker is not None
             assert marker.mark == mark

@@ -17,7 +17,7 @@ from tests.postbox import Postbox
 from tests.sign_in.world import entity
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.actors import Actor, Administering
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import AdministratorLevel, ChangeRequest
     from tests.postbox import Sent
     from tests.sign_in.world import World
@@ -54,7 +54,7 @@ async def peopled(made: World, **entity_members: Any) -> None:
     )
 
 
-async def acting(made: World, who: str = "olivia") -> Administering:
+async def acting(made: World, who: str = "olivia") -> EntityAdministrator:
     """A person who administers Harbour Logistics, signed in just now."""
     now = made.clock()
     return await acting_administrator(made.provider.registry, f"id-{who}", HARBOUR, auth_time=now, now=now)

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import access_review, approvals
-from corpid.flows.directory.access_review import MOST_DECISIONS, Kept, ReviewDates
+from corpid.flows.directory.access_review import MOST_DECISIONS, KeepDecision, ReviewDates
 from corpid.flows.directory.write import Refused
 from corpid.ports import ChangedMeanwhile
 from corpid.rules.directory.access import Forbidden
@@ -50,7 +50,7 @@ async def names(made: World) -> list[str]:
 async def kept(made: World, *who: str, by: str = "olivia") -> None:
     """These people are kept as they are."""
     shown = [each for each in await listed(made, unreviewed=False) if each.user.user_name in who]
-    wanted = [Kept(user_id=each.user.user_id, seen=each.seen) for each in shown]
+    wanted = [KeepDecision(user_id=each.user.user_id, seen=each.seen) for each in shown]
     await access_review.keep(made.provider.registry, await acting(made, by), HARBOUR, wanted, now=made.clock())
 
 
@@ -143,7 +143,7 @@ async def test_nobody_is_kept_with_something_else_than_was_shown(made: World, be
     await made.write(role("mira"))
     [shown] = [each for each in await listed(made) if each.user.user_name == "mira"]
     await made.write(replace(role("mira"), **becomes))
-    wanted = [Kept(user_id="id-mira", seen=shown.seen)]
+    wanted = [KeepDecision(user_id="id-mira", seen=shown.seen)]
     with pytest.raises(Refused, match="has changed since it was shown"):
         await access_review.keep(made.provider.registry, await acting(made), HARBOUR, wanted, now=made.clock())
 
@@ -237,7 +237,7 @@ async def test_only_people_who_administer_the_entity_decide(made: World, actor: 
     """D59: a client of the API reads."""
     await peopled(made)
     [mira] = [each for each in await listed(made, actor=actor) if each.user.user_name == "mira"]
-    registry, wanted = made.provider.registry, [Kept(user_id="id-mira", seen=mira.seen)]
+    registry, wanted = made.provider.registry, [KeepDecision(user_id="id-mira", seen=mira.seen)]
     for work in (
         access_review.keep(registry, actor, HARBOUR, wanted, now=made.clock()),
         access_review.sign_off(registry, actor, HARBOUR, now=made.clock()),
@@ -251,7 +251,7 @@ async def test_an_administrator_of_another_entity_or_with_an_old_sign_in_decides
     """D54."""
     await peopled(made)
     olivia = await acting(made)
-    wanted = [Kept(user_id="id-mira", seen="x")]
+    wanted = [KeepDecision(user_id="id-mira", seen="x")]
     for actor in (replace(olivia, entity_id="200000001A"), replace(olivia, auth_time=made.clock() - 901)):
         with pytest.raises(Forbidden):
             await access_review.keep(made.provider.registry, actor, HARBOUR, wanted, now=made.clock())
@@ -262,7 +262,7 @@ async def test_an_administrator_of_another_entity_or_with_an_old_sign_in_decides
 async def test_a_call_keeps_a_page_of_people_and_no_more(made: World) -> None:
     await peopled(made)
     for number in (0, MOST_DECISIONS + 1):
-        wanted = [Kept(user_id=f"id-{n}", seen="x") for n in range(number)]
+        wanted = [KeepDecision(user_id=f"id-{n}", seen="x") for n in range(number)]
         with pytest.raises(Refused, match="one call keeps"):
             await access_review.keep(made.provider.registry, await acting(made), HARBOUR, wanted, now=made.clock())
 
@@ -275,7 +275,7 @@ async def test_an_ended_level_decides_nothing(made: World) -> None:
     await made.write(Administrator(user_id="id-adam", entity_id=HARBOUR, level="sub_administrator"))
     with pytest.raises(Forbidden):
         await access_review.keep(
-            made.provider.registry, adam, HARBOUR, [Kept(user_id="id-mira", seen=mira.seen)], now=made.clock()
+            made.provider.registry, adam, HARBOUR, [KeepDecision(user_id="id-mira", seen=mira.seen)], now=made.clock()
         )
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 COMMAND = CommandLine(by="lee@node1")
-FILE = DirectoryFile.of("people.yaml", b"", by=COMMAND)
+FILE = DirectoryFile.from_content("people.yaml", b"", by=COMMAND)
 CHANGED = f"What you may do for {NAME} has changed"
 
 

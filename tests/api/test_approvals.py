@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.idempotency import once
+from corpid.flows.operations.idempotency import run_once
 from corpid.ports import StoredResponse
 from corpid.rules.directory.actors import CommandLine
 from tests.adapters.conftest import place
@@ -187,7 +187,7 @@ async def call(stores: SqlStores, _: None) -> Any:
         assert made is not None
         return StoredResponse(request="mac", status=202, headers={}, body=made.request_id)
 
-    return await once(stores.registry, "c", "key", "mac", ask, now=NOW)
+    return await run_once(stores.registry, "c", "key", "mac", ask, now=NOW)
 
 
 def test_of_two_posts_with_one_key_one_makes_a_request_and_both_get_it(place: Place) -> None:

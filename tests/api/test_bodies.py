@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from corpid.flows.directory.apply import apply
 from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.json_nodes import json_value, merged, nodes, pointer
+from corpid.rules.directory.json_nodes import json_value, merge_patch, nodes, pointer
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.objects import RESOURCES, Unfit, key_of, object_id, read_new
+from corpid.rules.directory.objects import RESOURCES, InvalidObject, key_of, object_id, read_new
 from corpid.rules.directory.records import Entity
 from tests.api.calling import ENTITY, Api, pointers
 from tests.protocol.api_callers import registered
@@ -174,7 +174,7 @@ def test_whatever_comes_is_an_object_or_every_fault_by_its_pointer(value: Json) 
     assert document.pointer(1) == ""
     for resource in RESOURCES:
         known: Json = value if isinstance(value, dict) else {**dict.fromkeys(resource.keys, value)}
-        with suppress(Unfit):
+        with suppress(InvalidObject):
             read_new(resource, known)
 
 
@@ -214,7 +214,7 @@ def test_whatever_text_comes_is_an_identifier_or_that_of_nothing(text: str) -> N
 )  # fmt: skip
 def test_patches_are_merged_as_the_rfc_shows(target: Json, patch: Json, result: Json) -> None:
     """RFC 7396 appendix A."""
-    assert merged(target, patch) == result
+    assert merge_patch(target, patch) == result
 
 
 def test_a_pointer_escapes_what_it_has_to() -> None:
@@ -234,7 +234,7 @@ def test_a_body_within_the_limit_makes_neither_a_loop_wait_nor_memory_grow() -> 
     kinds = {each.path: each for each in RESOURCES}
     for path, value in heavy:
         tracemalloc.start()
-        with suppress(Unfit):
+        with suppress(InvalidObject):
             read_new(kinds[path], value)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

@@ -15,8 +15,8 @@ import pytest
 
 from corpid.flows import namespaces
 from corpid.flows.directory import objects
-from corpid.flows.directory.objects import Administration, Differs, Exists, Found
-from corpid.flows.operations.idempotency import KEPT_SECONDS, KeyReused, once
+from corpid.flows.directory.objects import Administration, ApiObject, ObjectChanged, ObjectConflict
+from corpid.flows.operations.idempotency import KEPT_SECONDS, KeyReused, run_once
 from corpid.ports import StoredResponse
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.objects import RESOURCES
@@ -79,10 +79,10 @@ def raced(place: Place, prepared: Callable[[SqlStores], Awaitable[Any]], calls: 
     return asyncio.run(both())
 
 
-async def added(by: Administration) -> Found:
+async def added(by: Administration) -> ApiObject:
     """An entity that needs nobody's approval."""
-    found = await objects.added(by, ENTITIES, {**ENTITY})
-    assert isinstance(found, Found)
+    found = await objects.add_object(by, ENTITIES, {**ENTITY})
+    assert isinstance(found, ApiObject)
     return found
 
 
@@ -96,9 +96,9 @@ async def nothing(_: SqlStores) -> None: ...
 async def call(verb: str, stores: SqlStores, tag: str) -> Any:
     by = administration(stores)
     if verb == "remove":
-        return await objects.removed(by, ENTITIES, "E1001", matches=tag.__eq__)
+        return await objects.remove_object(by, ENTITIES, "E1001", matches=tag.__eq__)
     name = f"Name {id(stores)}"
-    return await objects.changed(by, ENTITIES, "E1001", {"name": name}, matches=tag.__eq__)
+    return await objects.change_object(by, ENTITIES, "E1001", {"name": name}, matches=tag.__eq__)
 
 
 @pytest.mark.parametrize("verb", ["change", "remove"])
@@ -106,12 +106,12 @@ def test_of_two_writers_with_one_tag_one_wins(place: Place, verb: str) -> None:
     """D59: decided in the transaction of the change, on both engines."""
     results = raced(place, entity, partial(call, verb))
     lost = [each for each in results if isinstance(each, Exception)]
-    assert [type(each) for each in lost] in ([Differs], [objects.Unknown]), results
+    assert [type(each) for each in lost] in ([ObjectChanged], [objects.ObjectNotFound]), results
 
 
 async def of_two_that_add_the_same_object_one_wins(stores: SqlStores, _: None) -> Any:
     new: Json = {**ENTITY, "name": f"Name {id(stores)}"}
-    return await objects.added(administration(stores), ENTITIES, new)
+    return await objects.add_object(administration(stores), ENTITIES, new)
 
 
 def test_of_two_that_add_the_same_object_one_wins(place: Place) -> None:
@@ -119,7 +119,7 @@ def test_of_two_that_add_the_same_object_one_wins(place: Place) -> None:
     results = raced(place, nothing, of_two_that_add_the_same_object_one_wins)
     [lost] = [each for each in results if isinstance(each, Exception)]
     [won] = [each for each in results if not isinstance(each, Exception)]
-    assert isinstance(lost, Exists)
+    assert isinstance(lost, ObjectConflict)
     rows = place.sql("SELECT name FROM entities WHERE entity_id = 'E1001'")
     assert [name for (name,) in rows] == [won.members["name"]]
 
@@ -129,7 +129,7 @@ async def of_two_requests_with_one_key_one_is_carried_out_and_both_get_its_answe
         found = await added(administration(stores))
         return StoredResponse(request="mac", status=201, headers={"ETag": found.tag}, body=found.id)
 
-    return await once(stores.registry, "api-1", "key", "mac", add, now=NOW)
+    return await run_once(stores.registry, "api-1", "key", "mac", add, now=NOW)
 
 
 def test_of_two_requests_with_one_key_one_is_carried_out_and_both_get_its_answer(place: Place) -> None:
@@ -150,7 +150,7 @@ async def test_a_request_that_fails_on_any_line_leaves_neither_change_nor_key(pl
             raise RuntimeError
 
         async def dies_after() -> StoredResponse:
-            await objects.added(by, ENTITIES, {**ENTITY})
+            await objects.add_object(by, ENTITIES, {**ENTITY})
             raise RuntimeError
 
         async def add() -> StoredResponse:
@@ -159,15 +159,15 @@ async def test_a_request_that_fails_on_any_line_leaves_neither_change_nor_key(pl
 
         for work in (dies_before, dies_after):
             with pytest.raises(RuntimeError):
-                await once(stores.registry, "api-1", "key", "mac", work, now=NOW)
-        assert not (await once(stores.registry, "api-1", "key", "mac", add, now=NOW))[1]
-        assert (await once(stores.registry, "api-1", "key", "mac", dies_before, now=NOW + 1))[1]
+                await run_once(stores.registry, "api-1", "key", "mac", work, now=NOW)
+        assert not (await run_once(stores.registry, "api-1", "key", "mac", add, now=NOW))[1]
+        assert (await run_once(stores.registry, "api-1", "key", "mac", dies_before, now=NOW + 1))[1]
         with pytest.raises(KeyReused):
-            await once(stores.registry, "api-1", "key", "another", add, now=NOW + 1)
+            await run_once(stores.registry, "api-1", "key", "another", add, now=NOW + 1)
         with pytest.raises(RuntimeError):  # another client's key is another key
-            await once(stores.registry, "api-2", "key", "mac", dies_before, now=NOW)
-        with pytest.raises(Exists):  # a day later the key is forgotten
-            await once(stores.registry, "api-1", "key", "mac", add, now=NOW + KEPT_SECONDS)
+            await run_once(stores.registry, "api-2", "key", "mac", dies_before, now=NOW)
+        with pytest.raises(ObjectConflict):  # a day later the key is forgotten
+            await run_once(stores.registry, "api-1", "key", "mac", add, now=NOW + KEPT_SECONDS)
 
 
 def test_an_answer_is_repeated_with_its_headers_and_says_so(api: Api) -> None:

@@ -99,7 +99,7 @@ async def applied(
 ) -> StoredResponse:
     answer = StoredResponse(request="mac", status=200, headers={}, body="first")
 
-    async def within(_: apply.Applied) -> None:
+    async def within(_: apply.ApplyResult) -> None:
         await save(answer)
 
     registry, passwords, actor = world.provider.registry, world.provider.passwords, CommandLine(by="lee@node1")

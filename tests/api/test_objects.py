@@ -18,7 +18,7 @@ from tests.api.calling import ENTITY, HARBOUR, ORCHARD, Api, bound, calling, poi
 from tests.protocol.directory import ALICE, BOB
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
     from tests.protocol.provider import World
 
 CHANGES: dict[str, Any] = {
@@ -82,9 +82,9 @@ def test_what_a_program_wrote_a_nightly_file_leaves_and_taking_it_over_changes_n
     """D59, D65: an entity tag is about the object, not about who wrote it."""
     shown = api.added("/entities", ENTITY)
 
-    def applied(name: str, *, take_over: bool = False) -> Applied:
+    def applied(name: str, *, take_over: bool = False) -> ApplyResult:
         provider, content = api.world.provider, f"entities: {{E1001: {{name: {name}}}}}".encode()
-        actor = DirectoryFile.of("hr.yaml", content, by=CommandLine(by="lee@node1"))
+        actor = DirectoryFile.from_content("hr.yaml", content, by=CommandLine(by="lee@node1"))
         return api.world.run(
             apply(
                 provider.registry, provider.passwords, content, file="hr.yaml", actor=actor, new_user_id=str, take_over=take_over,
@@ -294,7 +294,7 @@ def test_people_are_found_by_name(world: World, api: Api) -> None:
 def test_relying_parties_are_listed_a_page_at_a_time(api: Api) -> None:
     """D59: by identifier, and by its beginning."""
     world = api.world
-    known = world.run(world.provider.registry.clients.all())
+    known = world.run(world.provider.registry.clients.list_all())
     for name in ("a-1", "zz-1", "zz-2"):
         world.writes(msgspec.structs.replace(known[0], client_id=name))
     every = sorted(["a-1", *(client.client_id for client in known), "zz-1", "zz-2"])

@@ -126,7 +126,7 @@ def test_a_document_is_made_and_compressed_once_and_not_in_the_loop(
     monkeypatch.setattr(application, "document", counted)
     monkeypatch.setattr(gzip, "compress", counting)
     application._DOCUMENTS.clear()
-    documents.compressed.cache_clear()
+    documents.compress_content.cache_clear()
 
     assert world.run(several(world)) == [200] * 4
     assert made == [True]

@@ -22,7 +22,7 @@ def test_a_persons_sessions_are_listed_and_one_is_ended(world: World, api: Api) 
     listed = api.every("/sessions?user=alice")
     assert len(listed) == len(api.get("/sessions?user=alice").json()["items"]) >= 2
     assert [each["signed_in_at"] for each in listed] == sorted((each["signed_in_at"] for each in listed), reverse=True)
-    live = world.run(world.provider.registry.sessions.of(ALICE.user_id, now=world.clock.now))
+    live = world.run(world.provider.registry.sessions.list_for_user(ALICE.user_id, now=world.clock.now))
     assert not any(each.session_id in str(listed) or each.browser_id in str(listed) for each in live)
     one = listed[0]
     assert (one["user"], one["user_id"]) == ("alice", ALICE.user_id)
@@ -75,7 +75,7 @@ def test_pauses_after_wrong_codes_are_listed_and_ended(world: World, api: Api) -
 def test_operators_are_out_of_reach(world: World, api: Api) -> None:
     """D53."""
     world.sign_in()
-    live = world.run(world.provider.registry.sessions.of(ALICE.user_id, now=world.clock.now))
+    live = world.run(world.provider.registry.sessions.list_for_user(ALICE.user_id, now=world.clock.now))
     named = api.get("/sessions?user=alice").json()["items"][0]["id"]
     assert name_of(live[0])
     world.writes(Operator(user_id=ALICE.user_id, level="support"))
@@ -88,7 +88,7 @@ def test_operators_are_out_of_reach(world: World, api: Api) -> None:
             method,
             path,
         )
-    assert world.run(world.provider.registry.sessions.of(ALICE.user_id, now=world.clock.now)) == live
+    assert world.run(world.provider.registry.sessions.list_for_user(ALICE.user_id, now=world.clock.now)) == live
 
 
 def test_it_takes_the_scope_operations_and_no_entity(world: World) -> None:

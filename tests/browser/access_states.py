@@ -13,8 +13,8 @@ from corpid.rules.directory.role_forms import RoleForm, ValuesInUse
 from corpid.texts import phrase
 from corpid.web.account.access_pages import AskForAccess, Organisation, OwnAccess, RequestLine, RoleLine
 from corpid.web.directory.access_views import (
+    AccessConfirmation,
     ChangeAccess,
-    Confirm,
     CopiedRole,
     CopyAccess,
     GiveAccess,
@@ -22,7 +22,7 @@ from corpid.web.directory.access_views import (
     ImportedLine,
     RemoveAccess,
 )
-from corpid.web.directory.choose_person import ChoosePerson, FoundPerson
+from corpid.web.directory.choose_person import ChoosePerson, PersonChoice
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Frame, Link, Pager
 from tests.browser.portal_states import framed
@@ -63,14 +63,14 @@ WAS: Final = access_texts.sentence(
 DETAILS: Final = access_texts.details(ROW)
 UP: Final = Link(url="/manage/person/1", text=phrase("Marcus Lee"))
 FORM: Final = RoleForm(service=HARBOUR, role="Checker", parameters={"Permit Year": "soon"}, end="date")
-FIELDS: Final = role_fields.shown(
+FIELDS: Final = role_fields.build_fields(
     FORM, TODAY, used=ValuesInUse(sub_entities=("Jurong", "Tuas"), parameters={"Permit Year": ("2026",)})
 )
 WRONG: Final = (
     (role_fields.parameter_field("Permit Year"), phrase("Enter a year of four digits, such as 2026.")),
     ("end_date", phrase("Enter a date that exists.")),
 )
-CONFIRM: Final = Confirm(
+CONFIRM: Final = AccessConfirmation(
     sentence=SENTENCE, details=DETAILS, kept=(("role", "Approver"),), needs_approval=False, reason="", again="/manage"
 )
 PERSON: Final = (phrase("Person"), "Marcus Lee (marcus)", "/manage/access/new")
@@ -190,8 +190,8 @@ STATES: Final[Mapping[str, View]] = {
         find="mar",
         asked=phrase("Who gets access?"),
         found=(
-            FoundPerson(url="/manage/access/new?person=1", name="Marcus Lee", user_name="marcus"),
-            FoundPerson(
+            PersonChoice(url="/manage/access/new?person=1", name="Marcus Lee", user_name="marcus"),
+            PersonChoice(
                 url="/manage/access/new?person=2",
                 name="Maria Magdalena van der Bergh-Oosterhuizen",
                 user_name="maria.magdalena@harbour.example",
@@ -221,7 +221,7 @@ STATES: Final[Mapping[str, View]] = {
         GIVE,
         chosen=(PERSON, SERVICE),
         held=((WAS, ()),),
-        fields=role_fields.shown(RoleForm(service=structs.replace(HARBOUR, sub_entity="mandatory")), TODAY),
+        fields=role_fields.build_fields(RoleForm(service=structs.replace(HARBOUR, sub_entity="mandatory")), TODAY),
     ),
     "portal-access-role-wrong": replace(GIVE, chosen=(PERSON, SERVICE), fields=FIELDS, errors=WRONG),
     "portal-access-confirm": replace(GIVE, chosen=(PERSON, SERVICE), confirm=CONFIRM),

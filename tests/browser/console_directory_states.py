@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
-from corpid.web.operations.confirm import Confirm
-from corpid.web.operations.views import State
+from corpid.web.operations.confirm import ConsoleConfirmation
+from corpid.web.operations.views import StateLabel
 from corpid.web.pages.layout import Link, Pager
 from tests.browser.console_states import framed
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import View
 
 _AT: Final = datetime(2026, 11, 23, 9, 30, tzinfo=ZoneInfo("Asia/Singapore"))
-_ACTIVE: Final = State(text=phrase("Active"))
-_DISABLED: Final = State(text=phrase("Disabled"), tone="error")
-_INVITED: Final = State(text=phrase("Invited"), tone="warning")
+_ACTIVE: Final = StateLabel(text=phrase("Active"))
+_DISABLED: Final = StateLabel(text=phrase("Disabled"), tone="error")
+_INVITED: Final = StateLabel(text=phrase("Invited"), tone="warning")
 _LONG: Final = "Straits Agricultural and Maritime Provisioning Cooperative Society (International) Limited"
 _UP: Final = Link(url="/console/entities", text=phrase("Organisations"))
 _OF_ENTITIES: Final = (
@@ -48,7 +48,7 @@ def _entities(*lines: views.Line, search: str = "") -> views.SearchedList:
     )
 
 
-def _line(name: str, state: State = _ACTIVE) -> views.Line:
+def _line(name: str, state: StateLabel = _ACTIVE) -> views.Line:
     return views.Line(url="/console/entities/1", name=name, texts=("200312345A", phrase("Registered")), state=state)
 
 
@@ -60,7 +60,7 @@ _TYPED: Final = {
 STATES: Final[Mapping[str, View]] = {
     "console-entities": _entities(*(_line(name) for name in ("Acme", _LONG)), _line("Banyan", _DISABLED)),
     "console-entities-none": _entities(search="zebra"),
-    "console-entity": views.ShownOrganisation(
+    "console-entity": views.OrganisationView(
         frame=framed("entities", up=_UP),
         heading=phrase("Organisation: {name}", name=_LONG),
         name=_LONG,
@@ -132,7 +132,7 @@ STATES: Final[Mapping[str, View]] = {
         back="/console/entities/1",
         errors=(("way", phrase("Choose who becomes an owner.")),),
     ),
-    "console-person": views.ShownPerson(
+    "console-person": views.ConsolePersonView(
         frame=framed("people", up=Link(url="/console/people", text=phrase("People"))),
         heading=phrase("Person: {name}", name="Alice Tan"),
         name="Alice Tan",
@@ -173,7 +173,7 @@ STATES: Final[Mapping[str, View]] = {
         ),
         more=None,
     ),
-    "console-person-link": Confirm(
+    "console-person-link": ConsoleConfirmation(
         frame=framed("people", up=Link(url="/console/people/1", text=phrase("Back"))),
         heading=phrase("Send {name} a link", name="Alice Tan"),
         action="/console/people/1/link",
@@ -199,7 +199,7 @@ STATES: Final[Mapping[str, View]] = {
         back="/console/people/1",
         errors=(("reason", phrase("Say why. The audit keeps your reason.")),),
     ),
-    "console-person-disable": Confirm(
+    "console-person-disable": ConsoleConfirmation(
         frame=framed("people", up=Link(url="/console/people/1", text=phrase("Back"))),
         heading=phrase("Disable {name}?", name="Alice Tan"),
         action="/console/people/1/disable",
@@ -209,7 +209,7 @@ STATES: Final[Mapping[str, View]] = {
         destroys=True,
         back="/console/people/1",
     ),
-    "console-service": views.ShownService(
+    "console-service": views.ServiceView(
         frame=framed("services", up=Link(url="/console/services", text=phrase("Services"))),
         heading=phrase("Service: {name}", name="Harbour permits"),
         name="Harbour permits",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows.operations.client_keys import LookedAt
+from corpid.flows.operations.client_keys import ClientKeyReport
 from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
 from corpid.rules.diagnostics import Finding
 from corpid.rules.hourly_counts import Point
@@ -16,14 +16,14 @@ from corpid.web.operations.audit import Audit, EntryLine, Verification
 from corpid.web.operations.audit_export import ExportAudit
 from corpid.web.operations.client_form import ClientForm
 from corpid.web.operations.clients import ClientLine, ClientPage, Clients, HistoryLine, RefusalLine
-from corpid.web.operations.confirm import Confirm
+from corpid.web.operations.confirm import ConsoleConfirmation
 from corpid.web.operations.entities import TYPES
 from corpid.web.operations.entity_form import EntityForm
 from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.maintenance import Maintenance
-from corpid.web.operations.overview import ClientCount, EngineLine, KeyShown, Overview, ProcessLine, ReasonCount
+from corpid.web.operations.overview import ClientCount, EngineLine, Overview, ProcessLine, ReasonCount, SigningKeyRow
 from corpid.web.operations.page_context import SECTIONS
-from corpid.web.operations.views import State
+from corpid.web.operations.views import StateLabel
 from corpid.web.pages.access_texts import APPROVALS
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.client_fields import fields_of
@@ -58,10 +58,10 @@ def framed(section: str = "", *, up: Link | None = None) -> Frame:
 
 
 OF_CLIENT: Final = framed("clients", up=Link(url="/console/clients", text=Clients.heading))
-NO_KEYS: Final = LookedAt(
+NO_KEYS: Final = ClientKeyReport(
     url="https://permits.example/jwks", failure="no key set at https://permits.example/jwks: it answers 404"
 )
-KEYS_FOUND: Final = LookedAt(
+KEYS_FOUND: Final = ClientKeyReport(
     url="https://permits.example/jwks",
     signing=("sig-2026 (ES256)",),
     encryption=("enc-2026 (ECDH-ES+A256KW)",),
@@ -157,18 +157,18 @@ OVERVIEW: Final = Overview(
         ClientCount(name="", url="", sign_ins=0, refusals=12),
     ),
     reasons=(ReasonCount(reason="assertion_audience", cause="The assertion is for somebody else.", count=300),),
-    keys=(KeyShown(kid="Aa9fYtB2k1s", state=phrase("Signs now"), signs_from=AT, retired=None),),
+    keys=(SigningKeyRow(kid="Aa9fYtB2k1s", state=phrase("Signs now"), signs_from=AT, retired=None),),
     keys_page="/console/keys",
     ending=tuple((use, "/1") for use in CLIENT.migration),
     not_ready="",
     engines=(
-        EngineLine(name=phrase("Database"), engine="PostgreSQL 15", state=State(text=phrase("Answers"))),
+        EngineLine(name=phrase("Database"), engine="PostgreSQL 15", state=StateLabel(text=phrase("Answers"))),
         EngineLine(
             name=phrase("Short-lived state"),
             engine="Valkey 8",
-            state=State(text=phrase("Does not answer"), tone="error"),
+            state=StateLabel(text=phrase("Does not answer"), tone="error"),
         ),
-        EngineLine(name=phrase("E-mail"), engine="", state=State(text=phrase("Off"), tone="warning")),
+        EngineLine(name=phrase("E-mail"), engine="", state=StateLabel(text=phrase("Off"), tone="warning")),
     ),
     processes=(
         PROCESS,
@@ -260,7 +260,7 @@ STATES: Final[Mapping[str, View]] = {
         reason="Asked for by the harbour office",
         back="/console/client/shop",
     ),
-    "console-confirm": Confirm(
+    "console-confirm": ConsoleConfirmation(
         frame=framed("keys", up=Link(url="/console/keys", text=Keys.heading)),
         action="/console/revoke-key/1",
         heading=phrase("Revoke this signing key?"),
@@ -286,7 +286,7 @@ STATES: Final[Mapping[str, View]] = {
         rotate_now="/console/rotate-key-now",
         saved=phrase("The next key will sign."),
     ),
-    "console-maintenance-switch": Confirm(
+    "console-maintenance-switch": ConsoleConfirmation(
         frame=framed("maintenance", up=Link(url="/console/maintenance", text=Maintenance.heading)),
         action="/console/switch-maintenance",
         heading=phrase("Turn maintenance on?"),

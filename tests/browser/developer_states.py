@@ -16,8 +16,8 @@ from corpid.texts import phrase
 from corpid.web.pages.client_fields import PRIVATE_KEY, fields_of, new_values
 from corpid.web.pages.layout import Frame, Link
 from corpid_dev.flows import inspection
-from corpid_dev.flows.exchanges import Exchange, Exchanges, Signed
-from corpid_dev.flows.readiness_runs import Asked, CaseRow, Outcome, Run, State
+from corpid_dev.flows.exchanges import Exchange, Exchanges, SignedToken
+from corpid_dev.flows.readiness_runs import CaseRow, Run, RunRequest, RunResults, RunState
 from corpid_dev.relying_party.jwt import base64url
 from corpid_dev.web import index, traffic
 from corpid_dev.web.clients import REGISTERED as CLIENT_SAVED
@@ -30,9 +30,9 @@ from corpid_dev.web.clients import (
 )
 from corpid_dev.web.mode import TITLE
 from corpid_dev.web.orders_page import OrderRow, OrdersPage
-from corpid_dev.web.pages import AnybodyPage, Typed
+from corpid_dev.web.pages import AnybodyPage, PersonFields
 from corpid_dev.web.readiness import ReadinessPage
-from corpid_dev.web.readiness import Typed as AskedFor
+from corpid_dev.web.readiness import RunFields as AskedFor
 from corpid_dev.web.snippets import snippets
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ EMPTY: Final = AnybodyPage(
     action="/developer/anybody",
     clients="/developer/clients",
 )
-ANN: Final = Typed(
+ANN: Final = PersonFields(
     name="Ann Anybody",
     entity="209999001A",
     entity_name="Anything Pte. Ltd.",
@@ -168,7 +168,7 @@ def _kept() -> tuple[Exchanges, Exchange, Exchange]:
     token = _exchange(
         "token", "/mga/sps/oauth/oauth20/token", 200, parameters=(("grant_type", "authorization_code"), ("code", "c" * 43)),
         response_headers=[("content-type", "application/json")], response_body=b'{"token_type": "DPoP", "expires_in": 600}',
-        signed=[Signed(typ="JWT", token=_token({"alg": "ES256", "kid": "2026", "typ": "JWT"}, identity))],
+        signed=[SignedToken(typ="JWT", token=_token({"alg": "ES256", "kid": "2026", "typ": "JWT"}, identity))],
     )  # fmt: skip
     exchanges = Exchanges()
     for each in (good, bad, token):
@@ -192,7 +192,8 @@ TRAFFIC: Final = traffic.TrafficPage(
     every=False,
 )
 ROWS: Final = tuple(
-    replace(row, orders=orders) for row, orders in zip(ADDRESSES.rows(KEPT.listed()), ("", "", "token"), strict=True)
+    replace(row, orders=orders)
+    for row, orders in zip(ADDRESSES.rows(KEPT.list_exchanges()), ("", "", "token"), strict=True)
 )
 SANDBOX: Final = OrdersPage(
     frame=Frame(form_token="t0ken", under_way=True, up=Link(url="/developer/traffic", text=phrase("Inspector"))),
@@ -212,11 +213,11 @@ READINESS: Final = ReadinessPage(
     people=(("rina", "Rina Rahman (rina)"), ("bob", f"{LONG} (bob)")),
     traffic="/developer/traffic",
 )
-CHECKED: Final = Asked(
+CHECKED: Final = RunRequest(
     issuer=ISSUER, url=f"http://127.0.0.1:8410/login?next={'a' * 90}", user="rina", entity="209900042K"
 )
 LINES: Final = deque(("PASSED baseline: a session begins", f"FAILED state-altered: the page says {'x' * 90}"))
-RESULTS: Final = Outcome(
+RESULTS: Final = RunResults(
     sentence="1 failed, 1 passed",
     rows=(
         CaseRow(verdict="failed", case="state-altered", title="A callback with another state is refused", seen=f"a session began at http://127.0.0.1:8410/{'b' * 90}", fix="Compare state with the value that you stored for this browser."),
@@ -233,7 +234,7 @@ STATES: Final[Mapping[str, View]] = {
         errors=(("url", phrase("Enter an address that begins with http:// or https://, without a password.")),),
     ),
     "readiness-running": replace(READINESS, run=Run(asked=CHECKED, lines=LINES)),
-    "readiness-done": replace(READINESS, run=Run(asked=CHECKED, state=State.DONE, outcome=RESULTS)),
+    "readiness-done": replace(READINESS, run=Run(asked=CHECKED, state=RunState.DONE, outcome=RESULTS)),
     "readiness-by-command": replace(READINESS, runs=False),
     "anybody": EMPTY,
     "anybody-made": replace(EMPTY, typed=ANN, made="Ann Anybody", link="/developer/anybody?as=e30"),
@@ -259,9 +260,14 @@ STATES: Final[Mapping[str, View]] = {
         client_id="permits-portal",
         request_uri="urn:ietf:params:oauth:request_uri:" + "r" * 43,
         day="2026-11-17 10:26:40 UTC",
-        steps=((ROWS[0], inspection.inspect(KEPT.listed()[0], KEPT)), (ROWS[1], inspection.inspect(REFUSED, KEPT))),
+        steps=(
+            (ROWS[0], inspection.inspect(KEPT.list_exchanges()[0], KEPT)),
+            (ROWS[1], inspection.inspect(REFUSED, KEPT)),
+        ),
     ),
-    "anybody-json": replace(EMPTY, typed=Typed(json='{\n  "entity": "209900042K"\n}'), made="Anybody 1A2B", link="/x"),
+    "anybody-json": replace(
+        EMPTY, typed=PersonFields(json='{\n  "entity": "209900042K"\n}'), made="Anybody 1A2B", link="/x"
+    ),
     "developer-index": index.view("", "http://localhost:8400"),
     "developer-clients": DeveloperClients(frame=OF_CLIENTS, clients=LISTED, register="/new"),
     "developer-clients-removed": DeveloperClients(frame=OF_CLIENTS, clients=LISTED[:1], register="/new", removed=True),

@@ -13,7 +13,7 @@ from corpid.web.account.enrolment_pages import gone, other_browser, stopped
 from corpid.web.account.links import link_of_before_view
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.pages.layout import Frame, Link
-from corpid.web.pages.views import Asked
+from corpid.web.pages.views import SecondFactorForm
 from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ MAILED: Final = enrolment.TypeMailedCode(
     frame=APP.frame,
     action="/code",
     heading=phrase("Enter the code we sent you"),
-    asked=Asked(
+    asked=SecondFactorForm(
         hint=phrase(
             "We sent it to {address}. It works for 10 minutes, on this page only.", address="w•••@harbour.example"
         ),

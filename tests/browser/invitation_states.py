@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.account.set_factor import NAME_TAKEN
-from corpid.flows.directory.acceptance import Answered
+from corpid.flows.directory.acceptance import InvitationAnswer
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase
 from corpid.web.account.enrolment_pages import ChooseName, answered_page, expired
@@ -54,7 +54,7 @@ ACCEPT: Final = Accept(
     user_name="wei.ling",
     belongs=False,
 )
-DONE: Final = Answered(browser_id="", outcome="accepted", entity=HARBOUR)
+DONE: Final = InvitationAnswer(browser_id="", outcome="accepted", entity=HARBOUR)
 
 STATES: Final[Mapping[str, View]] = {
     "invitation": INVITATION,

@@ -13,18 +13,18 @@ from corpid.rules.directory.records import ThirdPartyGrant
 from corpid.texts import counted, phrase
 from corpid.web.directory.change_sentences import (
     ChangeInWords,
+    DisplayValue,
     MemberChange,
-    Shown,
-    authorised,
+    authorisation_sentence,
 )
-from corpid.web.directory.choose_person import ChoosePerson, FoundPerson
+from corpid.web.directory.choose_person import ChoosePerson, PersonChoice
 from corpid.web.directory.requests import STATES as REQUEST_STATES
 from corpid.web.directory.requests import ChooseApprovals, Decide, OneRequest, RequestLine, Requests
 from corpid.web.directory.third_parties import AuthorisationLine, Lines, OneAuthorisation, PersonLine, ThirdParties
 from corpid.web.directory.third_party_offers import ChooseService, FindOrganisation, OrganisationLine, ServiceLine
-from corpid.web.directory.third_party_terms import Confirm, EnterTerms, ParameterField
+from corpid.web.directory.third_party_terms import AuthorisationConfirmation, EnterTerms, ParameterField
 from corpid.web.pages import role_fields
-from corpid.web.pages.access_texts import APPROVALS, duration, given
+from corpid.web.pages.access_texts import APPROVALS, duration, role_sentence
 from corpid.web.pages.layout import Advice, Link, Pager
 from tests.browser.portal_states import framed
 
@@ -44,8 +44,12 @@ OF_PARTIES: Final = framed("third-parties", up=Link(url="/manage/third-parties",
 CHANGE: Final = ChangeInWords(
     sentence=phrase("The access of {person} at {service} changes.", person="Marcus Goh", service="Harbour permits"),
     members=(
-        MemberChange(name=phrase("Until"), before=Shown(day=date(2026, 12, 31)), after=Shown(day=date(2027, 12, 31))),
-        MemberChange(name=phrase("Details"), before=Shown(), after=Shown(text="Permit Year: 2026, 2027")),
+        MemberChange(
+            name=phrase("Until"),
+            before=DisplayValue(day=date(2026, 12, 31)),
+            after=DisplayValue(day=date(2027, 12, 31)),
+        ),
+        MemberChange(name=phrase("Details"), before=DisplayValue(), after=DisplayValue(text="Permit Year: 2026, 2027")),
     ),
 )
 LINE: Final = RequestLine(
@@ -117,7 +121,7 @@ GRANT: Final = ThirdPartyGrant(
     start_date="2026-01-01",
     end_date="2027-12-31",
 )
-SENTENCE: Final = authorised(
+SENTENCE: Final = authorisation_sentence(
     GRANT, client="Saltwater Foods Pte. Ltd.", third_party="Kingfisher Accountants", service="Tax filing"
 )
 PARTY: Final = AuthorisationLine(
@@ -196,7 +200,7 @@ TERMS: Final = EnterTerms(
     end_hint=phrase("Leave it empty for no end."),
     parameters=(
         ParameterField(
-            name="parameter-0", label=role_fields.marked("Tax Year", required=False), value="2026",
+            name="parameter-0", label=role_fields.mark_label("Tax Year", required=False), value="2026",
             hint=phrase("The values that are allowed, one a line. Leave it empty to allow any."),
         ),
     ),
@@ -205,7 +209,7 @@ TERMS: Final = EnterTerms(
     back="/manage/third-parties/offer",
     notes=(),
 )  # fmt: skip
-MEMBER: Final = FoundPerson(
+MEMBER: Final = PersonChoice(
     url="/manage/third-parties/assign/1?person=1", name="Lim Wei Ling", user_name="wei.ling", why_not=None
 )
 
@@ -349,11 +353,11 @@ STATES: Final[Mapping[str, View]] = {
             ("parameter-0", phrase("Enter a value for {name}.", name="Tax Year")),
         ),
     ),
-    "portal-check-access": Confirm(
+    "portal-check-access": AuthorisationConfirmation(
         frame=OF_PARTIES,
         action="/manage/third-parties/assign/1",
         heading=phrase("Check the access"),
-        sentence=given(
+        sentence=role_sentence(
             "Lim Wei Ling",
             msgspec.structs.replace(GRANT, role="Preparer", start_date="2026-01-01", end_date="9999-12-31"),
             service="Tax filing",
@@ -363,7 +367,7 @@ STATES: Final[Mapping[str, View]] = {
         consequences=(phrase("{name} sees that this person acts for it.", name="Saltwater Foods Pte. Ltd."),),
         button=phrase("Give access"),
     ),
-    "portal-end": Confirm(
+    "portal-end": AuthorisationConfirmation(
         frame=OF_PARTIES,
         action="/manage/third-parties/end/1",
         heading=phrase("End this authorisation?"),

@@ -15,14 +15,14 @@ from corpid.web.directory.member_texts import STATES as MEMBER_STATES
 from corpid.web.directory.people_views import (
     ConfirmAction,
     EditPerson,
+    HistoryEntry,
     InvitationPreview,
     Invite,
     InviteSeveral,
-    ListedPerson,
     People,
     PersonPage,
-    ShownEntry,
-    ShownRole,
+    PersonRow,
+    RoleSentence,
 )
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link, Pager
@@ -33,7 +33,7 @@ from tests.browser.portal_states import framed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.provisioning import State
+    from corpid.flows.directory.provisioning import MemberState
     from corpid.rules.directory.access import Level
     from corpid.web.pages.views import View
 
@@ -41,8 +41,8 @@ LONG: Final = "Maximilian-Ferdinand Donaudampfschifffahrtsgesellschaftskapitän 
 TO_PEOPLE: Final = Link(url="/manage/people", text=phrase("People"))
 
 
-def person(name: str, user_name: str, *, state: State = "active", level: Level = "", roles: int = 1) -> ListedPerson:
-    return ListedPerson(
+def person(name: str, user_name: str, *, state: MemberState = "active", level: Level = "", roles: int = 1) -> PersonRow:
+    return PersonRow(
         url=f"/manage/person/{user_name}",
         name=name,
         user_name=user_name,
@@ -112,8 +112,8 @@ PREVIEW: Final = InvitationPreview(
     reason="",
 )
 ROLES: Final = (
-    ShownRole(sentence=SENTENCE, details=DETAILS, what="Approver, Harbour permits", change="/c/1", take_away="/r/1"),
-    ShownRole(
+    RoleSentence(sentence=SENTENCE, details=DETAILS, what="Approver, Harbour permits", change="/c/1", take_away="/r/1"),
+    RoleSentence(
         sentence=WAS,
         details=(),
         tag=phrase("Ended"),
@@ -145,12 +145,12 @@ PERSON: Final = PersonPage(
     actions=(Link(url="/manage/person/1/suspend", text=phrase("Suspend")),),
     end=Link(url="/manage/person/1/end", text=phrase("End the membership")),
     entries=(
-        ShownEntry(
+        HistoryEntry(
             at=NOW,
             what=phrase("{name} got access at {service}", name="Marcus Lee", service="Notices"),
             by="Tan Wei Ling",
         ),
-        ShownEntry(
+        HistoryEntry(
             at=THEN,
             what=phrase("{name} was invited", name="Marcus Lee"),
             by="Tan Wei Ling",

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corpid.texts import phrase
 from corpid.web.directory import administrators, history, home, provisioning_tokens
-from corpid.web.directory.choose_person import ChoosePerson, FoundPerson
+from corpid.web.directory.choose_person import ChoosePerson, PersonChoice
 from corpid.web.directory.history_texts import KINDS
 from corpid.web.directory.writing import NO_REASON
 from corpid.web.pages import access_texts
@@ -34,12 +34,12 @@ UNTICKED: Final = tuple((*each[:-1], False) for each in SERVICES)
 def states(frame: Frame, below: Frame) -> Mapping[str, View]:
     """The states, in a frame of the site; `below` has a link to the page above."""
     rows = (
-        administrators.Row(
+        administrators.AdministratorRow(
             name="Tan Wei Ling", user_name="wei.ling", level=access_texts.LEVELS["owner"],
             sentence=administrators.MAY["owner"], tags=(phrase("You"),), change="",
             reason=phrase("You cannot change your own level: ask another owner or administrator."),
         ),
-        administrators.Row(
+        administrators.AdministratorRow(
             name=LONG, user_name="wolfe", level=access_texts.LEVELS["sub_administrator"],
             sentence=phrase("Gives and takes away access at {services}.", services=("Harbour permits", "Tax filing")),
             tags=(phrase("Invited"),), change="/manage/administrators/x", reason=None,
@@ -53,8 +53,8 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         review="/manage/access-review",
     )
     people = (
-        FoundPerson(name="Marcus Lim Sample", user_name="marcus", url="/x"),
-        FoundPerson(name=LONG, user_name="wolfe", tags=(phrase("Suspended"), access_texts.LEVELS["owner"]), url="/x"),
+        PersonChoice(name="Marcus Lim Sample", user_name="marcus", url="/x"),
+        PersonChoice(name=LONG, user_name="wolfe", tags=(phrase("Suspended"), access_texts.LEVELS["owner"]), url="/x"),
     )
     choice = ChoosePerson(
         frame=below,
@@ -80,15 +80,15 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         summary=phrase("{name} becomes an owner of {entity}.", name=LONG, entity="Harbour Logistics Pte. Ltd."),
         consequences=(administrators.MAY["owner"], administrators.EVERYWHERE), explains=False, reason="",
     )  # fmt: skip
-    token = provisioning_tokens.Row(
+    token = provisioning_tokens.TokenRow(
         name="Staff directory", made_by="Tan Wei Ling", created=AT, used=AT, until=AT, ended=False, revoke="/x"
     )
     changes = (
-        history.Row(
+        history.HistoryRow(
             at=AT, who="Tan Wei Ling", url="/x",
             what=phrase("{name} got access as {role} at {service}", name=LONG, role="Approver", service="Harbour permits"),
         ),
-        history.Row(at=AT, who=phrase("The operator"), what=phrase("The organisation's settings were changed"), url="/x"),
+        history.HistoryRow(at=AT, who=phrase("The operator"), what=phrase("The organisation's settings were changed"), url="/x"),
     )  # fmt: skip
     told = history.History(
         frame=frame, action="/x", person="", services=(("", phrase("Every service")), ("T", "Company tax filing")),

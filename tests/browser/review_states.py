@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corpid.texts import counted, phrase
 from corpid.web.directory.access_review import AccessReview, ReviewedPerson
 from corpid.web.directory.member_texts import STATES
-from corpid.web.directory.people_views import ConfirmAction, ShownRole
+from corpid.web.directory.people_views import ConfirmAction, RoleSentence
 from corpid.web.pages.layout import Link, Pager
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def person(name: str, user_name: str, *roles: str) -> ReviewedPerson:
         tags=(),
         level=None,
         roles=tuple(
-            ShownRole(
+            RoleSentence(
                 sentence=phrase(
                     "{name} may act as {role} at {service} for {entity} {when}.",
                     name=name, role=role, service="Harbour permits", entity=ENTITY,

@@ -13,7 +13,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import WRONG_PASSWORD
-from corpid.rules.authentication.listed_people import Listed
+from corpid.rules.authentication.sandbox_people import SandboxPerson
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.oauth import acr
@@ -21,11 +21,11 @@ from corpid.rules.oauth.errors import TemporarilyUnavailable, TooManyRequests
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 from corpid.web.authentication import endings
-from corpid.web.authentication.endings import Ending
+from corpid.web.authentication.endings import SignInEnd
 from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import Form, Frame, Link
-from corpid.web.pages.views import Asked, AskPasskey
+from corpid.web.pages.views import AskPasskey, SecondFactorForm
 from corpid_dev.web import error_catalogue
 from tests.browser import (
     access_states,
@@ -106,26 +106,26 @@ CODE: Final = views.SecondFactor(
     frame=structs.replace(KNOWN, step=(2, None)),
     action="/code",
     heading=phrase("Enter your 6-digit code"),
-    asked=Asked(
+    asked=SecondFactorForm(
         hint=phrase("Open your authenticator app. It shows a new code every 30 seconds."),
         ways_action="/way",
         ways=(("email", phrase("Send me a code by e-mail")), ("recovery", phrase("Use a recovery code"))),
     ),
 )
-BY_MAIL: Final = Asked(
+BY_MAIL: Final = SecondFactorForm(
     hint=phrase("We can send a 6-digit code to {address}.", address="w•••@harbour.example"),
     label=None,
     send=True,
     ways_action="/way",
     ways=CODE.asked.ways[1:],
 )
-BY_RECOVERY: Final = Asked(
+BY_RECOVERY: Final = SecondFactorForm(
     hint=phrase("One of the codes that you saved when you set up your sign-in. Each works once."),
     label=phrase("Recovery code"),
     numeric=False,
     ways_action="/way",
 )
-BY_PASSKEY: Final = Asked(
+BY_PASSKEY: Final = SecondFactorForm(
     hint=phrase("Your device asks for your fingerprint, your face or its PIN."),
     label=None,
     passkey=PASSKEY,
@@ -143,13 +143,13 @@ SIGN_IN_AGAIN: Final = replace(
     user_name="wei.ling",
     passkey_first=True,
 )
-AT_ONCE: Final = views.AtOnce(
+AT_ONCE: Final = views.TestPersonForm(
     action="/at-once",
     anybody="/developer/anybody",
     people=(
-        Listed(user_name="rina", name="Rina Example", entities=("209900042K",)),
-        Listed(user_name="haruka", name="見本 はるか", entities=("C00000025B", "209733310R")),
-        Listed(user_name="long", name=LONG),
+        SandboxPerson(user_name="rina", name="Rina Example", entities=("209900042K",)),
+        SandboxPerson(user_name="haruka", name="見本 はるか", entities=("C00000025B", "209733310R")),
+        SandboxPerson(user_name="long", name=LONG),
     ),
     ways=tuple(acr.SIMULATED),
 )
@@ -165,7 +165,7 @@ CONSENT: Final = views.Consent(
     items=consent_items(SCOPES),
     until=datetime(2027, 11, 20, 14, 32, tzinfo=UTC),
 )
-CONFIRM: Final = views.Confirm(
+CONFIRM: Final = views.SignInConfirmationView(
     frame=structs.replace(KNOWN, step=None, entity=CHOICES[0].name),
     action="/confirm",
     user_name="Tan Wei Ling",
@@ -174,7 +174,7 @@ CONFIRM: Final = views.Confirm(
 EXPLAIN: Final = views.Explain(
     frame=structs.replace(KNOWN, step=None, cancel=None), action="/cancel", choices=CHOICES[4:], total=1
 )
-EXPIRED: Final = endings.ending_page(Ending.EXPIRED, "Harbour Board", GONE, BACK)
+EXPIRED: Final = endings.ending_page(SignInEnd.EXPIRED, "Harbour Board", GONE, BACK)
 ELSEWHERE: Final = Link(url="https://harbour.example/", text=phrase("Go to {name}", name="Harbour Board"))
 BUSY: Final = errors.problem(
     TemporarilyUnavailable(Reason.STORE_UNAVAILABLE, "the provider is busy or down: try again in a moment"),
@@ -276,7 +276,7 @@ STATES: Final[Mapping[str, View]] = {
         )
     ),
     "unknown": endings.unknown(),
-    "claimed-elsewhere": endings.ending_page(Ending.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
+    "claimed-elsewhere": endings.ending_page(SignInEnd.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
     "busy": BUSY,
     "too-many": CROWD,
     "sign-out": views.SignOut(

@@ -161,7 +161,7 @@ def test_after_restore_is_for_postgresql(terminal: Terminal) -> None:
 
 
 async def put_and_looked(key: Any, options: dict[str, Any], *, put: bool) -> tuple[bytes | None, float]:
-    async with engines.opened(settings.load(**options), time.time) as stores:
+    async with engines.open_stores(settings.load(**options), time.time) as stores:
         async with stores.transient.unit(time.time()) as unit:
             if put:
                 await unit.put("code", key, b"value", 60)

@@ -294,7 +294,7 @@ async def signed_in(stores: Stores) -> str:
 
 
 async def sessions(user_id: Any, stores: Stores) -> int:
-    return len(await stores.registry.sessions.of(user_id, now=1))
+    return len(await stores.registry.sessions.list_for_user(user_id, now=1))
 
 
 @pytest.mark.parametrize(

@@ -68,17 +68,17 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "entity review": lambda s: access_review.current(s.registry, SOMEBODY, "A1"),
     "service list": lambda s: lists.services(s.registry, SOMEBODY, **PAGE),
     "service show": lambda s: finding.service_named(s.registry, "X", actor=SOMEBODY),
-    "role list": lambda s: lists.roles(s.registry, SOMEBODY, lists.Wanted(), after="", limit=5),
+    "role list": lambda s: lists.roles(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
     "role add": lambda s: appointments.add_role(s.registry, s.passwords, "rina", "A1", "X", {}, actor=SOMEBODY),
     "role remove": lambda s: appointments.remove_role(
-        s.registry, appointments.WantedRole(user="rina", entity="A1", service="X"), actor=SOMEBODY
+        s.registry, appointments.RoleFilter(user="rina", entity="A1", service="X"), actor=SOMEBODY
     ),
     "membership add": lambda s: memberships.add_membership(s.registry, s.passwords, "rina", "A1", actor=SOMEBODY),
     "membership remove": lambda s: memberships.remove_membership(s.registry, "rina", "A1", actor=SOMEBODY),
     "membership disable": lambda s: memberships.switch_membership(
         s.registry, s.passwords, "rina", "A1", enabled=False, actor=SOMEBODY
     ),
-    "administrator list": lambda s: lists.administrators(s.registry, SOMEBODY, lists.Wanted(), after="", limit=5),
+    "administrator list": lambda s: lists.administrators(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
     "administrator add": lambda s: appointments.set_administrator(
         s.registry, s.passwords, "rina", "A1", {"level": "owner"}, actor=SOMEBODY
     ),
@@ -86,9 +86,9 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "operator list": lambda s: operators.operators(s.registry, actor=SOMEBODY),
     "operator add": lambda s: operators.set_operator(s.registry, s.passwords, "rina", "auditor", actor=SOMEBODY),
     "operator remove": lambda s: operators.remove_operator(s.registry, "rina", actor=SOMEBODY),
-    "third-party list": lambda s: lists.grants(s.registry, SOMEBODY, lists.Wanted(), after="", limit=5),
+    "third-party list": lambda s: lists.grants(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
     "third-party list --people": lambda s: lists.third_party_roles(
-        s.registry, SOMEBODY, lists.Wanted(), after="", limit=5
+        s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5
     ),
     "user list": lambda s: lists.people(s.registry, SOMEBODY, **PAGE),
     "user list --entity": lambda s: lists.members(s.registry, SOMEBODY, "A1", **PAGE),

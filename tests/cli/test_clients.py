@@ -12,7 +12,7 @@ from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
 from corpid.rules.oauth.scopes import SCOPES
 
 if TYPE_CHECKING:
-    from corpid.rules.oauth.client_members import Declared
+    from corpid.rules.oauth.client_members import ClientMember
     from tests.cli.conftest import Terminal
 
 ADD = (
@@ -34,7 +34,7 @@ EXAMPLES: dict[str, Any] = {
 }
 
 
-def given(declared: Declared) -> list[str]:
+def given(declared: ClientMember) -> list[str]:
     """The option of a member with its example; nothing for one that no option sets."""
     value, option = EXAMPLES[declared.name], f"--{declared.option.replace('_', '-')}"
     if not declared.member.help or value is None:

@@ -30,7 +30,7 @@ def server(terminal: Terminal) -> Iterator[RedisServer]:
 
 def loss() -> float:
     async def look() -> float:
-        async with engines.opened(settings.load(), time.time) as opened:
+        async with engines.open_stores(settings.load(), time.time) as opened:
             return opened.transient.loss.reject_issued_before
 
     return asyncio.run(look())

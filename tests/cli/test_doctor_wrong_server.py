@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.cli.doctor import http_checks, raw_http
-from corpid.cli.doctor.findings import NotLookedAt
+from corpid.cli.doctor.findings import SkippedCheck
 from corpid.cli.doctor.raw_http import Origin, RawResponse
 from corpid.cli.doctor.reachability import Deployment
 
@@ -158,5 +158,5 @@ def test_userinfo_that_is_down_says_nothing_about_the_authorization_header() -> 
                 document={"issuer": url, "userinfo_endpoint": f"{url}/userinfo"},
             )
         )
-    assert isinstance(found, NotLookedAt)
+    assert isinstance(found, SkippedCheck)
     assert "503 by CorpID" in found.seen

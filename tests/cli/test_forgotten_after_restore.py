@@ -60,7 +60,7 @@ async def started(url: str) -> float:
 
 
 def opened(url: str) -> AbstractAsyncContextManager[Engines]:
-    return engines.opened(settings.load(**chosen(url)), time.time)
+    return engines.open_stores(settings.load(**chosen(url)), time.time)
 
 
 def noted(url: str, name: str = "database_identity") -> list[tuple[Any, ...]]:

@@ -38,7 +38,7 @@ async def events(stores: Stores) -> list[AuditEntry]:
 
 
 async def signing_keys(stores: Stores) -> list[SealedKey]:
-    return await stores.registry.keys.all()
+    return await stores.registry.keys.list_all()
 
 
 def test_a_key_is_rotated_and_revoked(terminal: Terminal) -> None:

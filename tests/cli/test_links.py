@@ -35,8 +35,8 @@ async def user(stores: Stores) -> User:
 
 def stored(terminal: Terminal, told: str) -> Link | None:
     """The link that a command showed, as long as it opens something."""
-    link_hash = link_codes.hashed(value(told, "Code"))
-    assert link_codes.hashed(value(told, "Link")) == link_hash
+    link_hash = link_codes.hash_code(value(told, "Code"))
+    assert link_codes.hash_code(value(told, "Link")) == link_hash
 
     async def look(stores: Stores) -> Link | None:
         found = await links.holding(stores.registry, link_hash, now=stores.clock())

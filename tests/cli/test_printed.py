@@ -11,7 +11,7 @@ import yaml
 
 from corpid.ports import AuditEvent, ClientRefusal, FactorChange, Upsert, UseCount
 from corpid.rules.authentication.records import Passkey
-from corpid.rules.directory.approvals import requested
+from corpid.rules.directory.approvals import to_requested_change
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
@@ -69,7 +69,7 @@ API_CLIENT: Final = filled(RegisteredApiClient, client_id="portal", jwks=key_set
 BETWEEN: Final = (ENTITY.entity_id, ENTITY.entity_id, filled(Service).service_id)
 REQUESTED: Final = filled(
     ChangeRequest, entity_id=ENTITY.entity_id,
-    changes=(requested(Change(verb="add", kind="assignment", key=RECORDS[-1].key, becomes=RECORDS[-1])),),
+    changes=(to_requested_change(Change(verb="add", kind="assignment", key=RECORDS[-1].key, becomes=RECORDS[-1])),),
 )  # fmt: skip
 EVENT: Final = filled(AuditEvent)
 KNOWN: Final = {

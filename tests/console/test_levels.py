@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.actors import Operating
+from corpid.rules.directory.actors import DeploymentOperator
 from corpid.rules.directory.records import OperatorLevel
 from corpid.web.operations import endpoints
 from tests.console.scene import ACME, WITHOUT_PASSKEY, console, demoted, go, in_console
@@ -20,7 +20,7 @@ from tests.sign_in.world import FORM, new_world
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.web.operations.page_context import Page
+    from corpid.web.operations.page_context import ConsolePage
 
 SITE: Final = endpoints._SITE
 LEVELS: Final = get_args(OperatorLevel)
@@ -38,7 +38,7 @@ def paths(pattern: str) -> Iterator[str]:
         yield path.replace("{}", OBJECTS.get(path.partition("/")[0], "rp1"), 1).replace("{}", "0" * 32)
 
 
-def pages() -> Iterator[tuple[str, Page]]:
+def pages() -> Iterator[tuple[str, ConsolePage]]:
     """Every page of the console with a path."""
     for section in SITE.sections:
         yield from section.pages.items()
@@ -48,11 +48,11 @@ def pages() -> Iterator[tuple[str, Page]]:
                 yield path, page
 
 
-def allowed(level: OperatorLevel, page: Page) -> bool:
+def allowed(level: OperatorLevel, page: ConsolePage) -> bool:
     if page.needs is None:
         return True
     action, kind = page.needs
-    actor = Operating(user_id="o", level=level, auth_time=1.0, now=1.0)
+    actor = DeploymentOperator(user_id="o", level=level, auth_time=1.0, now=1.0)
     try:
         authorise(actor, action, Object(kind=kind, user_id="somebody", operates=False))
     except Forbidden:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 def test_the_key_of_an_address_becomes_a_header(url: str, issuer: str, headers: dict[str, str]) -> None:
     """D66: the issuer has no key in it, so that no message and no report has one."""
-    address = Address.of(url)
+    address = Address.parse(url)
     assert (address.issuer, address.headers) == (issuer, headers)
 
 

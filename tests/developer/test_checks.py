@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.rules.oauth.refusals import Reason
-from corpid_dev.rules.checks import CHECKS, State, failed_check, states
+from corpid_dev.rules.checks import CHECKS, CheckState, failed_check, states
 
 if TYPE_CHECKING:
     from corpid_dev.rules.checks import Check
@@ -57,9 +57,9 @@ def test_a_missing_parameter_is_found_where_it_is_looked_for() -> None:
 def test_what_failed_at_the_provider_says_nothing_of_other_checks() -> None:
     """D66: a store that is down may be met anywhere."""
     found = [state for _, judged in states("token", "store_unavailable", present=()) for _, state in judged]
-    assert set(found) == {State.UNKNOWN, State.FAILED}
+    assert set(found) == {CheckState.UNKNOWN, CheckState.FAILED}
     ordered = [state for _, judged in states("token", "", present=(), known=False) for _, state in judged]
-    assert set(ordered) == {State.UNKNOWN}
+    assert set(ordered) == {CheckState.UNKNOWN}
 
 
 def test_before_the_person_has_signed_in_the_checks_of_the_sign_in_are_not_reached() -> None:
@@ -67,5 +67,5 @@ def test_before_the_person_has_signed_in_the_checks_of_the_sign_in_are_not_reach
     found = {
         part.title: [state for _, state in judged] for part, judged in states("authorize", "", present=(), pending=True)
     }
-    assert set(found["Sign-in"]) == {State.NOT_REACHED}
-    assert State.NOT_REACHED not in found["Request"]
+    assert set(found["Sign-in"]) == {CheckState.NOT_REACHED}
+    assert CheckState.NOT_REACHED not in found["Request"]

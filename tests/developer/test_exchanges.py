@@ -108,10 +108,10 @@ async def test_what_is_a_persons_is_not_kept() -> None:
     """D48, D66: no password, factor, form, cookie or page; a relying party's own credentials are its own."""
     async with watched_demo() as (made, mode):
         await whole_sign_in(made)
-        text = str(mode.exchanges.listed()).lower()
+        text = str(mode.exchanges.list_exchanges()).lower()
         for secret in ("cookie", "password", "form_token", "<html", "<form"):
             assert secret not in text
-        token = next(each for each in mode.exchanges.listed() if each.endpoint == "token")
+        token = next(each for each in mode.exchanges.list_exchanges() if each.endpoint == "token")
         assert token.first("client_assertion").count(".") == 2
 
 
@@ -130,13 +130,13 @@ async def test_a_refusal_is_kept_with_its_reason_and_values() -> None:
 class Recording:
     """An obeyer that answers, changes and signs once each."""
 
-    async def before(self, exchange: Exchange) -> Answer | None:
+    async def intercept_request(self, exchange: Exchange) -> Answer | None:
         if exchange.endpoint != "jwks":
             return None
         exchange.orders.append("error")
         return Answer(status=503, headers=(("retry-after", "7"),), body=b'{"error": "temporarily_unavailable"}')
 
-    async def after(self, exchange: Exchange) -> None:
+    async def alter_answer(self, exchange: Exchange) -> None:
         if exchange.endpoint == "discovery":
             exchange.status, exchange.response_body = 200, b"{}"
             exchange.orders.append("changed")
@@ -198,17 +198,17 @@ def test_memory_is_bounded_by_number_and_bytes() -> None:
     kept.add(exchange("quiet"))
     for _ in range(kept_exchanges.EXCHANGES_OF_CLIENT + 50):
         kept.add(exchange("busy"))
-    assert len(kept.listed(client_id="busy")) == kept_exchanges.EXCHANGES_OF_CLIENT
-    assert len(kept.listed(client_id="quiet")) == 1
+    assert len(kept.list_exchanges(client_id="busy")) == kept_exchanges.EXCHANGES_OF_CLIENT
+    assert len(kept.list_exchanges(client_id="quiet")) == 1
     for _ in range(100):
         kept.add(exchange("large", body=b"x" * 1_000_000))
-    large = kept.listed(client_id="large")
+    large = kept.list_exchanges(client_id="large")
     assert sum(each.size for each in large) <= kept_exchanges.BYTES_OF_CLIENT
     assert all(each.clipped for each in large)
     for number in range(3 * kept_exchanges.EXCHANGES):
         kept.add(exchange(f"rp-{number}"))
         kept.begin(exchange(f"rp-{number}"))
-    assert len(kept.listed()) == kept_exchanges.EXCHANGES
+    assert len(kept.list_exchanges()) == kept_exchanges.EXCHANGES
     kept.clear()
     assert (kept._bytes, kept._of_client, kept._bytes_of) == (0, {}, {})
     assert len(kept._links) <= kept_exchanges.LINKS
@@ -270,7 +270,7 @@ async def test_the_key_of_this_start_is_in_no_exchange() -> None:
         for key in (KEY, escaped):
             await http.get(f"{BASE}/.well-known/keys?key={key}", headers={"Referer": f"{BASE}/developer?key={key}"})
         await http.post(f"{BASE}/request", data={"state": KEY, "client_id": "rp1"})
-        kept = mode.exchanges.listed()
+        kept = mode.exchanges.list_exchanges()
         assert [each.endpoint for each in kept] == ["discovery", "par", "callback", "jwks", "jwks", "par"]
         assert not [each for each in kept if KEY in repr(each) or escaped in repr(each)]
 

@@ -71,7 +71,7 @@ async def _walk(made: World, mode: Developer, token: str, faults: dict[str, str]
         await placed(made, "token", token=token, fault=fault, times=1, **claim)
         found = await outcome(made, await party(made, **options))
         assert verdict in found, (token, fault, found)
-        assert mode.orders.listed(issuer_id="first") == [], (token, fault)
+        assert mode.orders.list_orders(issuer_id="first") == [], (token, fault)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -125,7 +125,7 @@ async def test_a_callback_is_wrong_in_one_way_and_refused(generation: str) -> No
             await placed(made, "callback", fault=fault, times=1, **error)
             found = await outcome(made, await party(made))
             assert found.startswith(verdict), (fault, found)
-            assert mode.orders.listed(issuer_id="first") == [], fault
+            assert mode.orders.list_orders(issuer_id="first") == [], fault
 
 
 @pytest.mark.parametrize("mode_of_answer", ["query", "fragment", "form_post"])
@@ -166,7 +166,7 @@ async def test_every_endpoint_answers_with_every_error(generation: str) -> None:
             for error, status in ERRORS[endpoint].items():
                 await placed(made, "error", endpoint=endpoint, error=error, times=1)
                 assert await outcome(made, await party(made)) == f"{where[endpoint]}: {error}"
-                last = mode.exchanges.listed()[-1]
+                last = mode.exchanges.list_exchanges()[-1]
                 assert last.orders == ["error"]
                 assert dict(last.response_headers)["corpid-sandbox"] == "error"
                 assert endpoint == "authorize" or last.status == status
@@ -271,7 +271,7 @@ async def test_an_answer_is_held_back() -> None:
             else:
                 assert await outcome(made, rp) == verdict
             assert made.clock.now == began + 12.5
-            assert any(each.orders == ["latency"] for each in mode.exchanges.listed())
+            assert any(each.orders == ["latency"] for each in mode.exchanges.list_exchanges())
 
 
 async def test_the_token_type_is_another() -> None:
@@ -374,7 +374,7 @@ async def test_orders_of_one_client_touch_no_other_clients_traffic() -> None:
         began = made.clock.now
         assert await outcome(made, await party(made, "rp2")) == "session"
         assert made.clock.now == began
-        touched = [each for each in mode.exchanges.listed() if each.orders]
+        touched = [each for each in mode.exchanges.list_exchanges() if each.orders]
         assert touched == []
         assert await outcome(made, await party(made)) == "pushed request: temporarily_unavailable"
 
@@ -395,4 +395,4 @@ async def test_who_does_not_see_developer_mode_uses_up_no_order_of_a_sign_in() -
         answer = await order(made, sent, address="192.0.2.7")
         assert (answer.status_code, made.clock.now) == (404, began)
         assert "corpid-sandbox" not in answer.headers
-        assert [each.left for each in mode.orders.listed(issuer_id=FIRST_ISSUER)] == [1]
+        assert [each.left for each in mode.orders.list_orders(issuer_id=FIRST_ISSUER)] == [1]

@@ -21,8 +21,8 @@ from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.registry_cache import RegistryCache
 from corpid.web.http.server import bind
 from corpid.web.telemetry import access_log
-from corpid_dev.flows.orders import MOST, Asked, Orders
-from corpid_dev.rules.order_documents import Unfit, read, typed
+from corpid_dev.flows.orders import MOST, Orders, RequestOrigin
+from corpid_dev.rules.order_documents import InvalidOrder, document_from_texts, read
 from corpid_dev.rules.orders import BY_NAME, ERRORS, KINDS
 from tests.developer.ordering import ALICE, ORDERS, outcome, party, place, placed, sandbox_world
 from tests.developer.scene import order
@@ -74,7 +74,7 @@ INVALID = {"order": "error", "endpoint": "token", "error": "invalid_grant"}
 )
 def test_an_order_that_cannot_be_carried_out_names_member_and_remedy(document: dict[str, Any], problem: str) -> None:
     """D66: the error says what the member is, or what goes with what."""
-    with pytest.raises(Unfit) as refused:
+    with pytest.raises(InvalidOrder) as refused:
         read(document)
     assert str(refused.value).startswith(problem)
 
@@ -93,7 +93,7 @@ def test_every_declared_order_is_read_and_written_again() -> None:
             made = read({"order": kind.name, **members})
             assert read(made.document).document == made.document
             texts = {name: str(value).lower() if value is False else str(value) for name, value in members.items()}
-            assert read(typed(kind.name, texts)) == made
+            assert read(document_from_texts(kind.name, texts)) == made
 
 
 def _example(member: Any) -> Any:
@@ -138,7 +138,7 @@ async def test_an_order_that_does_not_fit_this_issuer_is_refused(members: Any, p
         answer = await place(made, members)
         assert answer.status_code == 400
         assert problem in answer.json()["error_description"]
-        assert mode.orders.listed(issuer_id="first") == []
+        assert mode.orders.list_orders(issuer_id="first") == []
 
 
 async def test_orders_of_a_sign_in_are_placed_with_it() -> None:
@@ -149,11 +149,11 @@ async def test_orders_of_a_sign_in_are_placed_with_it() -> None:
         for wrong in ({"order": "explode"}, {"order": "callback", "fault": "state", "client_id": "rp2"}):
             answer = await order(made, {"authorize_url": url, **ALICE, "orders": [wrong]})
             assert answer.status_code == 400
-        assert mode.orders.listed(issuer_id="first") == []
+        assert mode.orders.list_orders(issuer_id="first") == []
         answer = await order(made, {"authorize_url": url, **ALICE, "orders": [{"order": "callback", "fault": "state"}]})
         assert "another-state" in answer.json()["callback_url"]
         assert answer.headers["corpid-sandbox"] == "callback"
-        [left] = mode.orders.listed(issuer_id="first")
+        [left] = mode.orders.list_orders(issuer_id="first")
         assert (left.order.client_id, left.order.sign_in) == ("rp1", rp.sign_in.request_uri)
 
 
@@ -165,7 +165,7 @@ async def test_the_list_is_bounded() -> None:
             await placed(made, "token-type")
         answer = await place(made, {"order": "token-type"})
         assert f"{MOST} orders are in force" in answer.json()["error_description"]
-        listed = mode.orders.listed(issuer_id="first")
+        listed = mode.orders.list_orders(issuer_id="first")
         assert len(listed) == MOST
         assert not any(each.order.sign_in for each in listed)
 
@@ -176,12 +176,12 @@ def test_the_narrowest_order_is_obeyed_first_and_at_its_issuer_alone() -> None:
     documents = [{}, {"client_id": "rp1"}, {"client_id": "rp1"}, {"client_id": "rp1", "sign_in": "urn:1"}]
     wanted = [read({"order": "maintenance", "times": 1, **each}) for each in documents]
     placed_orders = orders.place(wanted, issuer_id="first", now=0.0)
-    asked = Asked(issuer_id="first", client_id="rp1", sign_in=("urn:1",))
+    asked = RequestOrigin(issuer_id="first", client_id="rp1", sign_in=("urn:1",))
     assert orders.take("maintenance", replace(asked, issuer_id="legacy")) is None
     assert not orders.withdraw(placed_orders[0].order_id, issuer_id="legacy")
     taken = [orders.take("maintenance", asked) for _ in range(5)]
     assert taken == [wanted[3], wanted[1], wanted[2], wanted[0], None]
-    assert orders.listed(issuer_id="first") == []
+    assert orders.list_orders(issuer_id="first") == []
 
 
 async def test_what_was_ordered_is_marked_in_the_log() -> None:
@@ -225,7 +225,7 @@ async def test_another_sites_page_neither_places_nor_withdraws(headers: dict[str
             await http.delete(f"{ORDERS}/{kept['id']}", headers=headers),
         ]
         assert {each.status_code for each in answers} == {400}
-        assert [each.order_id for each in mode.orders.listed(issuer_id="first")] == [kept["id"]]
+        assert [each.order_id for each in mode.orders.list_orders(issuer_id="first")] == [kept["id"]]
 
 
 async def test_a_form_without_the_token_of_its_page_is_refused() -> None:
@@ -235,7 +235,7 @@ async def test_a_form_without_the_token_of_its_page_is_refused() -> None:
         sent = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
         answer = await http.post(ORDERS, content="step=place&order=maintenance&form_token=x.y", headers=sent)
         assert answer.status_code == 400
-        assert mode.orders.listed(issuer_id="first") == []
+        assert mode.orders.list_orders(issuer_id="first") == []
 
 
 async def test_the_page_places_and_withdraws() -> None:
@@ -260,13 +260,13 @@ async def test_the_page_places_and_withdraws() -> None:
         good = {"error-endpoint": "token", "error-error": "invalid_grant", "error-client_id": "rp1", "error-times": "3"}
         answer = await send(step="place", order="error", **good)
         assert answer.status_code == 303
-        [made_order] = mode.orders.listed(issuer_id="first")
+        [made_order] = mode.orders.list_orders(issuer_id="first")
         assert (made_order.order.client_id, made_order.left) == ("rp1", 3)
         page = (await http.get(answer.headers["location"], headers={"Accept": "text/html"})).text
         assert "In force: error." in page
         assert "error=invalid_grant" in page
         assert (await send(step="withdraw", id=made_order.order_id)).status_code == 303
-        assert mode.orders.listed(issuer_id="first") == []
+        assert mode.orders.list_orders(issuer_id="first") == []
         assert (await send(step="place", order="no-such")).headers["location"].endswith("?entered=1")
 
 
@@ -289,7 +289,7 @@ async def test_the_command_places_lists_and_withdraws() -> None:
 
                 code, text = await told("order", "error", "endpoint=token", "error=invalid_grant", "--client", "rp1")
                 assert code == 0, text
-                [made_order] = mode.orders.listed(issuer_id="first")
+                [made_order] = mode.orders.list_orders(issuer_id="first")
                 assert f"corpid sandbox withdraw {made_order.order_id}" in text
                 code, text = await told("list", "--json")
                 assert json.loads(text)["orders"][0]["error"] == "invalid_grant"

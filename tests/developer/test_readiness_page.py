@@ -11,7 +11,16 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
-from corpid_dev.flows.readiness_runs import MOST_LINES, Asked, Busy, CaseRow, Outcome, Run, Runs, State
+from corpid_dev.flows.readiness_runs import (
+    MOST_LINES,
+    CaseRow,
+    Run,
+    RunInProgress,
+    RunRequest,
+    RunResults,
+    Runs,
+    RunState,
+)
 from corpid_dev.readiness.background import Checker, marker_of
 from corpid_dev.readiness.cases import BASELINE, CASES
 from corpid_dev.relying_party.interfaces import CURRENT
@@ -26,19 +35,19 @@ if TYPE_CHECKING:
 
 PAGE = f"{BASE}/developer/readiness"
 HEADERS = {"Sec-Fetch-Site": "same-origin", "Content-Type": FORM}
-ASKED = Asked(issuer=BASE, url="http://127.0.0.1:1/login", user="alice", entity="200000001A")
+ASKED = RunRequest(issuer=BASE, url="http://127.0.0.1:1/login", user="alice", entity="200000001A")
 
 
-async def waits(asked: Asked, progress: Callable[[str], None]) -> Outcome:
+async def waits(asked: RunRequest, progress: Callable[[str], None]) -> RunResults:
     """A check that ends only when it is stopped."""
     progress(f"checking {asked.url} as {asked.user} for {asked.entity}")
     await asyncio.Event().wait()
     raise AssertionError
 
 
-async def ends(asked: Asked, progress: Callable[[str], None]) -> Outcome:
+async def ends(asked: RunRequest, progress: Callable[[str], None]) -> RunResults:
     row = CaseRow(verdict="failed", case="state-altered", title="A title", seen="<b>seen</b>", fix="Compare state.")
-    return Outcome(sentence="1 failed", rows=(row,), files={"html": "<p>", "json": "{}", "xml": "<x/>"})
+    return RunResults(sentence="1 failed", rows=(row,), files={"html": "<p>", "json": "{}", "xml": "<x/>"})
 
 
 async def test_a_check_starts_shows_its_progress_and_is_alone_until_it_is_stopped() -> None:
@@ -60,7 +69,7 @@ async def test_a_check_starts_shows_its_progress_and_is_alone_until_it_is_stoppe
         assert "A check is running. Wait until it ends, or stop it." in browser.page.text
         await browser.fill_and_submit("step", button="")
         assert runs.latest is not None
-        assert runs.latest.state is State.STOPPED
+        assert runs.latest.state is RunState.STOPPED
         assert "The check was stopped" in browser.page.text
 
 
@@ -136,7 +145,7 @@ async def test_runs_end_with_the_process_and_their_lines_are_bounded() -> None:
     """D66: a run that is stopped cleans up first, and nothing begins after the end."""
     cleaned = asyncio.Event()
 
-    async def cleans(asked: Asked, progress: Callable[[str], None]) -> Outcome:
+    async def cleans(asked: RunRequest, progress: Callable[[str], None]) -> RunResults:
         try:
             return await waits(asked, progress)
         finally:
@@ -146,12 +155,12 @@ async def test_runs_end_with_the_process_and_their_lines_are_bounded() -> None:
     runs = Runs(cleans)
     run = runs.start(ASKED)
     await asyncio.sleep(0)
-    with pytest.raises(Busy):
+    with pytest.raises(RunInProgress):
         runs.start(ASKED)
     await runs.close()
     assert cleaned.is_set()
-    assert run.state is State.STOPPED
-    with pytest.raises(Busy):
+    assert run.state is RunState.STOPPED
+    with pytest.raises(RunInProgress):
         runs.start(ASKED)
     for _ in range(MOST_LINES + 5):
         run.progress("x" * 10_000)
@@ -176,7 +185,7 @@ def test_a_demo_checks_a_relying_party_itself(running: RunningDemo) -> None:
     """D66: the runner of its pages, with few cases."""
     with broken(running) as rp:
         checker = Checker(cases=(BASELINE, CASES["state-altered"]))
-        run = Run(asked=Asked(issuer=running.issuer, url=f"{rp.home}/login", user=USER, entity=ENTITY))
+        run = Run(asked=RunRequest(issuer=running.issuer, url=f"{rp.home}/login", user=USER, entity=ENTITY))
         found = asyncio.run(checker(run.asked, run.progress))
     assert {each.case: each.verdict for each in found.rows} == {"baseline": "passed", "state-altered": "passed"}
     assert [line.split(":")[0] for line in run.lines] == ["PASSED baseline", "PASSED state-altered"]

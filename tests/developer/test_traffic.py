@@ -12,7 +12,7 @@ import pytest
 from corpid_dev.flows import exchanges as kept_exchanges
 from corpid_dev.flows import inspection
 from corpid_dev.relying_party.verification import Callback
-from corpid_dev.rules.checks import State
+from corpid_dev.rules.checks import CheckState
 from corpid_dev.web.exchanges import number
 from tests.developer.scene import KEY, developer, order
 from tests.developer.test_exchanges import ALICE, exchange, listed, watched_demo
@@ -56,7 +56,7 @@ def words_of(program: str) -> list[str]:
 
 def last(mode: Developer, reason: str = "") -> tuple[int, Inspection]:
     """The newest exchange, with this reason if there is one, and its findings."""
-    found = [each for each in mode.exchanges.listed() if not reason or each.reason == reason][-1]
+    found = [each for each in mode.exchanges.list_exchanges() if not reason or each.reason == reason][-1]
     return found.exchange_id, inspection.inspect(found, mode.exchanges)
 
 
@@ -182,7 +182,7 @@ async def test_a_sign_in_is_one_page_from_par_to_userinfo() -> None:
     async with watched_demo() as (made, mode):
         await signed_in(made)
         await signed_in(made)
-        sign_in = mode.exchanges.listed()[-1].sign_in
+        sign_in = mode.exchanges.list_exchanges()[-1].sign_in
         assert sign_in is not None
         shown = await page(made, f"/sign-ins/{sign_in.sign_in_id}")
         names = re.findall(r'<h2><a href="/developer/traffic/\d+">([^<]*)<', shown)
@@ -202,7 +202,7 @@ async def test_what_a_caller_sends_is_text_on_the_page() -> None:
         await rp.push({"redirect_uri": f"https://x.example/{hostile}", "client_id": hostile, "state": hostile})
         http = await made.http()
         await http.get(f"{BASE}/userinfo", headers={"Authorization": f"{hostile} x", "X-Evil": hostile})
-        for each in mode.exchanges.listed():
+        for each in mode.exchanges.list_exchanges():
             assert hostile not in await page(made, f"/{each.exchange_id}")
         assert hostile not in await page(made)
         assert hostile not in await page(made, "?view=requests")
@@ -240,7 +240,7 @@ async def test_the_json_has_the_findings_and_takes_no_other_ids() -> None:
         [kept] = await listed(made, "?client_id=rp1")
         http = await made.http()
         found = (await http.get(f"{BASE}/developer/exchanges/{kept['id']}")).json()
-        [failed] = [each for each in found["checks"] if each["state"] == State.FAILED]
+        [failed] = [each for each in found["checks"] if each["state"] == CheckState.FAILED]
         assert (failed["part"], failed["reason"]) == ("Authorization request", "scope_without_openid")
         assert await listed(made, f"?after={kept['id']}") == []
         assert [await answers(http, query) for query in ("?after=x", "?after=-1", "?after=" + "9" * 99)] == [400] * 3
@@ -258,7 +258,7 @@ def test_an_order_that_answers_leaves_the_checks_unknown() -> None:
     ordered.orders.append("error")
     mode.exchanges.add(ordered)
     found = inspection.inspect(ordered, mode.exchanges)
-    assert {each.state for part in found.parts for each in part.checks} == {State.UNKNOWN}
+    assert {each.state for part in found.parts for each in part.checks} == {CheckState.UNKNOWN}
     assert inspection.last_good(exchange("rp1"), mode.exchanges) is None
     assert kept_exchanges.current() is None
 

@@ -32,7 +32,7 @@ TABLES = {
 def test_every_door_reads_the_same_table(kind: str) -> None:
     """`user import`, `user import --invite` and the portal's pasted table."""
     text, lines = TABLES[kind]
-    people = parse_people(text.encode(), "p", entity_id="E1").of("user")
+    people = parse_people(text.encode(), "p", entity_id="E1").entries_of("user")
     assert [(key, each.line, each.fields.get("name"), each.fields.get("email")) for key, each in people.items()] == [
         (("rina",), lines[0], "Rina", "rina@x.example"),
         (("lim",), lines[1], "Lim", None),

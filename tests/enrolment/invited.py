@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.directory.invitation_emails import InvitationEmails
-from corpid.ports import AuditEvent, Delete, Seen, Upsert
+from corpid.ports import AuditEvent, Delete, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.records import Membership
 from tests.enrolment import newcomer
@@ -14,7 +14,7 @@ from tests.postbox import Postbox
 from tests.sign_in.world import entity
 
 if TYPE_CHECKING:
-    from corpid.ports import Invited
+    from corpid.ports import OpenInvitation
     from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
@@ -37,14 +37,14 @@ async def invite(made: World, waiting: str = WAITING, **members: Any) -> Members
     invited = Membership(user_id=waiting, entity_id=HARBOUR, invited=True, created_at=int(made.clock()), **given)
     await made.write(entity(HARBOUR, NAME))
     event = AuditEvent(actor="token:t1", action=AuditAction.MEMBERSHIP_ADD, entity_id=HARBOUR)
-    guard = Seen(Membership, invited.key, None)
+    guard = Precondition(Membership, invited.key, None)
     await made.provider.registry.directory.write([guard, Upsert(invited, event)])
     return (await of(made, waiting)).membership
 
 
-async def of(made: World, waiting: str = WAITING) -> Invited:
+async def of(made: World, waiting: str = WAITING) -> OpenInvitation:
     """The invitation as it stands."""
-    found: Invited | None = await made.provider.registry.invitations.of(waiting)
+    found: OpenInvitation | None = await made.provider.registry.invitations.of(waiting)
     assert found is not None
     return found
 

@@ -58,7 +58,7 @@ async def test_an_end_between_two_writes_of_its_beginning_costs_a_browser_nothin
     [cookie] = cookies_of(browser).values()
     own = await browsers.recognise(await context(provider), cookie)
     assert own is not None
-    claim = namespaces.LINK_CLAIM.entry(provider.policy.base_url, link_codes.hashed(url)).key
+    claim = namespaces.LINK_CLAIM.entry(provider.policy.base_url, link_codes.hash_code(url)).key
     mine = f"{own.browser_id} {provider.new_id()}".encode()
     async with provider.transient.unit(made.clock()) as unit:
         assert await unit.add(namespaces.LINK_CLAIM.name, claim, namespaces.LINK_CLAIM.seconds, mine)

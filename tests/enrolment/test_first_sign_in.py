@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from corpid import settings
 from corpid.engines import open_registry
 from corpid.ports import AuditEvent
-from corpid.stores.sql.audit_retention import Kept
+from corpid.stores.sql.audit_retention import RetentionPeriods
 from corpid_dev.relying_party.people import Person
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW
@@ -44,7 +44,7 @@ async def pruned(made: World) -> None:
     made.clock.pass_(DORMANT_DAYS * 86400)
     async with open_registry(settings.load(base_url=BASE, data_dir=made.directory, developer_mode=True)) as stores:
         event = AuditEvent(actor="operator", action="audit.prune")
-        kept = Kept(audit_days=1, sign_in_days=1)
+        kept = RetentionPeriods(audit_days=1, sign_in_days=1)
         assert (await stores.prune(event, now=made.clock(), kept=kept)).removed
     assert not await made.audit("sign_in.complete")
 

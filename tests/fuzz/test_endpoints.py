@@ -98,7 +98,7 @@ def test_token_requests_that_are_nearly_right(world: World, examples: int) -> No
 
 @pytest.mark.parametrize("examples", TIERS)
 def test_userinfo_with_proofs_and_tokens_that_are_nearly_right(world: World, examples: int) -> None:
-    ring = world.runner.run(world.application.provider.signing_keys.at(NOW)).ring
+    ring = world.runner.run(world.application.provider.signing_keys.keys_at(NOW)).ring
     parties = Parties(user_id="user-1", entity_id="200000001A", user_attributes={}, entity_attributes={})
     claims = token_rules.access_token_claims(
         grant(jkt=key().thumbprint()), parties, "user", issuer=ISSUER, audience=[ISSUER + "/userinfo"],

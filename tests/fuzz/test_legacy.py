@@ -14,7 +14,7 @@ from corpid.rules.oauth import tokens as token_rules
 from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
 from corpid.rules.oauth.discovery import AUTHORIZATION_PATH, TOKEN_PATH
 from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
-from corpid.rules.oauth.tokens import Packed, Parties
+from corpid.rules.oauth.tokens import LegacyClaims, Parties
 from tests.fuzz.examples import TIERS, hold, tokens
 from tests.fuzz.provider import (
     FORM,
@@ -86,8 +86,8 @@ def test_token_requests_with_a_code_of_legacy_that_are_nearly_right(world: World
 @pytest.mark.parametrize("examples", TIERS)
 def test_bearer_tokens_that_are_nearly_right(world: World, examples: int) -> None:
     """A packed subject in any shape, a bound token, another scheme, and headers of every kind beside it."""
-    ring = world.runner.run(world.application.provider.signing_keys.at(NOW)).ring
-    packed = Packed(sub="s=S1,uuid=user-1,u=200000001AS1,c=SG", attributes={})
+    ring = world.runner.run(world.application.provider.signing_keys.keys_at(NOW)).ring
+    packed = LegacyClaims(sub="s=S1,uuid=user-1,u=200000001AS1,c=SG", attributes={})
     parties = Parties(user_id="user-1", entity_id="200000001A", user_attributes={}, entity_attributes={}, packed=packed)
     claims = token_rules.access_token_claims(
         grant(jkt=None), parties, "user", issuer=ISSUER, audience=[ISSUER + "/authorization-info"],

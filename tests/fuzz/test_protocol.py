@@ -60,7 +60,7 @@ def told(error: OAuthError) -> None:
 @pytest.mark.parametrize("examples", TIERS)
 def test_a_form_of_too_many_pairs_is_refused_before_anything_in_it_is_read(examples: int) -> None:
     """D47: at most 100 form pairs, whatever they hold; one less is refused for what is in it only."""
-    readers = (parameters.parse, parameters.requoted)
+    readers = (parameters.parse, parameters.requote_known)
 
     def check(given: tuple[list[bytes], int]) -> None:
         pairs, count = given
@@ -95,7 +95,7 @@ def test_forms(examples: int) -> None:
         assert echoed == parameters.short(found.get("state", ""), longest=2048)
         assert authorization_request.mode_of_answer(raw, LEGACY) in LEGACY.response_modes
         with contextlib.suppress(InvalidRequest):
-            again = parameters.requoted(raw, PUSHED_PARAMETERS)
+            again = parameters.requote_known(raw, PUSHED_PARAMETERS)
             assert again.isascii()
             assert parameters.parse(again.encode(), PUSHED_PARAMETERS) == found
 

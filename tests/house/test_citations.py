@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from scripts.citations import citations, cited, defined, definitions, files, uncited
-from tests.house.source import ROOT, listed
+from tests.house.source import ROOT, listed, modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,12 @@ def broken(text: str) -> Iterator[str]:
         there = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE) if path else []
         if path is None or not {each for each in headings if each}.issubset(there):
             yield f"{name} {headings}"
+
+
+def cited_twice(docstring: str) -> set[str]:
+    """What both the first paragraph of a docstring and its "Source:" cite."""
+    text, _, sources = docstring.rpartition("Source:")
+    return cited(text.partition("\n\n")[0]) & cited(sources)
 
 
 def test_every_citation_is_a_heading_of_the_specification() -> None:
@@ -45,6 +52,24 @@ def test_every_document_that_code_cites_is_there_with_its_heading() -> None:
         for each in broken((ROOT / path).read_text(encoding="utf-8"))
     ]
     assert not wrong, listed(wrong)
+
+
+def test_no_docstring_cites_a_source_twice() -> None:
+    """In its first sentence and after "Source:"."""
+    twice = [
+        f"{module.path}: {', '.join(sorted(both))}"
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if (both := cited_twice(ast.get_docstring(node) or ""))
+    ]
+    assert not twice, listed(twice)
+
+
+def test_a_source_that_is_cited_twice_is_seen() -> None:
+    """Otherwise the test before would prove nothing."""
+    assert cited_twice("Keys (D45).\n\nSource: D45, D46") == {"D45"}
+    assert not cited_twice("Keys. Source: D45") and not cited_twice("Keys (D46).\n\nNot D45 alone. Source: D45")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from corpid import __version__
-from corpid.rules.authentication.sign_in import Outcome
+from corpid.rules.authentication.sign_in import InteractionOutcome
 from corpid.web.authentication.endpoints import STEPS
 from tests.cli.conftest import program
 from tests.house.source import ROOT, SOURCE, documents, listed, shown_commands
@@ -134,6 +134,16 @@ def test_every_file_that_the_architecture_names_is_there() -> None:
     assert not missing, listed(missing)
 
 
+def test_every_constant_that_a_page_for_maintainers_names_is_there() -> None:
+    """`STEPS`, `_ENDINGS`: a table that was renamed is looked for in vain."""
+    pages = {path: documents()[path] for path in ("docs/architecture.md", "docs/states.md")}
+    named = [(path, name) for path, text in pages.items() for name in re.findall(r"`(_?[A-Z][A-Z_]{4,})`", text)]
+    words = {name for path in SOURCE.rglob("*.py") for name in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
+    assert named
+    missing = [(path, name) for path, name in named if name not in words]
+    assert not missing, listed(missing)
+
+
 def test_every_python_file_that_a_document_names_is_there() -> None:
     """Documents name files in full or by their last part; a file that moved or joined another is named anew."""
     there = {
@@ -155,7 +165,7 @@ def test_the_states_tell_every_step_of_a_sign_in_and_how_it_ends() -> None:
     rows = [line.split("|") for line in table.partition("\n## ")[0].splitlines() if line.startswith("| ")]
     events, states = " ".join(row[2] for row in rows), " ".join(row[1] + row[3] for row in rows)
     untold = [f"`{step}`" for step in STEPS if f"`{step}`" not in events]
-    untold += [f"`{outcome.name}`" for outcome in Outcome if f"`{outcome.name}`" not in states]
+    untold += [f"`{outcome.name}`" for outcome in InteractionOutcome if f"`{outcome.name}`" not in states]
     assert not untold, listed(untold)
 
 

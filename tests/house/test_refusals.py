@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 FOLDERS: Final = ("directory", "operations")
 MADE: Final = frozenset({"phrase", "counted"})
 WORDED: Final = frozenset({
-    "access_review.end NoReason", "access_review.sign_off NotOpen", "access_review.sign_off SomebodyLeft",
-    "access_review._check_as_shown NotAsShown", "approvals.check_reason NoReason", "approvals.approve Stale",
+    "access_review.end NoReason", "access_review.sign_off NoOpenReview", "access_review.sign_off ReviewIncomplete",
+    "access_review._check_as_shown AccessChanged", "approvals.check_reason NoReason", "approvals.approve StaleRequest",
     "approvals._after AlreadyDecided", "approvals.withdraw NoRequest", "approvals._request NoRequest",
     "request_lists.request NoRequest",
 })  # fmt: skip

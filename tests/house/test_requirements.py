@@ -65,20 +65,30 @@ def test_locks_of_node_packages_have_hashes_and_name_no_host() -> None:
         assert [name for name, package in fetched.items() if not package.get("integrity")] == []
 
 
-def test_libraries_of_the_java_example_have_hashes_and_its_build_names_no_host() -> None:
+@pytest.mark.parametrize("folder", ["java", "libraries/spring"])
+def test_libraries_of_the_java_examples_have_hashes_and_their_build_names_no_host(folder: str) -> None:
     """scripts/set-up-interop compares them before anything runs."""
-    java = ROOT / "examples" / "java"
+    java = ROOT / "examples" / folder
     rows = (java / "dependencies.sha256").read_text(encoding="utf-8").splitlines()
     assert rows
     assert [row for row in rows if not re.fullmatch(r"[0-9a-f]{64}  [\w.-]+\.jar", row)] == []
     assert "//" not in (java / "pom.xml").read_text(encoding="utf-8")
 
 
-def test_modules_of_the_go_example_have_hashes_and_come_from_nowhere_else() -> None:
-    go = ROOT / "examples" / "go"
+@pytest.mark.parametrize("folder", ["go", "libraries/go"])
+def test_modules_of_the_go_examples_have_hashes_and_come_from_nowhere_else(folder: str) -> None:
+    go = ROOT / "examples" / folder
     module = (go / "go.mod").read_text(encoding="utf-8")
     sums = (go / "go.sum").read_text(encoding="utf-8")
     required = re.findall(r"^\t(\S+ v\S+)", module, flags=re.MULTILINE)
     assert required
     assert [each for each in required if f"{each} h1:" not in sums] == []
     assert "replace" not in module
+
+
+def test_crates_of_the_rust_example_have_hashes_and_come_from_the_registry_alone() -> None:
+    lock = tomllib.loads((ROOT / "examples" / "libraries" / "rust" / "Cargo.lock").read_text(encoding="utf-8"))
+    fetched = [package for package in lock["package"] if package["name"] != "rp"]
+    assert fetched
+    assert {package["source"].partition("+")[0] for package in fetched} == {"registry"}
+    assert [package["name"] for package in fetched if not re.fullmatch(r"[0-9a-f]{64}", package["checksum"])] == []

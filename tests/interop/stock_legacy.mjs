@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { createInterface } from 'node:readline'
 
-const installed = createRequire(new URL('legacy_library/package.json', import.meta.url))
+const installed = createRequire(new URL('../../examples/libraries/legacy_helper/package.json', import.meta.url))
 const { Corppass, Util } = installed('@govtechsg/singpass-myinfo-oidc-helper')
 
 // What it logs would otherwise stand between our lines.

@@ -26,7 +26,7 @@ from corpid_dev.demo import demo as demonstration
 from corpid_dev.demo.check import Inspector, Outcome
 from corpid_dev.demo.demo import LOG, running
 from corpid_dev.developer_api import trusting
-from corpid_dev.flows.readiness_runs import Asked
+from corpid_dev.flows.readiness_runs import RunRequest
 from corpid_dev.readiness.background import Checker
 from corpid_dev.readiness.cases import CASES
 from corpid_dev.relying_party import people
@@ -174,7 +174,7 @@ async def test_the_readiness_page_checks_a_website_of_the_demos_authority(demo: 
     """D66: here the demo RP itself."""
     person = demo.registration.persons[0]
     checker = Checker(cases=(CASES["state-altered"],), tls=trusting(certificate(demo).authority))
-    asked = Asked(issuer=demo.issuer, url=demo.link, user=person.user_name, entity=person.entities[0])
+    asked = RunRequest(issuer=demo.issuer, url=demo.link, user=person.user_name, entity=person.entities[0])
     outcome = await checker(asked, lambda _: None)
     assert {(row.case, row.verdict) for row in outcome.rows} == {("baseline", "passed"), ("state-altered", "passed")}
 

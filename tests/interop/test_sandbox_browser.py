@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import httpx
 import pytest
 
-from corpid_dev.readiness.observation import Page
+from corpid_dev.readiness.observation import RelyingPartyPage
 from corpid_dev.readiness.visitor import Visitor
 from corpid_dev.relying_party import browser as html_pages
 from corpid_dev.relying_party import people
@@ -256,5 +256,5 @@ async def test_a_link_that_is_no_address_hides_no_other() -> None:
 
     here = Visitor(httpx.AsyncClient(transport=httpx.MockTransport(answer)), issuer="http://op.example", marker=None)
     page = await here.log_in("http://rp.example/")
-    assert isinstance(page, Page)
+    assert isinstance(page, RelyingPartyPage)
     assert page.heading == "In"

@@ -12,9 +12,9 @@ from corpid.flows.directory import approvals, invitations, member_help
 from corpid.flows.directory.administrators import acting_administrator
 from corpid.flows.directory.member_changes import submit_switch
 from corpid.flows.directory.members import AmbiguousName, find_member
-from corpid.flows.directory.provisioning import Taken
+from corpid.flows.directory.provisioning import IdentifierConflict
 from corpid.flows.directory.write import Refused, write
-from corpid.flows.operations.history import Wanted, changes
+from corpid.flows.operations.history import HistoryFilter, changes
 from corpid.ports import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
@@ -97,11 +97,11 @@ async def test_the_history_filter_asks_former_members_too(made: World) -> None:
     await write(registry, owner(made, "alice"), [gone])
     now = made.clock()
     alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
-    part = await changes(registry, alice, Wanted(person="finn"), before=0, limit=50)
+    part = await changes(registry, alice, HistoryFilter(person="finn"), before=0, limit=50)
     assert "assignment.add" in [each.action for each in part.entries]
     await provisioned(made, await member(made, "id-cora"), user_name="finn", name="Finn Goh")
     with suppress(AmbiguousName):
-        part = await changes(registry, alice, Wanted(person="finn"), before=0, limit=50)
+        part = await changes(registry, alice, HistoryFilter(person="finn"), before=0, limit=50)
         assert "assignment.add" in [each.action for each in part.entries], "Finn's history is hidden"
 
 
@@ -131,7 +131,7 @@ async def twin(made: World) -> None:
 
 async def test_an_approval_does_not_make_a_name_mean_two_people(made: World) -> None:
     """D68: an entity's userName differs from the account user names of its other members."""
-    with suppress(Taken, Refused):  # either would be right at the approval
+    with suppress(IdentifierConflict, Refused):  # either would be right at the approval
         await twin(made)
     found = await find_member(made.provider.registry, ACME, "f@acme.example")
     assert found is not None
@@ -177,7 +177,7 @@ async def test_a_user_name_that_is_the_identifier_of_a_membership_shows_nobody_e
     now = made.clock()
     alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
     with suppress(AmbiguousName):
-        part = await changes(registry, alice, Wanted(person=cora), before=0, limit=50)
+        part = await changes(registry, alice, HistoryFilter(person=cora), before=0, limit=50)
         assert "assignment.add" in [each.action for each in part.entries]
 
 
@@ -208,7 +208,9 @@ async def test_a_forged_or_an_old_digest_of_names_approves_nothing(made: World, 
     await acme(made)
     found = await requested(made)
     registry, now = made.provider.registry, made.clock()
-    old = (await approvals.shown(registry, found, now)).names.digest if names == "as shown before" else names
+    old = (
+        (await approvals.summarise_request(registry, found, now)).names.digest if names == "as shown before" else names
+    )
     await rename(made, await member(made, "id-cora"), "Somebody Else")
     with pytest.raises(approvals.NamesChanged):
         await approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=now, names=old)
@@ -238,7 +240,7 @@ async def test_a_request_for_an_invitation_is_none_for_whoever_accepted_it(made:
     await made.write(found, User(user_id="id-mallory", user_name="mallory", name="Gina Teo"))
     [mallory] = (await registry.directory.read(User, [("id-mallory",)])).values()
     await invitations.accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
-    seen = (await approvals.shown(registry, found, made.clock())).names.digest
+    seen = (await approvals.summarise_request(registry, found, made.clock())).names.digest
     with pytest.raises(Refused):
         await approvals.approve(
             registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock(), names=seen

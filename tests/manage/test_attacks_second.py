@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from corpid.flows import notifications
 from corpid.flows.directory import access_review
-from corpid.flows.directory.access_review import Kept, NotAsShown, SomebodyLeft
+from corpid.flows.directory.access_review import AccessChanged, KeepDecision, ReviewIncomplete
 from corpid.flows.directory.member_changes import submit_details, submit_invitations
 from corpid.flows.directory.provisioning import Member, MemberDetails
 from corpid.flows.directory.write import write
@@ -68,13 +68,13 @@ async def test_what_a_reviewer_kept_for_one_address_is_not_signed_off_for_anothe
     await made.write(*roles)
     registry = made.provider.registry
     seen = await shown_in_review(made, "bob")
-    mine = [Kept(user_id="id-bob", seen=seen["id-bob"])]
+    mine = [KeepDecision(user_id="id-bob", seen=seen["id-bob"])]
     await access_review.keep(registry, owner(made, "alice"), ACME, mine, now=made.clock())
-    others = [Kept(user_id=each, seen=mark) for each, mark in seen.items() if each != "id-bob"]
+    others = [KeepDecision(user_id=each, seen=mark) for each, mark in seen.items() if each != "id-bob"]
     await access_review.keep(registry, owner(made, "bob"), ACME, others, now=made.clock())
     made.clock.pass_(60)
     await redirected(made, roles)
-    with pytest.raises(SomebodyLeft):
+    with pytest.raises(ReviewIncomplete):
         await access_review.sign_off(registry, owner(made, "bob"), ACME, now=made.clock())
 
 
@@ -84,9 +84,9 @@ async def test_a_decision_of_a_review_rests_on_the_address_that_was_shown(made: 
     await made.write(GINAS)
     seen = await shown_in_review(made, "bob")
     await redirected(made, [GINAS])
-    with pytest.raises(NotAsShown):
+    with pytest.raises(AccessChanged):
         await access_review.keep(
-            made.provider.registry, owner(made, "bob"), ACME, [Kept(user_id="f1e2", seen=seen["f1e2"])],
+            made.provider.registry, owner(made, "bob"), ACME, [KeepDecision(user_id="f1e2", seen=seen["f1e2"])],
             now=made.clock(),
         )  # fmt: skip
 
@@ -164,7 +164,7 @@ async def test_the_audit_says_whose_access_a_reviewer_kept(made: World) -> None:
     await free(made)
     registry = made.provider.registry
     seen = await shown_in_review(made, "bob")
-    kept = [Kept(user_id="f1e2", seen=seen["f1e2"])]
+    kept = [KeepDecision(user_id="f1e2", seen=seen["f1e2"])]
     await access_review.keep(registry, owner(made, "bob"), ACME, kept, now=made.clock())
     await redirected(made, [])
     [entry] = await made.audit("access_review.keep")

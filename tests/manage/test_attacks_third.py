@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corpid.flows import namespaces, notifications
 from corpid.flows.directory.members import AmbiguousName, find_member, find_person
 from corpid.flows.directory.person_names import names_of
-from corpid.flows.directory.provisioning import Member, Taken
+from corpid.flows.directory.provisioning import IdentifierConflict, Member
 from corpid.flows.directory.write import write
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
@@ -117,7 +117,7 @@ async def test_the_address_that_identifies_an_invited_person_means_nobody_else(m
     """D68: pages, history and commands call Gina gina@acme.example; whoever types that into a table means Cora."""
     await free(made)
     await made.write(replace(INVITED, user_name="gina2"))
-    with suppress(Taken):
+    with suppress(IdentifierConflict):
         await provisioned(made, await member(made, "id-cora"), user_name="gina@acme.example")
     registry = made.provider.registry
     gina = Member(membership=await member(made, "f1e2"), user=placeholder(INVITED))

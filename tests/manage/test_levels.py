@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from corpid.rules.directory.access import Action, ObjectKind
-    from corpid.web.directory.page_context import Page
+    from corpid.web.directory.page_context import PortalPage
     from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
@@ -113,7 +113,7 @@ async def scene(made: World, level: AdministratorLevel) -> Scene:
     return Scene(browser, objects)
 
 
-def forms() -> Iterator[tuple[str, re.Pattern[str] | None, Page]]:
+def forms() -> Iterator[tuple[str, re.Pattern[str] | None, PortalPage]]:
     """Every page of the portal with a form."""
     for section in SITE.sections:
         for path, page in section.pages.items():
@@ -139,7 +139,7 @@ def addresses(path: str, pattern: re.Pattern[str] | None, objects: dict[str, str
     return found
 
 
-def allowed(level: AdministratorLevel, address: str, page: Page) -> bool:
+def allowed(level: AdministratorLevel, address: str, page: PortalPage) -> bool:
     """Whether the level has the right at all, as the table of rights says."""
     right = page.needs or HIDDEN.get(address.rpartition("/")[2])
     if right is None:

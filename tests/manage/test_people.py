@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.administrators import acting_administrator
-from corpid.ports import AuditEvent, Seen, Upsert
+from corpid.ports import AuditEvent, Precondition, Upsert
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -32,7 +32,7 @@ async def invited(made: World, name: str = "Priya Nair") -> None:
         user_id="p-priya", entity_id=ACME, membership_id="m-priya", invited=True, name=name,
         email="priya@acme.example", user_name="priya@acme.example", invitation_sent_at=1,
     )  # fmt: skip
-    guard = Seen(Membership, priya.key, None)
+    guard = Precondition(Membership, priya.key, None)
     await made.provider.registry.directory.write([guard, Upsert(priya, AuditEvent(actor="system", action="test"))])
 
 

@@ -11,7 +11,7 @@ from corpid.flows.directory import import_access, request_lists, role_assignment
 from corpid.flows.directory.appointments import appoint as appointed
 from corpid.flows.directory.appointments import dismiss
 from corpid.flows.directory.appointments import member as held_by
-from corpid.flows.directory.role_assignment import given
+from corpid.flows.directory.role_assignment import plan_role
 from corpid.ports import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.records import Administrator, Assignment, Membership, User
@@ -116,7 +116,7 @@ async def test_an_invitation_that_is_redirected_at_the_moment_of_writing_gives_n
     written: dict[str, Any] = {"reason": "r", "now": now, "unique": "u"}
     role = replace(ROLE, user_id="f1e2")
     writing = {
-        "role": role_assignment.submit(registry, alice, seen.membership, [given(None, role)], **written),
+        "role": role_assignment.submit(registry, alice, seen.membership, [plan_role(None, role)], **written),
         "level": appointed(registry, alice, seen, "administrator", (), **written),
         "no level": dismiss(registry, alice, seen, **written),
     }
@@ -303,7 +303,7 @@ async def test_a_member_who_changes_at_the_moment_of_writing_gets_nothing_from_a
     table = "user_name,service,role\ngina@acme.example,PERMITS,Maker"
     acme_now = entity(ACME, "Acme Pte. Ltd.")
     today = (await context(made.provider)).day
-    plan = await import_access.planned(
+    plan = await import_access.plan_import(
         registry, alice, acme_now, table, now=now, today=today, new_id=made.provider.new_id
     )
     await made.write(replace(await member(made, "f1e2"), email=OTHER))

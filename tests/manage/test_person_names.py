@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from corpid.flows.directory.person_names import names_of
-from corpid.flows.directory.request_lists import named
+from corpid.flows.directory.request_lists import load_names
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Membership, User
@@ -68,8 +68,8 @@ async def test_a_change_names_other_entities_people_by_their_own_name_only(made:
     ]
     changes.append(Change(verb="remove", kind="membership", key=INVITED.key, was=INVITED))
     registry = made.provider.registry
-    assert (await named(registry, ACME, changes)).people == {"id-finn": "Finn Goh"}
-    of_banyan = (await named(registry, BANYAN, changes)).people
+    assert (await load_names(registry, ACME, changes)).people == {"id-finn": "Finn Goh"}
+    of_banyan = (await load_names(registry, BANYAN, changes)).people
     assert of_banyan == {
         "id-finn": "finn (Finn of the night shift)",
         INVITED.user_id: "gina@banyan.example (Gina Teo)",

@@ -14,7 +14,7 @@ from corpid.flows.directory.write import write
 from corpid.flows.operations import audit
 from corpid.ports import AuditEvent, AuditQuery, Upsert
 from corpid.rules.audit_actions import INVITED_PERSON
-from corpid.rules.directory.actors import Administering
+from corpid.rules.directory.actors import EntityAdministrator
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Membership, ThirdPartyAssignment, ThirdPartyGrant
@@ -138,7 +138,7 @@ async def test_a_client_does_not_learn_whom_its_third_party_invited(made: World)
     await write(registry, COMMAND, [Change(verb="remove", kind="grant", key=grant.key, was=grant)])
     now, found = made.clock(), {}
     for entity_id in (ACME, BANYAN):
-        actor = Administering(
+        actor = EntityAdministrator(
             user_id="id-alice", entity_id=entity_id, level="owner", services=(), alone=False, auth_time=now, now=now
         )
         query = AuditQuery(entity_id=entity_id, actions=("third_party_assignment.add", "third_party_assignment.remove"))

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict, StoreUnavailable
@@ -19,7 +19,7 @@ from corpid.web import repeated_forms
 from corpid.web.directory import organisation
 from corpid.web.pages.layout import BARE
 from corpid.web.pages.views import Problem
-from corpid.web.sites import Outdated, Page, Saved
+from corpid.web.sites import EditConflict, FormResult, SitePage
 from corpid_dev.demo.demo import next_free
 from tests.manage.access_scene import demand, requests, staffed
 from tests.manage.scene import appoint, go, in_portal, portal, send
@@ -66,21 +66,21 @@ class Slow:
     async def view(self, at: Any) -> Problem:
         return Problem(frame=BARE, heading=phrase("Slow"), paragraphs=tuple(text for _, text in at.errors))
 
-    async def submit(self, at: Any) -> Saved:
+    async def submit(self, at: Any) -> FormResult:
         self.runs += 1
         self.begun.set()
         await self.gate.wait()
         outcome = self.outcomes.pop(0) if self.outcomes else None
         if outcome is not None:
             raise outcome
-        return Saved("access-given", "slow")
+        return FormResult("access-given", "slow")
 
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     made = Slow()
     monkeypatch.setattr(repeated_forms, "_LOOKS", 3)
-    monkeypatch.setitem(organisation.SECTION.pages, "slow", Page(view=made.view, submit=made.submit))
+    monkeypatch.setitem(organisation.SECTION.pages, "slow", SitePage(view=made.view, submit=made.submit))
     return made
 
 
@@ -132,7 +132,7 @@ async def test_a_rejected_form_that_is_sent_twice_leads_to_one_page(made: World,
     """D73: nothing was changed, so it is tried again; both are led to the same errors."""
     browser, form = await _form(made)
     slow.gate.set()
-    slow.outcomes = [Rejected(phrase("Choose a role.")), Rejected(phrase("Choose a role."))]
+    slow.outcomes = [InvalidInput(phrase("Choose a role.")), InvalidInput(phrase("Choose a role."))]
     sends = [send(made, browser, "slow", **form) for _ in range(2)]
     first, second = await asyncio.gather(*sends) if at_once else [await each for each in sends]
     assert first.status_code == second.status_code == 303
@@ -141,10 +141,10 @@ async def test_a_rejected_form_that_is_sent_twice_leads_to_one_page(made: World,
 
 
 MOMENTARY = [
-    Rejected(phrase("Choose a role.")),
+    InvalidInput(phrase("Choose a role.")),
     Conflict("changed at the same moment"),
     Refused("two at least are needed"),
-    Outdated(phrase("Somebody changed this.")),
+    EditConflict(phrase("Somebody changed this.")),
     Throttled(60),
 ]
 
@@ -176,7 +176,7 @@ async def test_an_accepted_form_is_used_again_once_another_was_accepted_since(ma
         for _ in range(3):
             assert (await send(made, browser, "slow", **sent)).headers["Location"] in led_to
         assert slow.runs == runs
-    slow.outcomes = [Rejected(phrase("It is so already."))]
+    slow.outcomes = [InvalidInput(phrase("It is so already."))]
     await send(made, browser, "slow", **other)
     assert slow.runs == 6
     await send(made, browser, "slow", **form)
@@ -198,7 +198,7 @@ async def test_a_corrected_form_makes_the_first_one_say_what_is_wrong_again(made
     """D73: its kept form is gone, and no form is shown empty without a message."""
     browser, form = await _form(made)
     slow.gate.set()
-    wrong = Rejected(phrase("Choose a role."))
+    wrong = InvalidInput(phrase("Choose a role."))
     slow.outcomes = [wrong, None, wrong]
     name = (await send(made, browser, "slow", **form)).headers["Location"].partition("entered=")[2]
     await send(made, browser, "slow", **form, name="corrected", entered=name)

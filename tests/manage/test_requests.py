@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
-from corpid.rules.directory.actors import Administering
+from corpid.rules.directory.actors import EntityAdministrator
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
@@ -37,7 +37,7 @@ async def requested(
     services: tuple[str, ...] = (),
 ) -> ChangeRequest:
     """A request as another door makes it."""
-    actor = Administering(
+    actor = EntityAdministrator(
         user_id=f"id-{who}", entity_id=ACME, level=level, services=services, alone=False,
         auth_time=made.clock(), now=made.clock(),
     )  # fmt: skip

@@ -12,10 +12,10 @@ from corpid.flows.directory import approvals, invitations, members, provisioning
 from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.flows.directory.member_changes import submit_details
 from corpid.flows.directory.members import AmbiguousName, find_member
-from corpid.flows.directory.provisioning import MemberDetails, Taken
+from corpid.flows.directory.provisioning import IdentifierConflict, MemberDetails
 from corpid.flows.directory.write import write
 from corpid.ports import ChangedMeanwhile
-from corpid.rules.directory.actors import Administering, CommandLine, ProvisioningToken
+from corpid.rules.directory.actors import CommandLine, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
@@ -40,9 +40,9 @@ INVITED = Membership(
 TOKEN = ProvisioningToken(token_id="t", entity_id=ACME)
 
 
-def owner(made: World, who: str = "bob") -> Administering:
+def owner(made: World, who: str = "bob") -> EntityAdministrator:
     now = made.clock()
-    return Administering(
+    return EntityAdministrator(
         user_id=f"id-{who}", entity_id=ACME, level="owner", services=(), alone=False, auth_time=now, now=now
     )
 
@@ -200,7 +200,7 @@ async def test_a_token_cannot_swap_the_names_of_two_members(made: World) -> None
     await made.person("finn", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Finn Goh")
     await provisioned(made, await member(made, "id-cora"), user_name="c.chan", name="Cora")
     for taken in ("Cora", "C.Chan", "bob"):
-        with pytest.raises(Taken):
+        with pytest.raises(IdentifierConflict):
             await provisioned(made, await member(made, "id-finn"), user_name=taken, name="Cora Chan")
 
 
@@ -257,8 +257,8 @@ async def test_people_are_found_by_their_account_whatever_the_entity_calls_them(
     """D68: the list shows the account's user name, and the search knows it."""
     await acme(made)
     await provisioned(made, await member(made, "id-cora"), user_name="c.chan", name="Somebody Else")
-    wanted = members.WantedMembers(search="cora")
-    page = await members.listed(made.provider.registry, wanted, actor=owner(made), after="", limit=9)
+    wanted = members.MemberFilter(search="cora")
+    page = await members.list_members(made.provider.registry, wanted, actor=owner(made), after="", limit=9)
     assert [each.member.name for each in page.found] == ["cora (Somebody Else)"]
     browser = await in_portal(made, "people")
     assert "cora" in browser.page.text

@@ -158,7 +158,7 @@ def test_the_audit_is_sealed_and_each_digest_is_in_the_log(
 
 async def counted(world: World) -> None:
     async with asyncio.timeout(PATIENCE):
-        while not await world.provider.registry.usage.all():  # noqa: ASYNC110 - another task writes it
+        while not await world.provider.registry.usage.list_all():  # noqa: ASYNC110 - another task writes it
             await asyncio.sleep(0.1)
 
 

@@ -141,22 +141,22 @@ async def test_settings_that_processes_do_not_share_are_logged_when_that_begins_
     """D43, D49: noticed through the database; another version is on purpose."""
     async with process(tmp_path) as (made, _):
         registry, own = made.provider.registry, made.provider.node.process
-        while not await registry.server_processes.all():  # noqa: ASYNC110 - another task registers it
+        while not await registry.server_processes.list_all():  # noqa: ASYNC110 - another task registers it
             await asyncio.sleep(0.05)
         told: list[tuple[str, str]] = []
         reporter = SettingsReporter(made.provider, lambda event, detail: told.append((event, detail)))
         shared = {**own.settings, "key_encryption_key": "0123456789ab"}
         other = replace(own, process_id="other", host="node2", number=7, version="0.0.9", settings=shared)
         await registry.server_processes.note(replace(other, settings=own.settings))
-        await reporter.look(now=time.time())
+        await reporter.report_changes(now=time.time())
         assert not told
         await registry.server_processes.note(other)
         for minutes in (1, 2):
-            await reporter.look(now=time.time() + 61 * minutes)
+            await reporter.report_changes(now=time.time() + 61 * minutes)
         ((event, detail),) = told
         assert event == "settings_differ"
         assert detail.startswith("key_encryption_key: ")
         assert "'0123456789ab' at node2 (7)" in detail
         await registry.server_processes.remove("other")
-        await reporter.look(now=time.time() + 200)
+        await reporter.report_changes(now=time.time() + 200)
         assert told[1:] == [("settings_agree", "key_encryption_key")]

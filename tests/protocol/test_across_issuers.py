@@ -402,8 +402,8 @@ def test_what_one_issuer_has_authenticated_means_nothing_to_another(worlds: Worl
     """D62: form tokens, passkey challenges, cookies and nonces are MACs, each issuer's under a key of its own."""
     world = worlds.fresh()
     registry, now = world.provider.registry, world.clock.now
-    one, *others = (world.run(SigningKeys(registry, issuer=url).at(now)) for url in ("", BESIDE, BELOW))
-    assert one.secret == world.run(world.provider.signing_keys.at(now)).secret
+    one, *others = (world.run(SigningKeys(registry, issuer=url).keys_at(now)) for url in ("", BESIDE, BELOW))
+    assert one.secret == world.run(world.provider.signing_keys.keys_at(now)).secret
     for other in others:
         assert other.ring.active.kid == one.ring.active.kid
         assert other.mac("form", "b") != one.mac("form", "b")

@@ -221,7 +221,7 @@ def test_what_the_provider_signed_for_something_else_is_refused(
 
     _, known = peek(api.access_token())
     provider = api.world.provider
-    ring = api.world.run(provider.signing_keys.at(api.clock())).ring
+    ring = api.world.run(provider.signing_keys.keys_at(api.clock())).ring
     forged = ring.sign(msgspec.json.encode({**(known or {}), **claims}), typ)
     refused(api, InvalidToken, reason, forged)
 

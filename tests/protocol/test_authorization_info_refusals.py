@@ -109,7 +109,7 @@ def test_a_malformed_token_is_invalid_token(holder: World, form: str, method: st
 
 def forged(world: World, **changes: Any) -> str:
     """A token signed by the provider's own key, wrong in one place."""
-    ring = world.run(world.provider.signing_keys.at(world.clock())).ring
+    ring = world.run(world.provider.signing_keys.keys_at(world.clock())).ring
     claims = {**(jwt.peek(token(world))[1] or {}), **changes}
     return ring.sign(
         msgspec.json.encode({name: value for name, value in claims.items() if value is not None}), "at+jwt"

@@ -70,6 +70,13 @@ def test_a_prefetch_or_embedded_fetch_never_completes(signed_in: World, headers:
     assert "code" not in signed_in.get(where, **headers).headers["location"].partition("?")[2]
 
 
+def test_a_prefetch_without_a_page_is_told_that_one_is_needed(signed_in: World) -> None:
+    """D40: prompt=none; D30: and a prefetch never completes."""
+    where = url(signed_in, prompt="none")
+    assert told(signed_in.get(where, sec_purpose="prefetch"))["error"] == "interaction_required"
+    assert "code" in told(signed_in.get(where))
+
+
 def test_head_never_completes_and_the_get_after_it_does_not_either(signed_in: World) -> None:
     """D30: HEAD opened a page, whose POST completes."""
     where = url(signed_in)

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from corpid.flows.oauth import authorize
-from corpid.flows.oauth.arrival import Answered
+from corpid.flows.oauth.authorization import ImmediateResponse
 from corpid.ports import AuditEvent
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
 from corpid_dev.relying_party import people
@@ -57,7 +57,7 @@ def test_under_maintenance_the_relying_party_is_told_once_its_redirect_uri_is_pr
         return world.run(authorize.arrive(request, text, cookie=None, may_complete=True))
 
     answered = arrive(sent)
-    assert isinstance(answered, Answered)
+    assert isinstance(answered, ImmediateResponse)
     assert query(answered.response.url)["error"] == TemporarilyUnavailable.code
     with pytest.raises(InvalidRequest):
         arrive({**sent, "client_id": "nobody"})

@@ -54,7 +54,7 @@ def test_a_proof_with_a_nonce_made_since_the_loss_is_accepted_at_once(tmp_path: 
             proof = world.rp.proof("POST", PAR, **claims)
             return world.push(headers={"DPoP": proof}, client_assertion=assertion, state="s")
 
-        before = world.run(world.provider.signing_keys.at(NOON)).dpop_nonce(NOON, loss="")
+        before = world.run(world.provider.signing_keys.keys_at(NOON)).dpop_nonce(NOON, loss="")
         for claims in ({}, {"nonce": before}, {"nonce": "n" * 43}):
             with world.nothing_spent():
                 demanded = push(**claims)
@@ -145,7 +145,7 @@ def with_nonce(world: World) -> dict[str, Any]:
     """The proof of a client that has asked for a nonce; none where no proof is sent."""
     if not world.interface.pushed:
         return {}
-    keys, now = world.run(world.provider.signing_keys.at(world.clock())), world.clock()
+    keys, now = world.run(world.provider.signing_keys.keys_at(world.clock())), world.clock()
     nonce = keys.dpop_nonce(now, loss=world.provider.transient.loss.name)
     return {"DPoP": world.rp.proof("POST", PAR, nonce=nonce)}
 

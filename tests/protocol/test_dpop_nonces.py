@@ -98,7 +98,9 @@ def test_at_userinfo_the_challenge_is_a_401(world: World) -> None:
     """D5: 401 at resources, with one DPoP-Nonce; RFC 9449 §9."""
     waiting = code(world)
     proof = world.rp.proof(
-        "POST", TOKEN, nonce=world.run(world.provider.signing_keys.at(world.clock())).dpop_nonce(world.clock(), loss="")
+        "POST",
+        TOKEN,
+        nonce=world.run(world.provider.signing_keys.keys_at(world.clock())).dpop_nonce(world.clock(), loss=""),
     )
     token = world.redeem(waiting, headers={"DPoP": proof}).json()["access_token"]
     with world.nothing_spent():

@@ -8,7 +8,7 @@ import pytest
 
 from corpid_dev.flows import inspection
 from corpid_dev.flows.people import Developer
-from corpid_dev.rules.checks import State
+from corpid_dev.rules.checks import CheckState
 from tests.protocol.every_refusal import CASES, Case
 from tests.protocol.provider import query
 
@@ -38,9 +38,9 @@ def inspected(worlds: Worlds, case: Case) -> Inspection:
 def out_of_order(found: Inspection) -> list[str]:
     """What the inspector shows wrongly: a check that was not passed before the red one, or was looked at after it."""
     judged = [each for part in found.parts for each in part.checks]
-    red = [each.state for each in judged].index(State.FAILED)
-    before = [each.name for each in judged[:red] if each.state not in (State.PASSED, State.NOT_NEEDED)]
-    return before + [each.name for each in judged[red + 1 :] if each.state is not State.NOT_REACHED]
+    red = [each.state for each in judged].index(CheckState.FAILED)
+    before = [each.name for each in judged[:red] if each.state not in (CheckState.PASSED, CheckState.NOT_NEEDED)]
+    return before + [each.name for each in judged[red + 1 :] if each.state is not CheckState.NOT_REACHED]
 
 
 @pytest.mark.full
@@ -70,9 +70,11 @@ def test_the_requests_of_a_sign_in_are_linked_in_each_generation(worlds: Worlds,
     for each in kept:
         found = inspection.inspect(each, exchanges)
         states = {check.state for part in found.parts for check in part.checks if part.title != "Sign-in"}
-        assert states <= {State.PASSED, State.NOT_NEEDED}, each.endpoint
+        assert states <= {CheckState.PASSED, CheckState.NOT_NEEDED}, each.endpoint
         of_sign_in = {check.state for part in found.parts for check in part.checks if part.title == "Sign-in"}
-        assert of_sign_in == {"authorize": {State.NOT_REACHED}, "callback": {State.PASSED}}.get(each.endpoint, set())
+        assert of_sign_in == {"authorize": {CheckState.NOT_REACHED}, "callback": {CheckState.PASSED}}.get(
+            each.endpoint, set()
+        )
 
 
 def test_a_red_check_has_the_values_to_compare(worlds: Worlds, speaking: str) -> None:

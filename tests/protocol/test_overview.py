@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corpid.flows.operations import signing_keys
 from corpid.flows.operations.overview import CountOfClient, CountOfRefusals, overview, series
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import ANONYMOUS, Administering, CommandLine, Operating
+from corpid.rules.directory.actors import ANONYMOUS, CommandLine, DeploymentOperator, EntityAdministrator
 from corpid.rules.directory.records import OperatorLevel
 from corpid.rules.limits import DAY, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.rules.server_processes import GONE_SECONDS
@@ -41,7 +41,7 @@ def seen(world: World, actor: Actor = OPS) -> Overview:
 @pytest.mark.parametrize("level", get_args(OperatorLevel))
 def test_operators_of_every_level_read_it(world: World, level: OperatorLevel) -> None:
     """D53."""
-    actor = Operating(user_id="u1", level=level, auth_time=world.clock.now - 7200, now=world.clock.now)
+    actor = DeploymentOperator(user_id="u1", level=level, auth_time=world.clock.now - 7200, now=world.clock.now)
     assert seen(world, actor).keys
 
 
@@ -49,7 +49,7 @@ def test_operators_of_every_level_read_it(world: World, level: OperatorLevel) ->
 def test_nobody_else_does(world: World, level: AdministratorLevel) -> None:
     """D53: an entity's administrators see their entity."""
     now, registry, zone = world.clock.now, world.provider.registry, world.provider.policy.timezone
-    owner = Administering(
+    owner = EntityAdministrator(
         user_id="u1",
         entity_id="E1",
         level=level,

@@ -192,7 +192,7 @@ def test_a_malformed_token_is_invalid_token(holder: World, spoil: Callable[[str]
 
 def forged(world: World, *, header: dict[str, Any] | None = None, **changes: Any) -> str:
     """A token signed by the provider's own key, wrong in one place."""
-    ring = world.run(world.provider.signing_keys.at(world.clock())).ring
+    ring = world.run(world.provider.signing_keys.keys_at(world.clock())).ring
     claims = {**(jwt.peek(token(world))[1] or {}), **changes}
     payload = msgspec.json.encode({name: value for name, value in claims.items() if value is not None})
     signed = ring.sign(payload, "at+jwt")

@@ -8,7 +8,7 @@ import pytest
 
 from corpid_dev.readiness.cases import CASES
 from corpid_dev.readiness.judging import judge, not_applicable
-from corpid_dev.readiness.observation import Call, Facts, Observation, Page, SignIn, Verdict
+from corpid_dev.readiness.observation import Call, Facts, Observation, RelyingPartyPage, SignIn, Verdict
 from corpid_dev.relying_party.jwt import base64url
 
 FACTS = Facts(
@@ -19,10 +19,12 @@ FACTS = Facts(
     resource="userinfo",
     roles=frozenset({"Approver"}),
 )
-IN = Page(url="https://rp.example/home", status=200, heading="Welcome", text="Welcome, Approver", session=True)
-OUT = Page(url="https://rp.example/error", status=400, heading="Not signed in")
-CRASH = Page(url="https://rp.example/callback", status=500, heading="Internal Server Error")
-SILENT = Page(url="https://rp.example/callback", status=0, problem="disconnected")
+IN = RelyingPartyPage(
+    url="https://rp.example/home", status=200, heading="Welcome", text="Welcome, Approver", session=True
+)
+OUT = RelyingPartyPage(url="https://rp.example/error", status=400, heading="Not signed in")
+CRASH = RelyingPartyPage(url="https://rp.example/callback", status=500, heading="Internal Server Error")
+SILENT = RelyingPartyPage(url="https://rp.example/callback", status=0, problem="disconnected")
 
 
 def call(endpoint: str, *orders: str, **members: Any) -> Call:
@@ -31,7 +33,9 @@ def call(endpoint: str, *orders: str, **members: Any) -> Call:
     )
 
 
-def seen(*pages: Page, calls: tuple[Call, ...] = (), login: Page | None = None, **more: Any) -> SignIn:
+def seen(
+    *pages: RelyingPartyPage, calls: tuple[Call, ...] = (), login: RelyingPartyPage | None = None, **more: Any
+) -> SignIn:
     return SignIn(pages=pages, callback_calls=calls, login=login, **more)
 
 
@@ -46,10 +50,10 @@ def verdict(case: str, *sign_ins: SignIn, **more: Any) -> Verdict:
         (IN, Verdict.FAILED),
         (CRASH, Verdict.FAILED),
         (SILENT, Verdict.FAILED),
-        (Page(url="https://rp.example/", status=502), Verdict.PASSED),
+        (RelyingPartyPage(url="https://rp.example/", status=502), Verdict.PASSED),
     ],
 )
-def test_a_refusal_is_a_page_without_a_session(page: Page, expected: Verdict) -> None:
+def test_a_refusal_is_a_page_without_a_session(page: RelyingPartyPage, expected: Verdict) -> None:
     """A 502 is a page about a provider that answered wrongly (RFC 9110 §15.6.3), a 500 is a crash."""
     assert verdict("id-token-nonce", seen(page, calls=(call("token", "token"),))) is expected
 
@@ -79,7 +83,7 @@ def test_a_sign_in_that_could_not_be_started_is_not_judged_but_a_broken_baseline
 @pytest.mark.parametrize(
     ("login", "expected"), [(OUT, Verdict.PASSED), (CRASH, Verdict.FAILED), (None, Verdict.FAILED)]
 )
-def test_a_refused_push_ends_at_a_page(login: Page | None, expected: Verdict) -> None:
+def test_a_refused_push_ends_at_a_page(login: RelyingPartyPage | None, expected: Verdict) -> None:
     """RFC 9126 §2.3."""
     pages = () if login else (OUT,)
     assert verdict("par-error", seen(*pages, login=login, login_calls=(call("par", "error"),))) is expected
@@ -102,7 +106,7 @@ def test_a_code_is_not_sent_again() -> None:
 
 def test_roles_are_not_shown_without_an_answer_that_has_them() -> None:
     calls = (call("userinfo", "error"),)
-    without = Page(url="https://rp.example/home", status=200, text="Welcome", session=True)
+    without = RelyingPartyPage(url="https://rp.example/home", status=200, text="Welcome", session=True)
     assert verdict("userinfo-error", seen(without, calls=calls)) is Verdict.PASSED
     assert verdict("userinfo-error", seen(IN, calls=calls)) is Verdict.FAILED
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from corpid_dev.readiness.markers import Marker, learned, roles
-from corpid_dev.readiness.observation import Page
+from corpid_dev.readiness.observation import RelyingPartyPage
 
 HOME = "https://rp.example/home"
 CLAIMS: list[dict[str, Any]] = [
@@ -16,8 +16,8 @@ CLAIMS: list[dict[str, Any]] = [
 ]
 
 
-def page(text: str, *, heading: str = "Example", url: str = HOME, status: int = 200) -> Page:
-    return Page(url=url, status=status, heading=heading, text=f"{heading} {text}")
+def page(text: str, *, heading: str = "Example", url: str = HOME, status: int = 200) -> RelyingPartyPage:
+    return RelyingPartyPage(url=url, status=status, heading=heading, text=f"{heading} {text}")
 
 
 CANCELLED = page("You cancelled. Approver wanted.", url="https://rp.example/error")
@@ -33,7 +33,7 @@ CANCELLED = page("You cancelled. Approver wanted.", url="https://rp.example/erro
         (page("Hello, Rina Example", status=500), None),
     ],
 )
-def test_a_marker_is_what_only_the_ordinary_sign_in_shows(signed_in: Page, expected: Marker | None) -> None:
+def test_a_marker_is_what_only_the_ordinary_sign_in_shows(signed_in: RelyingPartyPage, expected: Marker | None) -> None:
     assert learned(signed_in, CANCELLED, CLAIMS) == expected
 
 

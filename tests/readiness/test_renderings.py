@@ -9,11 +9,11 @@ import pytest
 
 from corpid_dev.readiness import renderings
 from corpid_dev.readiness.cases import CASES
-from corpid_dev.readiness.observation import Call, Finding, Observation, Page, SignIn, Verdict
+from corpid_dev.readiness.observation import Call, Finding, Observation, RelyingPartyPage, SignIn, Verdict
 from corpid_dev.readiness.report import Report, Result
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\x00"
-PAGE = Page(url="https://rp.example/callback?code=secret-code", status=200, heading=HOSTILE)
+PAGE = RelyingPartyPage(url="https://rp.example/callback?code=secret-code", status=200, heading=HOSTILE)
 CALL = Call(exchange_id="7", endpoint="token", method="POST", path="/token", status=200, orders=("token",))
 VERDICTS = dict(zip(Verdict, ("baseline", "id-token-nonce", "proof-key-fresh", "iss-missing"), strict=True))
 

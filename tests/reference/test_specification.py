@@ -17,6 +17,7 @@ from corpid.rules.directory.parties import ENTITY_MEMBERS, USER_MEMBERS
 from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
 from corpid.rules.oauth.client_registration import CONTEXT_TYPES
 from corpid.rules.oauth.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY
+from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import SCOPES
 from scripts.citations import SPECIFICATION
 from scripts.reference import answers, shapes
@@ -138,6 +139,11 @@ def test_the_fields_of_keys_and_blocks_are_those_of_the_response() -> None:
     assert paths == {member for name in blocks for member in found[name]}
 
 
+def test_registration_names_every_member_of_a_client() -> None:
+    """Spec 1: all but the name for people decide about the interface."""
+    assert names("Registration", "Member") == (CLIENT_MEMBERS.keys() - {"name"}) | {"client_id"}
+
+
 def test_the_published_values_of_legacy_are_its_own() -> None:
     """Spec 2.8."""
     _, _, table = section("2.8").partition("publishes exactly these values")
@@ -208,6 +214,19 @@ LIMITS: Final = {
     "`error_description`": f"{limits.DESCRIPTION_CHARACTERS} characters",
     "a client's key set": f"{MAX_KEYS} keys",
 }
+
+
+def test_the_limits_of_codes_are_those_of_the_code() -> None:
+    """D45."""
+    said = section("D45")
+    for limit in (
+        f"for {limits.MAILED_CODE_SECONDS // 60} minutes",
+        f"{limits.MAILED_CODES_PER_SIGN_IN} in a sign-in, {limits.MAILED_CODES_PER_HOUR} in an hour",
+        f"{limits.CODE_MISSES} wrong codes",
+        f"{limits.CODE_GUESSES} wrong codes after",
+        f"of {limits.FIRST_CODE_PAUSE_SECONDS // 60} minutes",
+    ):
+        assert limit in said, limit
 
 
 def test_the_limits_are_those_of_the_code() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.ports import Seen, Upsert
+from corpid.ports import Precondition, Upsert
 from corpid.rules.directory.records import Membership
 from tests.scim.calling import HARBOUR, Scim, metered
 from tests.world.provider import EVENT
@@ -37,7 +37,7 @@ def provision(world: World, number: int) -> None:
 
     async def write() -> None:
         for some in batched(invited, AT_ONCE):
-            new = [Seen(Membership, each.key, None) for each in some]
+            new = [Precondition(Membership, each.key, None) for each in some]
             await world.provider.registry.directory.write([*new, *map(Upsert, some)], EVENT)
 
     world.run(write())

@@ -11,7 +11,7 @@ from scim2_models import Context, InvalidValueException
 from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.records import GroupRole, Membership
 from corpid.rules.directory.records import User as Person
-from corpid.rules.scim.documents import WrittenMember, group, group_id, user, written
+from corpid.rules.scim.documents import WrittenMember, group, group_id, read_details, user
 from corpid.rules.scim.resources import PROVIDER, User
 
 ROOT = "https://op.example/scim/v2"
@@ -79,9 +79,9 @@ def test_of_a_member_who_belongs_the_persons_own_name_stands_in() -> None:
 def test_what_is_sent_as_it_was_shown_does_not_become_the_entitys() -> None:
     """D61: an entity that suspends somebody has not written their name."""
     was = user(BARE, RINA, None, version="v", root=ROOT)
-    assert written(sent(**was.model_dump()), was, BARE) == entered(user_name="", active=True)
+    assert read_details(sent(**was.model_dump()), was, BARE) == entered(user_name="", active=True)
     moved = was.model_copy(update={"user_name": "new", "active": False})
-    assert written(moved, was, BARE) == entered(user_name="new", active=False)
+    assert read_details(moved, was, BARE) == entered(user_name="new", active=False)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_a_client_writes_becomes_the_members_of_a_membership(
     members: dict[str, Any], wanted: WrittenMember
 ) -> None:
     """RFC 7643 §4.1, D60: one address, and what CorpID does not keep is dropped."""
-    assert written(sent(userName="a", **members)) == wanted
+    assert read_details(sent(userName="a", **members)) == wanted
 
 
 def test_of_two_names_the_one_that_changes_counts() -> None:
@@ -115,14 +115,14 @@ def test_of_two_names_the_one_that_changes_counts() -> None:
     was = user(MEMBER, RINA, None, version="v", root=ROOT)
     by_name = was.model_copy(update={"name": was.name.model_copy(update={"formatted": "New"})}) if was.name else was
     by_display = was.model_copy(update={"display_name": "Newer"})
-    assert written(by_name, was, MEMBER).details.name == "New"
-    assert written(by_display, was, MEMBER).details.name == "Newer"
+    assert read_details(by_name, was, MEMBER).details.name == "New"
+    assert read_details(by_display, was, MEMBER).details.name == "Newer"
 
 
 def test_a_user_has_a_user_name() -> None:
     """RFC 7643 §4.1.1."""
     with pytest.raises(InvalidValueException):
-        written(sent(userName="a").model_copy(update={"user_name": None}))
+        read_details(sent(userName="a").model_copy(update={"user_name": None}))
 
 
 def test_groups_have_names_and_ids_of_their_own() -> None:

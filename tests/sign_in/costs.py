@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import corpid
-from corpid.rules.directory.entity_choice import accepted
+from corpid.rules.directory.entity_choice import accepted_entities
 from corpid.rules.limits import PASSKEY_OFFER_AGAIN_SECONDS
 from corpid.stores.sql.codecs import columns
 from corpid.stores.sql.mappers import RecordType
 from corpid.stores.sql.postgresql import PostgresDatabase
 from corpid.stores.sql.sqlite import SqliteDatabase
-from corpid.stores.sql.statements import Prepared, parameters, upsert
-from corpid.stores.valkey import epochs
+from corpid.stores.sql.statements import CompiledStatement, parameters, upsert
+from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.link import Link, packed
 from corpid.web.pages.rendering import Renderer
 from corpid.web.telemetry import access_log
@@ -53,7 +53,7 @@ _HOME: Final = str(Path(corpid.__file__).parent)
 _STARTED: Final = 0
 """the argument of RESUME where a function begins; others are of generators and coroutines that go on"""
 _ARGUMENT: Final = 3
-_LOOKS: Final = {packed(("GET", epochs.marker(part))) for part in range(1024)}
+_LOOKS: Final = {packed(("GET", incarnations.marker(part))) for part in range(1024)}
 _TRANSACTION: Final = ("BEGIN", "COMMIT", "ROLLBACK")
 _ON_SQLITE: Final = SqliteDatabase._at_once.__code__
 _ON_POSTGRESQL: Final = PostgresDatabase._run_translated.__code__
@@ -63,7 +63,7 @@ _ONCE: Final = {
     *(each.__code__ for each in (RecordType._records, RecordType._this, RecordType._page)),
     *(each.__code__ for each in (columns, upsert, parameters)),
 }
-_PREPARED: Final = (f"{Prepared.__name__}.", Renderer._prepared.__qualname__)
+_PREPARED: Final = (f"{CompiledStatement.__name__}.", Renderer._prepared.__qualname__)
 """with all that they call, and with what is above, what makes a statement or a page with gaps: once in the life of a
 process"""
 _IDENTIFIER: Final = re.compile(r"/[A-Za-z0-9_-]{43}\b")
@@ -155,7 +155,7 @@ async def one_entity(made: World, meter: Meter) -> None:
     await recovery(made)
     # Prepared once a process: the statement for one service, and the forms that it accepts.
     found = await made.provider.registry_cache.services(("PERMITS",), made.clock())
-    await made.provider.registry_cache.usable("nobody", accepted(found), made.clock())
+    await made.provider.registry_cache.usable("nobody", accepted_entities(found), made.clock())
     meter.watch(made)
     browser = await made.browser()
     for place in ("new browser", "known browser"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.authentication import completion, sign_in, visits
+from corpid.flows.authentication import completion, interaction_context, sign_in
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import INTERACTIONS_PER_REQUEST
 from corpid.rules.oauth.errors import AccessDenied
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid_dev.relying_party.browser import Browser
     from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.sign_in.world import World
@@ -142,10 +142,10 @@ async def test_a_stranger_who_cancels_at_any_moment_of_the_persons_sign_in_stops
             await rp.redeem(person.left or "")
 
 
-async def visit(made: World, browser: Browser) -> Visit:
+async def visit(made: World, browser: Browser) -> InteractionContext:
     """What a request of this browser starts from."""
     interaction_id, sent = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
-    return await visits.visit(await context(made.provider), interaction_id, sent)
+    return await interaction_context.visit(await context(made.provider), interaction_id, sent)
 
 
 @STORES

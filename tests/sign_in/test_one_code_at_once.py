@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from corpid.flows.oauth import authorize
-from corpid.flows.oauth.arrival import Answered
+from corpid.flows.oauth.authorization import ImmediateResponse
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from tests import engines
@@ -45,7 +45,7 @@ async def arrive(made: World, url: str, browser: Browser) -> str:
         answer = await authorize.arrive(await context(made.provider), query, cookie=cookie, may_complete=True)
     except InvalidRequest as refusal:
         return refusal.reason.code
-    assert isinstance(answer, Answered)
+    assert isinstance(answer, ImmediateResponse)
     told = query_of(answer.response.url)
     return told.get("code") or told["error"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.flows.authentication import browsers, second_factors, sessions, visits
+from corpid.flows.authentication import browsers, interaction_context, second_factors, sessions
 from corpid.rules.authentication.sign_in import StaleStep
 from tests import engines
 from tests.account import scene
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import Memory, World
 
@@ -31,16 +31,16 @@ def hour_long_world_on(memory: Memory | None, **options: Any) -> AbstractAsyncCo
     return world_on(memory, session_seconds=HOUR, **options)
 
 
-async def at_code(made: World, browser: Browser, who: str) -> Visit:
+async def at_code(made: World, browser: Browser, who: str) -> InteractionContext:
     """What a request at a new tab's page of the code starts from."""
     await browser.open(await (await made.relying_party()).begin())
     await made.password(browser, made.people[who])
     assert browser.page.heading == CODE
     sent = cookies_of(browser)["corpid"]
-    return await visits.visit(await context(made.provider), browser.url.rsplit("/", 1)[1], sent)
+    return await interaction_context.visit(await context(made.provider), browser.url.rsplit("/", 1)[1], sent)
 
 
-async def submit(made: World, visit: Visit, who: str) -> Visit:
+async def submit(made: World, visit: InteractionContext, who: str) -> InteractionContext:
     code = made.people[who].fresh_code(made.clock())
     return await second_factors.submit_code(await context(made.provider), visit, code=code)
 
@@ -83,8 +83,8 @@ async def test_of_a_sign_in_and_a_sign_out_at_once_one_is_told_that_it_was_too_l
         await browser.open(await (await made.relying_party(prompt="login")).begin())
         await made.password(browser, made.people["alice"])
         sent = cookies_of(browser)["corpid"]
-        visit = await visits.visit(await context(made.provider), browser.url.rsplit("/", 1)[1], sent)
-        held = await sessions.held(await context(made.provider), visit.browser)
+        visit = await interaction_context.visit(await context(made.provider), browser.url.rsplit("/", 1)[1], sent)
+        held = await sessions.list_live_sessions(await context(made.provider), visit.browser)
 
         async def sign_out() -> str:
             return await sessions.sign_out(await context(made.provider), sent, visit.browser, held)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import Session
     from corpid.rules.authentication.records import Credentials
-    from corpid.stores.sql.statements import Prepared
+    from corpid.stores.sql.statements import CompiledStatement
     from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
@@ -112,7 +112,7 @@ async def test_a_store_that_fails_right_after_the_last_factor_loses_no_sign_in(m
         written.append(session)
         return True
 
-    async def away(prepared: Prepared, values: Mapping[str, Any]) -> Any:
+    async def away(prepared: CompiledStatement, values: Mapping[str, Any]) -> Any:
         if written and prepared.text.startswith("SELECT"):
             raise StoreUnavailable("the database is away")
         return await read(prepared, values)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from corpid.rules.oauth.client_registration import RegistrationError, new_client, register, used
+from corpid.rules.oauth.client_registration import RegistrationError, new_client, register, used_generations
 from corpid.rules.oauth.generations import CURRENT, FAPI2, LEGACY
 from corpid.rules.oauth.records import Client
 from corpid.settings import Settings, SettingsError, load
@@ -186,11 +186,14 @@ def test_what_a_client_uses_that_names_no_generation_is_pushed_at_its_issuers() 
             issuers=[{**TABLE, "id": "b"}, {**TABLE, "id": "f", "base_url": f"{FIRST}/f", "generations": ["fapi2"]}],
         )
     )
-    assert used(a_client(), rules) == (CURRENT,)
-    assert used(a_client(issuers=("f",)), rules) == (FAPI2,)
-    assert used(a_client(issuers=("f", "first")), rules) == (CURRENT, FAPI2)
-    assert used(a_client(issuers=("b",)), rules) == ()
-    assert used(a_client(issuers=("b", "first"), generations=("legacy", "current")), rules) == (LEGACY, CURRENT)
+    assert used_generations(a_client(), rules) == (CURRENT,)
+    assert used_generations(a_client(issuers=("f",)), rules) == (FAPI2,)
+    assert used_generations(a_client(issuers=("f", "first")), rules) == (CURRENT, FAPI2)
+    assert used_generations(a_client(issuers=("b",)), rules) == ()
+    assert used_generations(a_client(issuers=("b", "first"), generations=("legacy", "current")), rules) == (
+        LEGACY,
+        CURRENT,
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corpid.settings import SettingsError, load
-from corpid.settings.diagnostics import examined
+from corpid.settings.diagnostics import examine_settings
 from corpid.settings.fields import SECRETS
 from corpid.settings.secret_files import FILE_SETTINGS, KNOWN, LONGEST
 
@@ -136,6 +136,6 @@ def test_a_file_that_every_user_can_read_is_a_problem(
 ) -> None:
     """D43: as for a settings file with passwords."""
     monkeypatch.setenv("CORPID_DATABASE_URL_FILE", str(secret_file(mode=mode)))
-    found = [each for each in examined(load()) if each.about == "database_url_file"]
+    found = [each for each in examine_settings(load()) if each.about == "database_url_file"]
     assert [each.verdict for each in found] == ["problem"] * open_to_all
     assert all("Every user of this machine can read secret" in each.seen for each in found)

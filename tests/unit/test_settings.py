@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from corpid.settings import Settings, SettingsError, documentation, load
-from corpid.settings.diagnostics import examined, machine_memory
+from corpid.settings.diagnostics import examine_settings, machine_memory
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -191,7 +191,9 @@ def test_a_certificate_is_made_for_nobody_else(developer_mode: object) -> None:
 )
 def test_http_between_callers_and_a_proxy_is_a_problem(url: str, verdicts: list[str]) -> None:
     """D52: the proxy may serve TLS, but then base_url begins with https."""
-    found = [each for each in examined(load(base_url=url, trusted_proxies="10.0.0.1")) if "scheme" in each.about]
+    found = [
+        each for each in examine_settings(load(base_url=url, trusted_proxies="10.0.0.1")) if "scheme" in each.about
+    ]
     assert [each.verdict for each in found] == verdicts
     assert all("begin base_url with https://" in each.change for each in found)
 
@@ -337,7 +339,7 @@ def test_a_settings_file_with_secrets_that_others_can_read_is_a_problem(
     file.write_text(written, encoding="utf-8")
     file.chmod(mode)
     monkeypatch.setenv("CORPID_CONFIG", str(file))
-    found = [each for each in examined(load()) if each.about == "settings file"]
+    found = [each for each in examine_settings(load()) if each.about == "settings file"]
     assert [each.verdict for each in found] == ["problem"] * len(named)
     assert all(f"secrets: {', '.join(named)}." in each.seen and "chmod o-rwx" in each.change for each in found)
     assert all("word" not in each.seen for each in found)
@@ -355,7 +357,7 @@ def test_more_password_checks_at_a_time_than_memory_holds_are_a_problem(
     chosen: dict[str, object], verdicts: list[str]
 ) -> None:
     """docs/capacity.md, "Memory": 64 or 19 MiB each."""
-    found = [each for each in examined(load(**chosen), memory=1000 << 20) if each.about == "hashing_threads"]
+    found = [each for each in examine_settings(load(**chosen), memory=1000 << 20) if each.about == "hashing_threads"]
     assert [each.verdict for each in found] == verdicts
     assert all("16 password checks" in each.seen and "1024 MiB of 1000" in each.seen for each in found)
 
@@ -380,5 +382,5 @@ def test_a_container_has_the_memory_of_its_limit(tmp_path: Path, written: str | 
 )
 def test_an_audit_that_leaves_this_machine_unencrypted_is_a_problem(to: str, verdicts: list[str]) -> None:
     """docs/decisions/0030: it has addresses and names of people."""
-    found = [each for each in examined(load(audit_stream=to)) if each.about == "audit_stream"]
+    found = [each for each in examine_settings(load(audit_stream=to)) if each.about == "audit_stream"]
     assert [each.verdict for each in found] == verdicts

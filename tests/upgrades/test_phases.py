@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from corpid.stores.sql import migration_plan, postgresql_schema, schema
-from corpid.stores.sql.migration_plan import PHASES, Step, outstanding, serves_since, steps
+from corpid.stores.sql.migration_plan import PHASES, Migration, outstanding, serves_since, steps
 from corpid.stores.sql.migration_target import ContractFirst, DatabaseBusy, MigrationStopped, SchemaNewer, SchemaOlder
 from corpid.stores.sql.sqlite_schema import in_use
 
@@ -165,8 +165,8 @@ async def test_nothing_is_taken_away_while_a_server_of_the_version_before_runs(p
 
 
 def test_an_update_that_passes_over_a_version_says_to_stop_every_server() -> None:
-    def step(name: str, phase: str) -> Step:
-        return Step(revision=name, title=name, phase=phase, locks="", upgrade=None, fill=None, concurrently=False)
+    def step(name: str, phase: str) -> Migration:
+        return Migration(revision=name, title=name, phase=phase, locks="", upgrade=None, fill=None, concurrently=False)
 
     every = [step("1", "expand"), step("2", "expand"), step("3", "contract"), step("4", "expand"), step("5", "fill")]
     with pytest.raises(ContractFirst, match=r"the migration 3 comes first.*Stop every server"):
@@ -189,7 +189,7 @@ def test_a_statement_gives_way_to_those_who_use_a_table_and_says_so_in_the_end(
     """Nobody waits behind a migration for longer than a request may take."""
     monkeypatch.setattr(postgresql_schema, "_ATTEMPTS", 2)
     assert isinstance(postgresql.address, str)
-    with postgresql_schema.opened(postgresql.address) as holding, later():
+    with postgresql_schema.open_target(postgresql.address) as holding, later():
 
         def hold(connection: sa.Connection) -> None:
             connection.execute(sa.text("LOCK TABLE users IN ACCESS SHARE MODE"))

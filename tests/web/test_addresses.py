@@ -52,7 +52,7 @@ def forwarded(*values: str) -> list[tuple[bytes, bytes]]:
 def test_the_address_is_the_nearest_one_that_no_trusted_proxy_has(
     why: str, peer: str, headers: list[tuple[bytes, bytes]], address: str
 ) -> None:
-    assert ClientAddresses(TRUSTED).of(peer, headers) == address, why
+    assert ClientAddresses(TRUSTED).caller_address(peer, headers) == address, why
 
 
 @pytest.mark.parametrize(
@@ -71,21 +71,21 @@ def test_where_proxies_set_forwarded_it_alone_counts(
     why: str, headers: list[tuple[bytes, bytes]], address: str
 ) -> None:
     """RFC 7239 §4"""
-    assert ClientAddresses(TRUSTED, ForwardingHeader.FORWARDED).of(PROXY, headers) == address, why
+    assert ClientAddresses(TRUSTED, ForwardingHeader.FORWARDED).caller_address(PROXY, headers) == address, why
 
 
 def test_without_declared_proxies_only_the_connection_counts() -> None:
-    assert ClientAddresses().of("127.0.0.1", xff(CALLER) + forwarded(f"for={CALLER}")) == "127.0.0.1"
+    assert ClientAddresses().caller_address("127.0.0.1", xff(CALLER) + forwarded(f"for={CALLER}")) == "127.0.0.1"
 
 
 @given(st.binary(max_size=200), st.sampled_from(ForwardingHeader))
 def test_any_header_gives_an_address_without_an_error(value: bytes, name: str) -> None:
-    assert ClientAddresses(TRUSTED, name).of(PROXY, [(name.lower().encode(), value)])
+    assert ClientAddresses(TRUSTED, name).caller_address(PROXY, [(name.lower().encode(), value)])
 
 
 def test_a_very_long_list_of_hops_is_cut() -> None:
     hops = ", ".join(["192.0.2.1"] + ["10.0.0.9"] * 100)
-    assert ClientAddresses(TRUSTED).of(PROXY, xff(hops)) == "10.0.0.9"
+    assert ClientAddresses(TRUSTED).caller_address(PROXY, xff(hops)) == "10.0.0.9"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ CONNECTIONS = 40
 def shares(*counts: int) -> list[ConnectionShare]:
     """Those of workers that accept and have so many connections each."""
     every = ConnectionShares(len(counts))
-    of = [every.of(place) for place in range(len(counts))]
+    of = [every.share_of(place) for place in range(len(counts))]
     for share, count in zip(of, counts, strict=True):
         share.begin()
         share.note(count)
@@ -42,7 +42,7 @@ def test_a_share_is_exceeded_beyond_four_and_an_eighth_more_than_the_least(
 def test_a_worker_that_does_not_accept_takes_no_part() -> None:
     """Neither before it has started, nor after it began to stop, nor after it was killed and replaced."""
     every = ConnectionShares(2)
-    here, other = every.of(0), every.of(1)
+    here, other = every.share_of(0), every.share_of(1)
     here.begin()
     here.note(9)
     other.note(0)
@@ -82,14 +82,14 @@ async def test_connections_that_a_proxy_opens_together_are_shared(workers: int) 
     every = ConnectionShares(workers)
     (listening,) = bind("127.0.0.1", 0)
 
-    found = await _opened([Server(Recorder(), share=every.of(place)) for place in range(workers)], listening)
+    found = await _opened([Server(Recorder(), share=every.share_of(place)) for place in range(workers)], listening)
     assert min(found) >= CONNECTIONS // workers // 2, "none has much less than its share"
 
 
 async def test_connections_that_no_other_worker_accepts_are_accepted_all_the_same() -> None:
     """It may be busy for seconds, or was killed this moment."""
     every = ConnectionShares(2)
-    every.of(1).begin()
+    every.share_of(1).begin()
     (listening,) = bind("127.0.0.1", 0)
 
-    assert (await _opened([Server(Recorder(), share=every.of(0))], listening)) == [CONNECTIONS]
+    assert (await _opened([Server(Recorder(), share=every.share_of(0))], listening)) == [CONNECTIONS]

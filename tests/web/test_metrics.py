@@ -25,7 +25,7 @@ from corpid.web.http import server
 from corpid.web.http.addresses import OwnHosts
 from corpid.web.http.requests import trace_id
 from corpid.web.telemetry import metrics as told
-from corpid.web.telemetry.metrics import Metrics, Watched
+from corpid.web.telemetry.metrics import GaugeSources, Metrics
 from tests import quick_start
 from tests.web.test_middleware import answering, asked, lines, logged, shell  # noqa: F401
 from tests.world.clients import rp_keys
@@ -75,13 +75,13 @@ async def running(folder: Path, **watched: Any) -> AsyncIterator[Running]:
     hashing = Argon2Passwords(threads=1, profile=CHEAPEST)
     async with app.create(chosen, passwords=hashing) as application:
         metrics = Metrics()
-        metrics.watched = Watched(clock=time.time, signing_keys=application.provider.signing_keys, **watched)
+        metrics.watched = GaugeSources(clock=time.time, signing_keys=application.provider.signing_keys, **watched)
         application.asgi.observe(metrics.request)
         provider = server.Server(application.asgi, drain_seconds=0)
         await provider.start(public)
         scraped = f"http://127.0.0.1:{private[0].getsockname()[1]}"
         async with (
-            told.served(metrics, private),
+            told.serve_metrics(metrics, private),
             httpx.AsyncClient(base_url=origin, trust_env=False) as http,
             httpx.AsyncClient(base_url=scraped, trust_env=False) as scraper,
         ):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from corpid_dev.relying_party.browser import Browser, Page
+    from corpid_dev.relying_party.browser import Browser, HtmlPage
     from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.cli.conftest import Terminal
 
@@ -50,7 +50,7 @@ def in_this_process() -> Iterator[None]:
 # --- what settings do --------------------------------------------------------------------------
 
 
-def addresses(page: Page) -> set[str]:
+def addresses(page: HtmlPage) -> set[str]:
     """Every address of our own on a page."""
     actions = {form.action for form in page.forms}
     refresh = {page.refresh[1]} if page.refresh else set()

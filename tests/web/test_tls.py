@@ -107,7 +107,7 @@ def test_renewed_files_are_offered_to_new_connections_and_old_ones_go_on(
     with served(Recorder(), tls=credentials.context) as running, running.call(tls=trusting(old)) as earlier:
         write_pair(tmp_path)
         assert answers(running, old) == 200
-        credentials.look()
+        credentials.reload_changed()
         assert answers(running, pair[0]) == 200
         with pytest.raises(ssl.SSLCertVerificationError):
             answers(running, old)
@@ -123,10 +123,10 @@ def test_the_end_of_the_certificate_follows_its_file(pair: tuple[Path, Path], tm
     credentials = Credentials(*pair)
     first = credentials.expires_at
     write_pair(tmp_path, days=90)
-    credentials.look()
+    credentials.reload_changed()
     assert round((credentials.expires_at - first) / 86400) == 89
     pair[0].write_bytes(b"no certificate")
-    credentials.look()
+    credentials.reload_changed()
     assert round((credentials.expires_at - first) / 86400) == 89, "the one before is still offered"
 
 
@@ -142,11 +142,11 @@ def test_files_that_cannot_be_used_are_told_once_and_the_pair_from_before_stays(
     with served(Recorder(), tls=credentials.context) as running:
         for broken in (b"no certificate", write_pair(other)[0].read_bytes(), None):
             pair[0].unlink() if broken is None else pair[0].write_bytes(broken)
-            credentials.look()
-            credentials.look()
+            credentials.reload_changed()
+            credentials.reload_changed()
             assert answers(running, old) == 200
         write_pair(tmp_path)
-        credentials.look()
+        credentials.reload_changed()
         assert answers(running, pair[0]) == 200
     told = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
     assert [line["event"] for line in told] == ["certificate_not_renewed"] * 3 + ["certificate_renewed"]

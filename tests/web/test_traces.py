@@ -164,7 +164,7 @@ def test_every_worker_sends_what_it_has_when_it_stops(tmp_path: Path, collector:
 )
 def test_traces_are_on_where_the_environment_names_where_they_go(environment: dict[str, str], expected: bool) -> None:
     """OpenTelemetry's environment variables; without one of them nothing is loaded."""
-    assert tracing.wanted(environment) is expected
+    assert tracing.is_wanted(environment) is expected
 
 
 def test_what_nobody_asked_for_is_not_loaded() -> None:
@@ -194,7 +194,7 @@ async def test_traces_that_cannot_be_had_are_told_of_and_not_made(name: str, val
     """OpenTelemetry: what is unknown is warned of and ignored."""
 
     async def made() -> Spans | None:
-        async with tracing.opened({ENDPOINT: "http://127.0.0.1:9", name: value}) as spans:
+        async with tracing.open_tracing({ENDPOINT: "http://127.0.0.1:9", name: value}) as spans:
             return spans
 
     with capture_logs() as lines:

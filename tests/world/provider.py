@@ -248,7 +248,7 @@ class SharedStores:
         """In the loop in which its providers will run."""
         with tempfile.TemporaryDirectory(prefix="corpid-world-") as name:
             clock, directory = Clock(), copied(template(), Path(name))
-            async with engines.opened(settings.load(data_dir=directory), clock) as stores:
+            async with engines.open_stores(settings.load(data_dir=directory), clock) as stores:
                 shared = cls(stores, directory, clock)
                 try:
                     yield shared

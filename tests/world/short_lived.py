@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.stores import READINESS, machine_start
-from corpid.stores.lmdb.data_file import LINEAGE, release, shared
+from corpid.stores.lmdb.data_file import LINEAGE, open_shared, release
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ class ShortLived:
     """What a test may look into. Close it at the end."""
 
     def __init__(self, data_dir: Path) -> None:
-        self._file: Final = shared(data_dir / DIRECTORY, machine_start())
+        self._file: Final = open_shared(data_dir / DIRECTORY, machine_start())
 
     def entries(self, now: float = 0.0) -> list[tuple[str, bytes, bytes, int, int]]:
         """Kind, key, value, count and expiry (milliseconds) of those that live, without readiness's own."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class Listed(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command or a subject, as the list shows it."""
 
     module: str
@@ -40,58 +40,58 @@ class Listed(NamedTuple):
 
 
 COMMANDS: Final = {
-    "serve": Listed(".serve", "serve", "Run the provider until SIGTERM or Ctrl-C."),
-    "migrate": Listed(".database", "migrate", "Bring the database's schema up to this version."),
-    "apply": Listed(".directory", "apply", "Apply a directory file."),
-    "export": Listed(".directory", "export", "Write the directory as a file, without secrets."),
-    "backup": Listed(".database", "backup", "Copy the database to a new file, also while servers use it."),
-    "restore": Listed(".database", "restore", "Replace the database by a backup, while nothing runs."),
-    "doctor": Listed(".doctor", "doctor", "Examine a running deployment: proxy, TLS, clocks, keys, engines."),
-    "client": Listed(
+    "serve": CommandEntry(".serve", "serve", "Run the provider until SIGTERM or Ctrl-C."),
+    "migrate": CommandEntry(".database", "migrate", "Bring the database's schema up to this version."),
+    "apply": CommandEntry(".directory", "apply", "Apply a directory file."),
+    "export": CommandEntry(".directory", "export", "Write the directory as a file, without secrets."),
+    "backup": CommandEntry(".database", "backup", "Copy the database to a new file, also while servers use it."),
+    "restore": CommandEntry(".database", "restore", "Replace the database by a backup, while nothing runs."),
+    "doctor": CommandEntry(".doctor", "doctor", "Examine a running deployment: proxy, TLS, clocks, keys, engines."),
+    "client": CommandEntry(
         ".client",
         "app",
         "Clients: add, update, migration, refusals, keys, list, show, disable, enable, remove, drop-keys.",
     ),
-    "user": Listed(
+    "user": CommandEntry(
         ".user",
         "app",
         "People: list, show, add, import, invite, link, factors, reset-password, reset-factors, disable, enable, unlock, "
         "erase.",
     ),
-    "entity": Listed(".entity", "app", "Entities: list, show, review, add, update, disable, enable."),
-    "membership": Listed(
+    "entity": CommandEntry(".entity", "app", "Entities: list, show, review, add, update, disable, enable."),
+    "membership": CommandEntry(
         ".membership", "app", "Memberships of people in entities: list, invite, resend, add, remove, disable, enable."
     ),
-    "provisioning-token": Listed(
+    "provisioning-token": CommandEntry(
         ".provisioning_token", "app", "Tokens by which SCIM clients provision an entity: add, list, remove."
     ),
-    "service": Listed(".service", "app", "Services at which people have roles: list, show."),
-    "role": Listed(".role", "app", "Roles of people: list, add, remove."),
-    "administrator": Listed(".administrator", "app", "Administrators of entities: list, add, remove."),
-    "operator": Listed(".operator", "app", "Operators of the deployment: list, add, remove."),
-    "third-party": Listed(
+    "service": CommandEntry(".service", "app", "Services at which people have roles: list, show."),
+    "role": CommandEntry(".role", "app", "Roles of people: list, add, remove."),
+    "administrator": CommandEntry(".administrator", "app", "Administrators of entities: list, add, remove."),
+    "operator": CommandEntry(".operator", "app", "Operators of the deployment: list, add, remove."),
+    "third-party": CommandEntry(
         ".third_party", "app", "Third parties, which act for other entities: list, offer, accept, decline, end."
     ),
-    "approval": Listed(".approval", "app", "Requested changes: list, show, approve, decline."),
-    "key": Listed(
+    "approval": CommandEntry(".approval", "app", "Requested changes: list, show, approve, decline."),
+    "key": CommandEntry(
         ".key",
         "app",
         "Signing keys and audit keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap.",
     ),
-    "maintenance": Listed(
+    "maintenance": CommandEntry(
         ".maintenance",
         "app",
         "Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore; restart of Redis or "
         "Valkey: close-store, open-store.",
     ),
-    "audit": Listed(".audit", "app", "The audit: list, verify, export, seal, stream, erase."),
+    "audit": CommandEntry(".audit", "app", "The audit: list, verify, export, seal, stream, erase."),
 }
 _OF_THE_KIT: Final = ("demo", "sandbox", "rp-new", "rp-check", "testing")
 """commands of another package, the developer kit"""
 
 
 @cache
-def added() -> dict[str, Listed]:
+def added() -> dict[str, CommandEntry]:
     """The commands of other packages, by their entry points.
 
     Each entry point of `corpid.commands` is a mapping like COMMANDS.
@@ -102,12 +102,12 @@ def added() -> dict[str, Listed]:
     return {name: listed for commands in found for name, listed in commands.items()}
 
 
-def every() -> dict[str, Listed]:
+def every() -> dict[str, CommandEntry]:
     """Every command that is installed."""
     return {**added(), **COMMANDS}
 
 
-def _shown(commands: Mapping[str, Listed]) -> dict[str, TyperCommand]:
+def _shown(commands: Mapping[str, CommandEntry]) -> dict[str, TyperCommand]:
     return {name: TyperCommand(name, help=listed.help) for name, listed in commands.items()}
 
 

@@ -15,8 +15,8 @@ from corpid.rules.directory.person_names import identity
 from corpid.rules.directory.sections import ALL
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.apply import Applied
-    from corpid.flows.directory.lists import Appointment, Page, Wanted
+    from corpid.flows.directory.apply import ApplyResult
+    from corpid.flows.directory.lists import Appointment, ListFilter, ListPage
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -34,7 +34,7 @@ def show_all(
     json: listing.AsJson = False,
 ) -> None:
     """List administrators of entities, with their levels."""
-    page = run(_all(lists.Wanted(user=user, entity=entity), after, limit))
+    page = run(_all(lists.ListFilter(user=user, entity=entity), after, limit))
     if json:
         output.as_json({"administrators": [_as_data(each) for each in page.found], "after": page.after})
         return
@@ -100,19 +100,19 @@ def _row(held: Appointment) -> tuple[str | tuple[str, ...], ...]:
     return identity(held.membership, held.user), listing.entity(held.entity), own.level, shown, state
 
 
-async def _all(wanted: Wanted, after: str, limit: int) -> Page[Appointment]:
+async def _all(wanted: ListFilter, after: str, limit: int) -> ListPage[Appointment]:
     async with open_registry(settings.load()) as opened:
         return await lists.administrators(opened.registry, opened.actor, wanted, after=after, limit=limit)
 
 
-async def _add(user: str, entity: str, members: dict[str, object], *, dry_run: bool) -> Applied:
+async def _add(user: str, entity: str, members: dict[str, object], *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await appointments.set_administrator(
             opened.registry, opened.passwords, user, entity, members, actor=opened.actor, dry_run=dry_run
         )
 
 
-async def _remove(user: str, entity: str, *, dry_run: bool) -> Applied:
+async def _remove(user: str, entity: str, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await appointments.remove_administrator(
             opened.registry, user, entity, actor=opened.actor, dry_run=dry_run

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.cli.output import Lines
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
     from corpid.rules.oauth.api_client import RegisteredApiClient
     from corpid.settings import Settings
 
@@ -65,7 +65,7 @@ def state(client: RegisteredApiClient) -> str:
 
 async def _add(
     client_id: str, members: Mapping[str, object], entity: str, *, dry_run: bool
-) -> tuple[RegisteredApiClient, Applied, Settings]:
+) -> tuple[RegisteredApiClient, ApplyResult, Settings]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         client, applied = await api_clients.add_api_client(

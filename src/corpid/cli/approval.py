@@ -15,8 +15,8 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.write import Refused
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.approvals import Shown
-    from corpid.flows.directory.lists import Page
+    from corpid.flows.directory.approvals import RequestSummary
+    from corpid.flows.directory.lists import ListPage
     from corpid.rules.directory.records import ChangeRequest
     from corpid.settings import Settings
 
@@ -103,7 +103,7 @@ def _report(after: ChangeRequest, sentence: str, *, json: bool) -> None:
         output.say(sentence)
 
 
-def _as_data(found: Shown) -> dict[str, object]:
+def _as_data(found: RequestSummary) -> dict[str, object]:
     asked = found.request
     return {
         "request": asked.request_id,
@@ -123,7 +123,7 @@ def _as_data(found: Shown) -> dict[str, object]:
     }
 
 
-def _row(found: Shown) -> tuple[str | tuple[str, ...], ...]:
+def _row(found: RequestSummary) -> tuple[str | tuple[str, ...], ...]:
     changes = tuple(f"{each.sign} {each.subject}" for each in found.differences)
     return found.request.request_id, found.request.entity_id, found.requester, changes, found.state
 
@@ -132,14 +132,14 @@ def _moment(at: int, chosen: Settings) -> str:
     return datetime.fromtimestamp(at, chosen.timezone).strftime("%Y-%m-%d %H:%M")
 
 
-async def _all(chosen: Settings, entity: str, state: str, after: str, limit: int) -> Page[Shown]:
+async def _all(chosen: Settings, entity: str, state: str, after: str, limit: int) -> ListPage[RequestSummary]:
     async with open_registry(chosen) as opened:
         return await approvals.requests(
             opened.registry, opened.actor, entity_id=entity, state=state, now=opened.clock(), after=after, limit=limit
         )
 
 
-async def _one(chosen: Settings, request_id: str) -> Shown:
+async def _one(chosen: Settings, request_id: str) -> RequestSummary:
     async with open_registry(chosen) as opened:
         return await approvals.request(opened.registry, opened.actor, request_id, now=opened.clock())
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from corpid.engines import Stores
-    from corpid.flows.operations.audit_seals import Verified
+    from corpid.flows.operations.audit_seals import SealVerification
     from corpid.flows.operations.audit_stream import Progress
     from corpid.ports import AuditEntry
 
@@ -45,7 +45,7 @@ _IDENTIFIER: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
+class _EntryPrinter:
     """Entries, with the names and time zone for showing them."""
 
     entries: list[AuditEntry]
@@ -211,19 +211,19 @@ def erase(
     output.say(f"Erased the details of {erased:,} entries of the person {user_id}.")
 
 
-async def _following(after: int, limit: int) -> _Shown:
+async def _following(after: int, limit: int) -> _EntryPrinter:
     chosen = settings.load()
     async with open_registry(chosen) as stores:
         entries = await stores.registry.audit.entries(after=after, limit=limit)
         return await _with_names(stores, entries, chosen.timezone)
 
 
-async def _latest(asked: Mapping[str, str | int | None]) -> _Shown:
+async def _latest(asked: Mapping[str, str | int | None]) -> _EntryPrinter:
     chosen = settings.load()
     async with open_registry(chosen) as stores:
         try:
             query = await _query(stores, {name: str(value) for name, value in asked.items() if value}, chosen.timezone)
-        except audit_filters.MalformedFilter as error:
+        except audit_filters.InvalidFilter as error:
             output.fail(str(error))
         last = asked["last"]
         entries = await stores.registry.audit.latest(query, limit=last if isinstance(last, int) else _LAST)
@@ -255,8 +255,8 @@ async def _key(stores: Stores, key: str) -> str:
     return f"{user.user_id}{slash}{rest}" if user is not None else key
 
 
-async def _with_names(stores: Stores, entries: list[AuditEntry], zone: ZoneInfo) -> _Shown:
-    return _Shown(entries=entries, names=await audit.names(stores.registry, entries), zone=zone)
+async def _with_names(stores: Stores, entries: list[AuditEntry], zone: ZoneInfo) -> _EntryPrinter:
+    return _EntryPrinter(entries=entries, names=await audit.names(stores.registry, entries), zone=zone)
 
 
 async def _erase(user: str) -> tuple[str, int]:
@@ -264,7 +264,7 @@ async def _erase(user: str) -> tuple[str, int]:
         return await audit.erase_person(stores.registry, stores.erase, user, actor=stores.actor, now=stores.clock())
 
 
-async def _verify(expect: str) -> tuple[Verified, ZoneInfo]:
+async def _verify(expect: str) -> tuple[SealVerification, ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as stores:
         return await audit_seals.verify(
@@ -298,7 +298,7 @@ async def _seal() -> tuple[int, int]:
         return made, unsealed
 
 
-def _verified(found: Verified, expect: str, zone: ZoneInfo) -> Iterator[str]:
+def _verified(found: SealVerification, expect: str, zone: ZoneInfo) -> Iterator[str]:
     """The result of a verification in sentences."""
     if found.found > len(found.findings):
         yield f"{found.found - len(found.findings):,} more are not shown."
@@ -331,7 +331,7 @@ def _count(number: int, one: str, several: str = "") -> str:
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"
 
 
-def _for_programs(shown: _Shown) -> Iterator[dict[str, object]]:
+def _for_programs(shown: _EntryPrinter) -> Iterator[dict[str, object]]:
     for entry in shown.entries:
         action = _ACTIONS.get(entry.action)
         yield {
@@ -342,7 +342,7 @@ def _for_programs(shown: _Shown) -> Iterator[dict[str, object]]:
         }
 
 
-def _line(entry: AuditEntry, shown: _Shown) -> tuple[str, str, str]:
+def _line(entry: AuditEntry, shown: _EntryPrinter) -> tuple[str, str, str]:
     action = _ACTIONS.get(entry.action)
     what = action.summary if action is not None else entry.action
     refused = " (refused)" if entry.outcome == "refused" else ""

@@ -27,7 +27,7 @@ from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.sections import NOTHING
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClient
-from corpid.rules.oauth.client_registration import is_registered_at, used
+from corpid.rules.oauth.client_registration import is_registered_at, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
@@ -39,9 +39,9 @@ from corpid.settings.issuers import client_rules, issuers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.operations.migration_report import ClientUse
-    from corpid.rules.oauth.client_members import Declared, Form
+    from corpid.rules.oauth.client_members import ClientMember, Form
     from corpid.rules.oauth.client_registration import Rules
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
@@ -100,7 +100,7 @@ def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: b
     output.members(f"Registered {client.client_id}. Configure the relying party with:", values)
 
 
-async def _add(client_id: str, members: dict[str, object], *, dry_run: bool) -> tuple[Client, Applied, Settings]:
+async def _add(client_id: str, members: dict[str, object], *, dry_run: bool) -> tuple[Client, ApplyResult, Settings]:
     chosen = settings.load()
     rules = client_rules(chosen)
     defaults = {
@@ -128,7 +128,7 @@ def _issuers_of(client: Client, chosen: Settings) -> dict[str, Settings]:
     return {name: issuer for name, issuer in issuers(chosen).items() if is_registered_at(client, name)}
 
 
-async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) -> Applied:
+async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) -> ApplyResult:
     chosen = settings.load()
     rules = client_rules(chosen)
     async with open_registry(chosen) as opened:
@@ -143,7 +143,7 @@ async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) 
 
 
 def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str | tuple[str, ...]]:
-    generations = used(client, client_rules(chosen))
+    generations = used_generations(client, client_rules(chosen))
     known = tuple(_issuers_of(client, chosen).values())
     return {
         "Issuer": tuple(issuer.base_url for issuer in known),
@@ -233,7 +233,7 @@ def takes_members(command: Callable[..., None], *, new: bool) -> Callable[..., N
     return run
 
 
-def _option_of(option: str, declared: Declared, *, new: bool) -> inspect.Parameter:
+def _option_of(option: str, declared: ClientMember, *, new: bool) -> inspect.Parameter:
     kind: Any = str if declared.is_flag_or_none else _OPTION_TYPES.get(declared.form, str)
     is_required = new and declared.member.needed and declared.name in API_CLIENT_MEMBERS
     listed: Any = list[kind] if declared.listed else kind
@@ -250,20 +250,20 @@ def _option_of(option: str, declared: Declared, *, new: bool) -> inspect.Paramet
     )
 
 
-def _option_names(option: str, declared: Declared) -> list[str]:
+def _option_names(option: str, declared: ClientMember) -> list[str]:
     name = option.replace("_", "-")
     if declared.form == "flag" and not declared.is_flag_or_none:
         return [f"--{name}/--no-{name}"]
     return [f"--{each}" for each in (name, declared.member.former.replace("_", "-")) if each]
 
 
-def _option_help(declared: Declared, *, new: bool) -> str:
+def _option_help(declared: ClientMember, *, new: bool) -> str:
     emptied = "none empties the list." if declared.listed else "none removes it."
     further = declared.member.default_help if new else emptied if declared.empties else ""
     return f"{declared.member.help} {further}".strip()
 
 
-def _member_value(declared: Declared, given: object, *, new: bool) -> object:
+def _member_value(declared: ClientMember, given: object, *, new: bool) -> object:
     if given is None or given == []:
         return None
     if declared.listed:
@@ -388,7 +388,7 @@ def _table(found: Sequence[Client], rules: Rules) -> None:
             (each.client_id, each.name),
             each.redirect_uris,
             ", ".join(each.services),
-            tuple(generation.name for generation in used(each, rules)),
+            tuple(generation.name for generation in used_generations(each, rules)),
             _state(each),
         )
         for each in found
@@ -463,7 +463,7 @@ async def _one(client_id: str) -> Client | RegisteredApiClient:
         return found or await clients.client(opened.registry, client_id, actor=opened.actor)
 
 
-async def _remove(client_id: str, *, dry_run: bool) -> Applied:
+async def _remove(client_id: str, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         found = await flow.find(opened.registry, client_id, actor=opened.actor)
         if found is not None:
@@ -471,7 +471,7 @@ async def _remove(client_id: str, *, dry_run: bool) -> Applied:
         return await clients.remove_client(opened.registry, client_id, actor=opened.actor, dry_run=dry_run)
 
 
-async def _switched(client_id: str, *, enabled: bool, dry_run: bool) -> Applied:
+async def _switched(client_id: str, *, enabled: bool, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         found = await flow.find(opened.registry, client_id, actor=opened.actor)
         if found is not None:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.settings import Settings
-    from corpid.stores.sql.backup import Restored
-    from corpid.stores.sql.schema import Plan, Planned
+    from corpid.stores.sql.backup import RestoreResult
+    from corpid.stores.sql.schema import MigrationPlan, PlannedMigration
 
 _HEADINGS: Final = ("Migration", "Phase", "What it does", "What it locks", "About how long")
 _CONTRACT: Final = "contract"
@@ -88,12 +88,12 @@ async def _unconfirmed() -> str:
     return await engines.unconfirmed_restore(settings.load())
 
 
-async def _planned(*, contract: bool) -> Plan:
-    plan = await engines.planned(settings.load())
+async def _planned(*, contract: bool) -> MigrationPlan:
+    plan = await engines.plan_migration(settings.load())
     return replace(plan, now=(*plan.now, *plan.later), later=()) if contract else plan
 
 
-def _show(plan: Plan, *, contract: bool, json: bool) -> None:
+def _show(plan: MigrationPlan, *, contract: bool, json: bool) -> None:
     if json:
         output.as_json(plan)
         return
@@ -110,18 +110,18 @@ def _show(plan: Plan, *, contract: bool, json: bool) -> None:
     output.say("Nothing was changed.")
 
 
-def _tell_who_may_serve(plan: Plan) -> None:
+def _tell_who_may_serve(plan: MigrationPlan) -> None:
     """Print which servers may keep running; none serves an empty database."""
     if plan.schema is not None:
         output.say(_GONE if any(step.phase == _CONTRACT for step in plan.now) else _SERVED)
 
 
-def _steps(title: str, steps: Sequence[Planned]) -> None:
+def _steps(title: str, steps: Sequence[PlannedMigration]) -> None:
     rows = [(step.revision, step.phase, step.title, step.locks, _duration(step)) for step in steps]
     output.table(title, _HEADINGS, rows)
 
 
-def _duration(step: Planned) -> str:
+def _duration(step: PlannedMigration) -> str:
     if step.rows is None or step.seconds is None:
         return "as long as reading the table" if step.concurrently else "a moment"
     minutes = step.seconds // MINUTE
@@ -180,7 +180,7 @@ def restore(file: File) -> None:
     output.warn(_AFTERWARDS)
 
 
-async def _restore(chosen: Settings, path: Path, file: Path) -> Restored:
+async def _restore(chosen: Settings, path: Path, file: Path) -> RestoreResult:
     actor = engines.at_command_line()
     authorise(actor, "write", Object(kind="deployment"))
     event = audit_event(actor, AuditAction.DEPLOYMENT_RESTORE, file.name)
@@ -207,7 +207,7 @@ async def _after_restore() -> None:
     actor = engines.at_command_line()
     authorise(actor, "write", Object(kind="deployment"))
     event = audit_event(actor, AuditAction.DEPLOYMENT_RESTORE, "pg_restore")
-    async with engines.opened(settings.load(), time.time, accept_other=True) as stores:
+    async with engines.open_stores(settings.load(), time.time, accept_other=True) as stores:
         try:
             await stores.after_restore(event, now=time.time())
         except RestoreRefused as error:

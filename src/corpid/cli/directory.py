@@ -17,12 +17,12 @@ from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import apply as apply_flow
 from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.directory.differences import remarks
-from corpid.rules.directory.nodes import located
+from corpid.rules.directory.nodes import locate_problem
 from corpid.settings.issuers import client_rules
 from corpid.stores import private_files
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
 
 DIRECTORY_BYTES: Final = 256 << 20
 """of a file, which is about a million people; what it says takes many times as much memory"""
@@ -69,7 +69,7 @@ def apply(
         )
     )
     for warning in sorted({*applied.warnings, *remarks(applied.kept)}):
-        output.warn(located(name, warning))
+        output.warn(locate_problem(name, warning))
     if json:
         output.as_json({"changes": applied.differences, "kept": applied.kept, "written": applied.written})
     else:
@@ -133,7 +133,7 @@ async def _apply(
     prune_administrators: bool,
     take_over: bool,
     development: bool,
-) -> Applied:
+) -> ApplyResult:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         return await apply_flow.apply(
@@ -141,7 +141,7 @@ async def _apply(
             opened.passwords,
             content,
             file=name,
-            actor=DirectoryFile.of(name, content, by=opened.actor),
+            actor=DirectoryFile.from_content(name, content, by=opened.actor),
             new_user_id=new_user_id,
             rules=client_rules(chosen),
             plain_passwords=chosen.developer_mode or development,

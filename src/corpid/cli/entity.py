@@ -17,8 +17,8 @@ from corpid.rules.directory.sections import NOTHING
 
 if TYPE_CHECKING:
     from corpid.flows.directory.access_review import ReviewState
-    from corpid.flows.directory.apply import Applied
-    from corpid.flows.directory.lists import Appointment, Belonging, Page
+    from corpid.flows.directory.apply import ApplyResult
+    from corpid.flows.directory.lists import Appointment, Belonging, ListPage
     from corpid.rules.directory.records import Entity
     from corpid.settings import Settings
 
@@ -102,7 +102,7 @@ def review(entity_id: EntityId, *, json: listing.AsJson = False) -> None:
     chosen = settings.load()
     state = run(_review(chosen, entity_id))
     if json:
-        output.as_json(access_review.described(entity_id, state))
+        output.as_json(access_review.describe_review(entity_id, state))
         return
     found = state.review
     if found is None:
@@ -214,23 +214,23 @@ def _row(entity: Entity) -> tuple[str, ...]:
     return entity.entity_id, entity.name, entity.type, entity.status, listing.state(enabled=entity.enabled)
 
 
-async def _all(search: str, name: str, after: str, limit: int) -> Page[Entity]:
+async def _all(search: str, name: str, after: str, limit: int) -> ListPage[Entity]:
     async with open_registry(settings.load()) as opened:
         if name:
             return await lists.entities_by_name(opened.registry, opened.actor, name=name, after=after, limit=limit)
         return await lists.entities(opened.registry, opened.actor, search=search, after=after, limit=limit)
 
 
-async def _held(user: str, after: str, limit: int) -> Page[Belonging]:
+async def _held(user: str, after: str, limit: int) -> ListPage[Belonging]:
     async with open_registry(settings.load()) as opened:
         person = await finding.user_named(opened.registry, user, actor=opened.actor)
         return await lists.memberships(opened.registry, opened.actor, person, after=after, limit=limit)
 
 
-async def _one(entity_id: str) -> tuple[Entity, Page[Appointment], bool]:
+async def _one(entity_id: str) -> tuple[Entity, ListPage[Appointment], bool]:
     async with open_registry(settings.load()) as opened:
         found = await finding.entity_named(opened.registry, entity_id, actor=opened.actor)
-        wanted = lists.Wanted(entity=entity_id)
+        wanted = lists.ListFilter(entity=entity_id)
         held = await lists.administrators(opened.registry, opened.actor, wanted, after="", limit=OWNERS_SHOWN)
         pending = await approvals.requests(
             opened.registry, opened.actor, entity_id=entity_id, state="pending", now=opened.clock(), after="", limit=1
@@ -247,21 +247,21 @@ async def _review(chosen: Settings, entity_id: str) -> ReviewState:
         return await access_review.current(opened.registry, opened.actor, entity_id)
 
 
-async def _add(entity_id: str, members: dict[str, object], *, dry_run: bool) -> Applied:
+async def _add(entity_id: str, members: dict[str, object], *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await entities.add_entity(
             opened.registry, opened.passwords, entity_id, members, actor=opened.actor, dry_run=dry_run
         )
 
 
-async def _update(entity_id: str, members: dict[str, object], *, dry_run: bool) -> Applied:
+async def _update(entity_id: str, members: dict[str, object], *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await entities.update_entity(
             opened.registry, opened.passwords, entity_id, members, actor=opened.actor, dry_run=dry_run
         )
 
 
-async def _switched(entity_id: str, *, enabled: bool, dry_run: bool) -> Applied:
+async def _switched(entity_id: str, *, enabled: bool, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await entities.switch_entity(
             opened.registry, entity_id, enabled=enabled, actor=opened.actor, dry_run=dry_run

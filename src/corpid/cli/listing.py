@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from corpid.cli.output import Lines
     from corpid.engines import Stores
-    from corpid.flows.directory.apply import Applied
-    from corpid.flows.directory.lists import Page, T
+    from corpid.flows.directory.apply import ApplyResult
+    from corpid.flows.directory.lists import ListPage, T
     from corpid.rules.directory.effect import Row
     from corpid.rules.directory.records import Entity, ThirdPartyGrant, User
     from corpid.settings import Settings
@@ -38,7 +38,7 @@ OfService = Annotated[str, typer.Option(metavar="ID", help="Only at this service
 def show(
     title: str,
     headings: Sequence[str],
-    page: Page[T],
+    page: ListPage[T],
     row: Callable[[T], Sequence[Lines]],
     command: str,
     *,
@@ -93,7 +93,7 @@ def first_day(day: str) -> str:
     return "" if day == NO_BEGINNING else day
 
 
-def report(applied: Applied, *, dry_run: bool, json: bool, done: str = "") -> None:
+def report(applied: ApplyResult, *, dry_run: bool, json: bool, done: str = "") -> None:
     """Print the changes of a command as `corpid apply` prints them.
 
     If `done` is given, a change that was made is reported as "The … is `done`.".

@@ -22,10 +22,10 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.limits import DAY, MINUTE
 from corpid.rules.server_processes import live
 from corpid.stores.engines import engine_type
-from corpid.stores.sql.audit_retention import Kept
+from corpid.stores.sql.audit_retention import RetentionPeriods
 
 if TYPE_CHECKING:
-    from corpid.stores.sql.audit_retention import Pruned
+    from corpid.stores.sql.audit_retention import PruneResult
 
 
 app = typer.Typer(no_args_is_help=True)
@@ -100,7 +100,7 @@ def prune(
 
 async def _prune(
     audit_days: int | None, sign_in_days: int | None, audit_detail_days: int | None
-) -> tuple[Pruned | None, int | None]:
+) -> tuple[PruneResult | None, int | None]:
     """Remove old entries; None if everything is kept.
 
     And the number after which old entries stay, since they have not left yet.
@@ -108,7 +108,7 @@ async def _prune(
     actor = at_command_line()
     authorise(actor, "write", Object(kind="deployment"))
     chosen = settings.load()
-    kept = Kept(
+    kept = RetentionPeriods(
         audit_days=chosen.audit_days if audit_days is None else audit_days,
         sign_in_days=chosen.sign_in_days if sign_in_days is None else sign_in_days,
         audit_detail_days=chosen.audit_detail_days if audit_detail_days is None else audit_detail_days,
@@ -122,7 +122,7 @@ async def _prune(
             return await stores.prune(event, now=now, kept=kept), None
         left = await last_left(stores.registry)
         oldest_at = await oldest_waiting(stores.registry, after=left)
-        pruned: Pruned = await stores.prune(event, now=now, kept=kept, last=left)
+        pruned: PruneResult = await stores.prune(event, now=now, kept=kept, last=left)
         return pruned, left if oldest_at is not None and oldest_at < now - kept.least * DAY else None
 
 
@@ -192,7 +192,7 @@ async def _close_store(*, seconds: int) -> str:
     async with restarting(chosen) as store:
         others = {
             f"{process.name} has version {process.version}"
-            for process in live(await store.registry.server_processes.all(), now=time.time())
+            for process in live(await store.registry.server_processes.list_all(), now=time.time())
             if process.version != __version__
         }
         if others:

@@ -11,9 +11,9 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import invitations, memberships, provisioning
-from corpid.flows.directory.apply import Applied
+from corpid.flows.directory.apply import ApplyResult
 from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails, Taken, UnknownMember
+from corpid.flows.directory.provisioning import IdentifierConflict, InvalidDetails, MemberDetails, UnknownMember
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import person_names
 from corpid.rules.directory.differences import difference
@@ -21,7 +21,7 @@ from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable, plac
 from corpid.rules.directory.nodes import Problem
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.lists import Page
+    from corpid.flows.directory.lists import ListPage
     from corpid.flows.directory.provisioning import Member
     from corpid.rules.directory.records import Membership
 
@@ -120,26 +120,26 @@ def enable(user: User, entity: Entity, *, dry_run: listing.DryRun = False, json:
     listing.report(run(_switch(user, entity, enabled=True, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
-async def _add(user: str, entity: str, *, dry_run: bool) -> Applied:
+async def _add(user: str, entity: str, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await memberships.add_membership(
             opened.registry, opened.passwords, user, entity, actor=opened.actor, dry_run=dry_run
         )
 
 
-async def _remove(user: str, entity: str, *, dry_run: bool) -> Applied:
+async def _remove(user: str, entity: str, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await memberships.remove_membership(opened.registry, user, entity, actor=opened.actor, dry_run=dry_run)
 
 
-async def _switch(user: str, entity: str, *, enabled: bool, dry_run: bool) -> Applied:
+async def _switch(user: str, entity: str, *, enabled: bool, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await memberships.switch_membership(
             opened.registry, opened.passwords, user, entity, enabled=enabled, actor=opened.actor, dry_run=dry_run
         )
 
 
-async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: bool) -> tuple[Applied, bool]:
+async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: bool) -> tuple[ApplyResult, bool]:
     """The change, and whether its e-mail waits for a mail server."""
     chosen = settings.load()
     async with open_registry(chosen) as opened:
@@ -154,12 +154,12 @@ async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: b
                     opened.registry, limit, details, actor=opened.actor, entity_id=entity, now=opened.clock(),
                     new_id=new_user_id, send=send,
                 )  # fmt: skip
-        except (MalformedDetails, Taken) as error:
+        except (InvalidDetails, IdentifierConflict) as error:
             raise Refused(str(error)) from None
     made = difference(change, {membership.user_id: person_names.identity(membership, placeholder(membership))})
     waits = send and bool(membership.email) and not chosen.mail_url
     unreachable = (Problem(0, f"{membership.user_name}: {UNREACHABLE}"),) if is_unreachable(membership) else ()
-    return Applied(differences=(made,), warnings=unreachable, written=not dry_run), waits
+    return ApplyResult(differences=(made,), warnings=unreachable, written=not dry_run), waits
 
 
 async def _resend(membership_id: str) -> tuple[Membership, bool]:
@@ -179,7 +179,7 @@ async def _resend(membership_id: str) -> tuple[Membership, bool]:
     return sent, not chosen.mail_url
 
 
-async def _all(entity: str, after: str, limit: int) -> Page[Member]:
+async def _all(entity: str, after: str, limit: int) -> ListPage[Member]:
     async with open_registry(settings.load()) as opened:
         return await provisioning.members_by_name(opened.registry, entity, actor=opened.actor, after=after, limit=limit)
 

@@ -13,7 +13,7 @@ from corpid.engines import open_registry
 from corpid.flows.directory import operators
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
     from corpid.rules.directory.records import OperatorLevel
     from corpid.rules.directory.records import User as Person
 
@@ -69,13 +69,13 @@ async def _all() -> list[tuple[Person, OperatorLevel]]:
         return await operators.operators(opened.registry, actor=opened.actor)
 
 
-async def _add(user: str, level: str, *, dry_run: bool) -> Applied:
+async def _add(user: str, level: str, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await operators.set_operator(
             opened.registry, opened.passwords, user, level, actor=opened.actor, dry_run=dry_run
         )
 
 
-async def _remove(user: str, *, dry_run: bool) -> Applied:
+async def _remove(user: str, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await operators.remove_operator(opened.registry, user, actor=opened.actor, dry_run=dry_run)

@@ -12,7 +12,7 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import new_id, new_user_id, open_registry
 from corpid.flows.directory import provisioning_tokens
-from corpid.flows.directory.apply import Applied
+from corpid.flows.directory.apply import ApplyResult
 from corpid.rules.directory.differences import Difference
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS
 
@@ -85,7 +85,7 @@ def _report(record: RegisteredProvisioningToken, sign: str, *, written: bool, js
     change = Difference(
         sign="+" if sign == "+" else "-", subject=f"provisioning token {record.name} of {record.entity_id}"
     )
-    listing.report(Applied(differences=(change,), warnings=(), written=written), dry_run=not written, json=json)
+    listing.report(ApplyResult(differences=(change,), warnings=(), written=written), dry_run=not written, json=json)
 
 
 def _as_data(record: RegisteredProvisioningToken) -> dict[str, object]:

@@ -11,12 +11,12 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import appointments, lists
-from corpid.rules.directory.effect import reasons, until
+from corpid.rules.directory.effect import last_day, reasons
 from corpid.rules.directory.person_names import identity
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.apply import Applied
-    from corpid.flows.directory.lists import Page, Wanted
+    from corpid.flows.directory.apply import ApplyResult
+    from corpid.flows.directory.lists import ListFilter, ListPage
     from corpid.rules.directory.effect import Role
 
 app = typer.Typer(no_args_is_help=True)
@@ -37,7 +37,7 @@ def show_all(
     json: listing.AsJson = False,
 ) -> None:
     """List roles, also those that are not effective, with the reason."""
-    page, today = run(_all(lists.Wanted(user=user, entity=entity, service=service), after, limit))
+    page, today = run(_all(lists.ListFilter(user=user, entity=entity, service=service), after, limit))
     if json:
         output.as_json({"roles": [as_data(each, today) for each in page.found], "after": page.after})
         return
@@ -96,7 +96,7 @@ def remove(
 
     If several are meant, nothing is changed, and they are listed.
     """
-    wanted = appointments.WantedRole(
+    wanted = appointments.RoleFilter(
         user=user, entity=entity, service=service, role=role, sub_entity=sub_entity, ref=ref
     )
     listing.report(run(_remove(wanted, dry_run=dry_run)), dry_run=dry_run, json=json)
@@ -125,7 +125,7 @@ def as_data(role: Role, today: str) -> dict[str, object]:
 def state(role: Role, today: str) -> str:
     """Return the state of a role, for a table."""
     why = reasons(role, today)
-    last = until(role, today)
+    last = last_day(role, today)
     return "; ".join(why) if why else f"until {last}" if last else "effective"
 
 
@@ -150,20 +150,20 @@ def parameters(given: list[str]) -> dict[str, list[str]] | None:
     return found or None
 
 
-async def _all(wanted: Wanted, after: str, limit: int) -> tuple[Page[Role], str]:
+async def _all(wanted: ListFilter, after: str, limit: int) -> tuple[ListPage[Role], str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         page = await lists.roles(opened.registry, opened.actor, wanted, after=after, limit=limit)
         return page, listing.today(chosen, opened)
 
 
-async def _add(user: str, entity: str, service: str, members: dict[str, object], *, dry_run: bool) -> Applied:
+async def _add(user: str, entity: str, service: str, members: dict[str, object], *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await appointments.add_role(
             opened.registry, opened.passwords, user, entity, service, members, actor=opened.actor, dry_run=dry_run
         )
 
 
-async def _remove(wanted: appointments.WantedRole, *, dry_run: bool) -> Applied:
+async def _remove(wanted: appointments.RoleFilter, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await appointments.remove_role(opened.registry, wanted, actor=opened.actor, dry_run=dry_run)

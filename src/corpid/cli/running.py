@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from corpid.cli import output
 from corpid.engines import StartError
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict, NobodyRemains, PasswordsBusy, SecretUnreadable, StoreUnavailable
+from corpid.ports import Conflict, LastOwnerRemoved, PasswordsBusy, SecretUnreadable, StoreUnavailable
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.settings import SettingsError
@@ -52,7 +52,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         output.fail(str(error))
     except DirectoryError as error:
         output.fail(*error.lines(), "Nothing was changed.")
-    except NobodyRemains as error:
+    except LastOwnerRemoved as error:
         output.fail(f"{error}.", "Nothing was changed.")
     except Conflict as error:
         output.fail(f"The database refused this: {error}")

@@ -15,7 +15,7 @@ from corpid.flows.directory import finding, lists
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.flows.directory.lists import Page
+    from corpid.flows.directory.lists import ListPage
     from corpid.rules.directory.records import ParameterDefinition, Service
 
 app = typer.Typer(no_args_is_help=True)
@@ -80,7 +80,7 @@ def _parameter(definition: ParameterDefinition) -> str:
     return f"{definition.name} ({definition.kind}{', mandatory' if definition.mandatory else ''})"
 
 
-async def _all(search: str, after: str, limit: int) -> Page[Service]:
+async def _all(search: str, after: str, limit: int) -> ListPage[Service]:
     async with open_registry(settings.load()) as opened:
         return await lists.services(opened.registry, opened.actor, search=search, after=after, limit=limit)
 

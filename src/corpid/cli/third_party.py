@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.engines import Stores
-    from corpid.flows.directory.apply import Applied
-    from corpid.flows.directory.lists import Page, Wanted
+    from corpid.flows.directory.apply import ApplyResult
+    from corpid.flows.directory.lists import ListFilter, ListPage
     from corpid.rules.directory.effect import Role
     from corpid.rules.directory.records import ThirdPartyGrant
 
@@ -51,7 +51,7 @@ def show_all(
     An offer gives nothing until the third party has accepted it. With --people, the roles that third parties gave to
     their people: for whom, until when, and why not, if not.
     """
-    wanted = lists.Wanted(user=user, entity=third_party, client_entity=client_entity, service=service)
+    wanted = lists.ListFilter(user=user, entity=third_party, client_entity=client_entity, service=service)
     given = {"client_entity": client_entity, "third_party": third_party, "service": service}
     if people or user:
         _people(wanted, given, limit=limit, after=after, json=json)
@@ -87,12 +87,12 @@ def offer(
     It is effective once `corpid third-party accept` has accepted it, or at once with --accepted. If the grant exists,
     narrower terms take effect at once; wider ones suspend it until they are accepted.
     """
-    wanted = third_parties.WantedGrant(
+    wanted = third_parties.GrantFilter(
         client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
     )
     terms: dict[str, object] = {"start_date": start, "end_date": end, "parameters": parameters(parameter or [])}
 
-    def offered(opened: Stores) -> Awaitable[Applied]:
+    def offered(opened: Stores) -> Awaitable[ApplyResult]:
         return third_parties.offer(
             opened.registry, opened.passwords, wanted, terms, actor=opened.actor, accepted=accepted, dry_run=dry_run
         )
@@ -100,7 +100,7 @@ def offer(
     listing.report(run(_with_stores(offered)), dry_run=dry_run, json=json)
 
 
-def _command(name: str, flow: Callable[..., Awaitable[Applied]], text: str) -> None:
+def _command(name: str, flow: Callable[..., Awaitable[ApplyResult]], text: str) -> None:
     """Register a command that decides about one offer or grant."""
 
     def decide(
@@ -114,7 +114,7 @@ def _command(name: str, flow: Callable[..., Awaitable[Applied]], text: str) -> N
         dry_run: listing.DryRun = False,
         json: listing.AsJson = False,
     ) -> None:
-        wanted = third_parties.WantedGrant(
+        wanted = third_parties.GrantFilter(
             client_entity=client_entity,
             third_party=third_party,
             service=service,
@@ -123,7 +123,7 @@ def _command(name: str, flow: Callable[..., Awaitable[Applied]], text: str) -> N
             ref=ref,
         )
 
-        def decided(opened: Stores) -> Awaitable[Applied]:
+        def decided(opened: Stores) -> Awaitable[ApplyResult]:
             return flow(opened.registry, wanted, actor=opened.actor, dry_run=dry_run)
 
         listing.report(run(_with_stores(decided)), dry_run=dry_run, json=json)
@@ -144,7 +144,7 @@ _command(
 )
 
 
-def _people(wanted: Wanted, given: dict[str, str], *, limit: int, after: str, json: bool) -> None:
+def _people(wanted: ListFilter, given: dict[str, str], *, limit: int, after: str, json: bool) -> None:
     page, today = run(_roles(wanted, after, limit))
     if json:
         output.as_json({"roles": [as_data(each, today) for each in page.found], "after": page.after})
@@ -175,17 +175,17 @@ def _row(role: Role, today: str) -> tuple[str | tuple[str, ...], ...]:
     )
 
 
-async def _with_stores(work: Callable[[Stores], Awaitable[Applied]]) -> Applied:
+async def _with_stores(work: Callable[[Stores], Awaitable[ApplyResult]]) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await work(opened)
 
 
-async def _grants(wanted: Wanted, after: str, limit: int) -> Page[ThirdPartyGrant]:
+async def _grants(wanted: ListFilter, after: str, limit: int) -> ListPage[ThirdPartyGrant]:
     async with open_registry(settings.load()) as opened:
         return await lists.grants(opened.registry, opened.actor, wanted, after=after, limit=limit)
 
 
-async def _roles(wanted: Wanted, after: str, limit: int) -> tuple[Page[Role], str]:
+async def _roles(wanted: ListFilter, after: str, limit: int) -> tuple[ListPage[Role], str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         page = await lists.third_party_roles(opened.registry, opened.actor, wanted, after=after, limit=limit)

@@ -18,7 +18,7 @@ from corpid.cli.user_lists import show, show_all
 from corpid.engines import new_id, new_user_id, open_mail, open_registry
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.directory import people
-from corpid.flows.directory.people import Office
+from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.operations import erasure
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
 from corpid.rules.limits import HOUR, MINUTE
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from corpid.engines import Stores
-    from corpid.flows.directory.apply import Applied
-    from corpid.flows.directory.people import Given
-    from corpid.flows.operations.erasure import Erased
+    from corpid.flows.directory.apply import ApplyResult
+    from corpid.flows.directory.people import IssuedLink
+    from corpid.flows.operations.erasure import ErasureResult
     from corpid.ports import LinkPurpose
-    from corpid.rules.authentication.records import HeldFactors
+    from corpid.rules.authentication.records import PersonFactors
     from corpid.rules.directory.records import User
     from corpid.settings import Settings
 
 
-async def held_factors(user_name: str) -> tuple[User, HeldFactors, ZoneInfo]:
+async def held_factors(user_name: str) -> tuple[User, PersonFactors, ZoneInfo]:
     """A person, their factors, and the deployment's time zone."""
     chosen = settings.load()
     async with open_registry(chosen) as opened:
@@ -45,7 +45,7 @@ async def held_factors(user_name: str) -> tuple[User, HeldFactors, ZoneInfo]:
         return user, has, chosen.timezone
 
 
-def listed(has: HeldFactors, zone: ZoneInfo) -> dict[str, str | tuple[str, ...]]:
+def listed(has: PersonFactors, zone: ZoneInfo) -> dict[str, str | tuple[str, ...]]:
     """One line for each factor.
 
     Moments in the time zone of the deployment.
@@ -85,23 +85,23 @@ _PURPOSES: Final[Mapping[Purpose, LinkPurpose]] = {
 
 
 @asynccontextmanager
-async def _office() -> AsyncIterator[tuple[Settings, Stores, Office]]:
+async def _office() -> AsyncIterator[tuple[Settings, Stores, LinkDependencies]]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        office = Office(
+        office = LinkDependencies(
             registry=opened.registry, base_url=chosen.base_url, new_id=new_id, now=opened.clock(), actor=opened.actor
         )
         yield chosen, opened, office
 
 
-async def _sent(chosen: Settings, opened: Stores, given: Given, *, only_print: bool) -> bool:
+async def _sent(chosen: Settings, opened: Stores, given: IssuedLink, *, only_print: bool) -> bool:
     if only_print:
         return False
     async with open_mail(chosen, clock=opened.clock) as mail:
         return people.send(mail, given, provider_name=chosen.name)
 
 
-async def add_with_link(user_name: str, members: Mapping[str, object], *, only_print: bool) -> tuple[Given, bool]:
+async def add_with_link(user_name: str, members: Mapping[str, object], *, only_print: bool) -> tuple[IssuedLink, bool]:
     """Add a person without factors and invite them.
 
     The link, and whether an e-mail was sent.
@@ -111,14 +111,14 @@ async def add_with_link(user_name: str, members: Mapping[str, object], *, only_p
         return given, await _sent(chosen, opened, given, only_print=only_print)
 
 
-async def print_invitation(user_name: str, *, anew: bool, only_print: bool) -> tuple[Given, bool]:
+async def print_invitation(user_name: str, *, anew: bool, only_print: bool) -> tuple[IssuedLink, bool]:
     """Invite a person; returns the link and whether it was mailed."""
     async with _office() as (chosen, opened, office):
         given = await people.invite(office, user_name, anew=anew)
         return given, await _sent(chosen, opened, given, only_print=only_print)
 
 
-async def give(user_name: str, purpose: Purpose, *, only_print: bool) -> tuple[Given, bool]:
+async def give(user_name: str, purpose: Purpose, *, only_print: bool) -> tuple[IssuedLink, bool]:
     """Make a link for a person.
 
     The link, and whether an e-mail was sent.
@@ -128,7 +128,7 @@ async def give(user_name: str, purpose: Purpose, *, only_print: bool) -> tuple[G
         return given, await _sent(chosen, opened, given, only_print=only_print)
 
 
-def show_link(done: str, given: Given, *, sent: bool) -> None:
+def show_link(done: str, given: IssuedLink, *, sent: bool) -> None:
     """Show a link with its code, lifetime and recipient."""
     seconds = PURPOSES[given.purpose].seconds
     lasts = f"{seconds // HOUR} hours" if seconds >= HOUR else f"{seconds // MINUTE} minutes"
@@ -338,7 +338,7 @@ async def _add(user_name: str, members: dict[str, object], password: str, secret
     return user, chosen.name
 
 
-async def _erase(user: str, *, unrequested: bool) -> Erased:
+async def _erase(user: str, *, unrequested: bool) -> ErasureResult:
     chosen = settings.load()
     async with open_registry(chosen) as opened, open_mail(chosen, clock=opened.clock) as mail:
         return await erasure.erase(
@@ -364,14 +364,14 @@ async def _reset_factors(user_name: str, secret: str) -> tuple[User, str]:
         return await people.reset_factors(opened.registry, user_name, secret, actor=opened.actor), chosen.name
 
 
-async def _considered(user_name: str, members: dict[str, object]) -> Applied:
+async def _considered(user_name: str, members: dict[str, object]) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await people.considered_addition(
             opened.registry, opened.passwords, user_name, members, new_user_id=new_user_id, actor=opened.actor
         )
 
 
-async def _switched(user_name: str, *, enabled: bool, dry_run: bool) -> Applied:
+async def _switched(user_name: str, *, enabled: bool, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
         return await people.switch_user(
             opened.registry, user_name, enabled=enabled, actor=opened.actor, dry_run=dry_run

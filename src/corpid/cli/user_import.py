@@ -13,10 +13,10 @@ from corpid.cli.directory import read_file
 from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import import_members, import_people
-from corpid.rules.directory.nodes import SHOWN, located
+from corpid.rules.directory.nodes import SHOWN, locate_problem
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.import_people import Imported
+    from corpid.flows.directory.import_people import ImportResult
 
 _REPORT_EVERY: Final = 1000
 """people"""
@@ -51,7 +51,7 @@ def import_all(
         output.as_json(imported)
         return
     for remark in imported.remarks[:SHOWN]:
-        output.warn(located(name, remark))
+        output.warn(locate_problem(name, remark))
     if len(imported.remarks) > SHOWN:
         output.warn(f"and {len(imported.remarks) - SHOWN:,} more remarks: --json lists them")
     if not imported.added and not imported.memberships:
@@ -71,7 +71,7 @@ def _report(what: str, done: int, total: int) -> None:
         output.line(f"{what.capitalize()}: {done:,} of {total:,} people", error=True)
 
 
-async def _import(content: bytes, name: str, entity: str, *, invite: bool | None, dry_run: bool) -> Imported:
+async def _import(content: bytes, name: str, entity: str, *, invite: bool | None, dry_run: bool) -> ImportResult:
     async with open_registry(settings.load()) as opened:
         if invite is not None:
             return await import_members.import_members(

@@ -15,7 +15,7 @@ from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import deletion_requests, lists
 from corpid.flows.directory.person import person
-from corpid.rules.directory.effect import named, sentence
+from corpid.rules.directory.effect import name_entity, sentence
 from corpid.rules.directory.records import Administrator, Membership, Operator, User
 from corpid.rules.directory.sources import channel, in_words
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from zoneinfo import ZoneInfo
 
-    from corpid.flows.directory.lists import Belonging, Member, Page
+    from corpid.flows.directory.lists import Belonging, EntityMember, ListPage
     from corpid.flows.directory.person import Person
     from corpid.ports import EmailChange
-    from corpid.rules.authentication.records import HeldFactors
+    from corpid.rules.authentication.records import PersonFactors
     from corpid.rules.directory.effect import Role
     from corpid.rules.oauth.consent import Consent
 
@@ -155,7 +155,7 @@ def _sentences(shown: Person, today: str) -> Iterator[str]:
         at = f", {article} {level} of it" if level else ""
         where = _services(held)
         why = f": {off}" if off else ""
-        yield f"{'Cannot act' if off else 'Acts'} for {named(held.entity)}{at}{where}{why}{_given_both(shown, held)}."
+        yield f"{'Cannot act' if off else 'Acts'} for {name_entity(held.entity)}{at}{where}{why}{_given_both(shown, held)}."
     if shown.memberships.after:
         yield f"Acts for more entities: `corpid entity list --user {name}` pages through them."
     if not shown.memberships.found:
@@ -224,7 +224,7 @@ def _services(held: Belonging) -> str:
     return f" ({', '.join(held.services)})" if held.services else " (no service)"
 
 
-def _signs_in(user_name: str, has: HeldFactors, invited: str) -> str:
+def _signs_in(user_name: str, has: PersonFactors, invited: str) -> str:
     parts = (
         "a password" if has.password else "",
         "an authenticator app" if has.app else "",
@@ -282,13 +282,13 @@ def _person(user: User) -> tuple[str, ...]:
     return user.user_name, user.name, user.email, listing.state_of(user)
 
 
-def _member(member: Member) -> tuple[str, ...]:
+def _member(member: EntityMember) -> tuple[str, ...]:
     user = member.user
     disabled = "membership disabled" if user.enabled and not member.membership.enabled else ""
     return user.user_name, user.name, _LEVELS.get(member.level, ""), disabled or listing.state_of(user)
 
 
-def _member_data(member: Member) -> dict[str, object]:
+def _member_data(member: EntityMember) -> dict[str, object]:
     return {
         **msgspec.structs.asdict(member.user),
         "membership_enabled": member.membership.enabled,
@@ -296,19 +296,19 @@ def _member_data(member: Member) -> dict[str, object]:
     }
 
 
-async def _people(search: str, name: str, after: str, limit: int) -> Page[User]:
+async def _people(search: str, name: str, after: str, limit: int) -> ListPage[User]:
     async with open_registry(settings.load()) as opened:
         if name:
             return await lists.people_by_name(opened.registry, opened.actor, name=name, after=after, limit=limit)
         return await lists.people(opened.registry, opened.actor, search=search, after=after, limit=limit)
 
 
-async def _members(entity: str, search: str, after: str, limit: int) -> Page[Member]:
+async def _members(entity: str, search: str, after: str, limit: int) -> ListPage[EntityMember]:
     async with open_registry(settings.load()) as opened:
         return await lists.members(opened.registry, opened.actor, entity, search=search, after=after, limit=limit)
 
 
-async def _requests(after: str, limit: int) -> tuple[Page[deletion_requests.Requested], ZoneInfo]:
+async def _requests(after: str, limit: int) -> tuple[ListPage[deletion_requests.PendingDeletion], ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         return await deletion_requests.requests(

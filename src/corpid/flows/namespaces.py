@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 import msgspec
 
-from corpid.ports import BatchedVerb
+from corpid.ports import PipelinedVerb
 from corpid.rules import limits
 from corpid.rules.limits import DAY
 from corpid.rules.oauth.records import Grant, PushedRequest
@@ -76,7 +76,7 @@ class Namespace(Generic[T]):
 class EntryVerb(msgspec.Struct, Generic[T], frozen=True):
     """A verb for one entry in a batch, with its result's decoder."""
 
-    verb: BatchedVerb
+    verb: PipelinedVerb
     decode: Callable[[Any], Any]
 
 
@@ -123,17 +123,17 @@ class Entry(msgspec.Struct, Generic[T], frozen=True):
 
     def getting(self) -> EntryVerb[T | None]:
         """As `get`, for a batch."""
-        return EntryVerb(BatchedVerb("get", self.namespace.name, self.key), self.namespace.decoded)
+        return EntryVerb(PipelinedVerb("get", self.namespace.name, self.key), self.namespace.decoded)
 
     def taking(self) -> EntryVerb[T | None]:
         """As `take`, for a batch."""
-        return EntryVerb(BatchedVerb("take", self.namespace.name, self.key), self.namespace.decoded)
+        return EntryVerb(PipelinedVerb("take", self.namespace.name, self.key), self.namespace.decoded)
 
     def adding(self, value: T | None = None, *, seconds: float | None = None) -> EntryVerb[bool]:
         """As `add`, for a batch."""
         stored = b"" if value is None else self.namespace.encoded(value)
         lifetime = self.namespace.seconds if seconds is None else seconds
-        return EntryVerb(BatchedVerb("add", self.namespace.name, self.key, lifetime, stored), bool)
+        return EntryVerb(PipelinedVerb("add", self.namespace.name, self.key, lifetime, stored), bool)
 
     async def count_unseen(self, unit: TransientUnit, by: int) -> None:
         """As `count`, if the number is not needed. Raises StoreUnavailable."""
@@ -267,7 +267,7 @@ CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SES
 LATE_FORM: Final = Namespace("kept_form", limits.INTERACTION_SECONDS, bytes)
 """a form that came too late, while its person signs in again, encrypted"""
 REJECTED_FORM: Final = Namespace("rejected_form", limits.INTERACTION_SECONDS, str)
-"""a form that was not accepted, or is to be confirmed, encrypted (`kept_forms`)"""
+"""a form that was not accepted, or is to be confirmed, encrypted (`stored_forms`)"""
 REJECTED_ONCE: Final = Namespace("rejected_once", limits.INTERACTION_SECONDS, bytes)
 """the bytes of a rejected form, so that the same once more are no further attempt"""
 SHOWN_ONCE: Final = Namespace("shown_once", limits.SHOWN_ONCE_SECONDS, str)

@@ -89,7 +89,7 @@ RECOVERY_CODES_REMOVED: Final = Notice(
 )
 
 
-def joined(entity: Entity) -> Notice:
+def notify_joined(entity: Entity) -> Notice:
     """An invitation of this entity was accepted with the account (D60)."""
     return Notice(
         subject=phrase("You can now act for {entity}", entity=entity.name),
@@ -124,7 +124,7 @@ def asked_by(by: User, entity: Entity) -> Phrase:
     )
 
 
-def unlocked(asked: Phrase) -> Notice:
+def notify_unlocked(asked: Phrase) -> Notice:
     """An administrator had the account unlocked; `asked` says who (D69)."""
     return Notice(
         subject=phrase("Your account was unlocked"),
@@ -439,7 +439,7 @@ def _refer(context: RequestContext, user: User, *, subject: Phrase, text: Phrase
     )
 
 
-def erased(mail: Mail, user: User, *, provider_name: str) -> None:
+def send_erasure_notice(mail: Mail, user: User, *, provider_name: str) -> None:
     """Send the last e-mail to a person, who was erased.
 
     Source: D57

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import Registry
     from corpid.rules.directory.entity_choice import Form
-    from corpid.rules.directory.records import Acting, Assignment, Service, ThirdPartyRow
+    from corpid.rules.directory.records import ActingPerson, Assignment, Service, ThirdPartyRow
     from corpid.rules.oauth.api_client import RegisteredApiClient
     from corpid.rules.oauth.records import Client
 
@@ -76,8 +76,8 @@ class RegistryCache:
         self._clients: _Cache[Client | None] = _Cache()
         self._api_clients: _Cache[RegisteredApiClient | None] = _Cache()
         self._entities: _Cache[Entity | None] = _Cache()
-        self._acting: _Cache[Acting | None] = _Cache()
-        self._usable: _Cache[list[Acting]] = _Cache()
+        self._acting: _Cache[ActingPerson | None] = _Cache()
+        self._usable: _Cache[list[ActingPerson]] = _Cache()
         self._services: _Cache[list[Service]] = _Cache()
         self._assignments: _Cache[list[Assignment]] = _Cache()
         self._third_parties: _Cache[list[ThirdPartyRow]] = _Cache()
@@ -96,7 +96,7 @@ class RegistryCache:
         would push the known ones out of the cache, and each new one would reach the registry all the same. Such a
         lookup is one read on an index. Source: D50, D62
         """
-        return self.admitted(await self.known_client(client_id, now))
+        return self.admit_client(await self.known_client(client_id, now))
 
     def known_client(self, client_id: str, now: float) -> Awaitable[Client | None]:
         """A client, enabled or not, of any issuer.
@@ -107,7 +107,7 @@ class RegistryCache:
             client_id, now, lambda: self._registry.clients.get(client_id), keep=lambda found: found is not None
         )
 
-    def admitted(self, client: Client | None) -> Client | None:
+    def admit_client(self, client: Client | None) -> Client | None:
         """The client, if it is enabled and of this issuer. Source: D50, D62"""
         if client is None or not client.enabled or not is_registered_at(client, self.issuer_id):
             return None
@@ -132,7 +132,7 @@ class RegistryCache:
 
         return await self._entities.get(entity_id, now, read)
 
-    async def acting(self, user_id: str, entity_id: str, now: float) -> Acting | None:
+    async def acting(self, user_id: str, entity_id: str, now: float) -> ActingPerson | None:
         """A person acting for an entity, if everything is enabled.
 
         None if a link of the chain is missing or disabled.
@@ -142,7 +142,7 @@ class RegistryCache:
         )
         return acting if acting is not None and acting.allowed else None
 
-    async def obstacle(self, user_id: str, entity_id: str, now: float) -> str:
+    async def find_obstacle(self, user_id: str, entity_id: str, now: float) -> str:
         """The obstacle to acting for an entity, in words for the log.
 
         Source: D28, D50
@@ -150,7 +150,7 @@ class RegistryCache:
         acting = await self.membership(user_id, entity_id, now)
         return "the person is no member of the entity" if acting is None else acting.obstacle
 
-    async def membership(self, user_id: str, entity_id: str, now: float) -> Acting | None:
+    async def membership(self, user_id: str, entity_id: str, now: float) -> ActingPerson | None:
         """A person and one of their entities, enabled or not.
 
         None if the person is no member.
@@ -159,13 +159,13 @@ class RegistryCache:
             (user_id, entity_id), now, lambda: self._registry.directory.acting(user_id, entity_id)
         )
 
-    async def usable(self, user_id: str, accepted: frozenset[Form], now: float) -> list[Acting]:
+    async def usable(self, user_id: str, accepted: frozenset[Form], now: float) -> list[ActingPerson]:
         """Return at most two usable entities of a person.
 
         They are of these types and statuses.
         """
 
-        async def read() -> list[Acting]:
+        async def read() -> list[ActingPerson]:
             cleared = self._acting.cleared
             found = await self._registry.directory.usable(user_id, accepted)
             for each in found:

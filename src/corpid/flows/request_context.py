@@ -101,7 +101,7 @@ async def request_context(
     now = provider.clock()
     return RequestContext(
         provider=provider,
-        keys=provider.signing_keys.fresh(now) or await provider.signing_keys.at(now),
+        keys=provider.signing_keys.fresh(now) or await provider.signing_keys.keys_at(now),
         now=now,
         request_id=request_id,
         address=address,

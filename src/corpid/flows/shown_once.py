@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows import namespaces, sealing
+from corpid.flows import encrypted_values, namespaces
 from corpid.jose.encoding import MalformedToken
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ async def keep(context: RequestContext, place: tuple[str, ...], secret: str) -> 
     `place` names its session and page. Raises StoreUnavailable. Source: D73
     """
     stored = _Stored(until=context.now + namespaces.SHOWN_ONCE.seconds, secret=secret)
-    sealed = sealing.seal(context, msgspec.msgpack.encode(stored), _KIND, *place, bound_to=place)
+    sealed = encrypted_values.seal(context, msgspec.msgpack.encode(stored), _KIND, *place, bound_to=place)
     async with context.provider.transient.unit(context.now) as unit:
         await _entry(context, place).put(unit, sealed)
 
@@ -48,7 +48,7 @@ async def read(context: RequestContext, place: tuple[str, ...]) -> str:
     if sealed is None:
         return ""
     try:
-        opened = sealing.unseal(context, sealed, _KIND, *place, bound_to=place)
+        opened = encrypted_values.unseal(context, sealed, _KIND, *place, bound_to=place)
         stored = msgspec.msgpack.decode(opened, type=_Stored)
     except (MalformedToken, msgspec.DecodeError):
         return ""

@@ -142,10 +142,10 @@ def sign(encoded_header: bytes, payload: bytes, private: ec.EllipticCurvePrivate
 
     `encoded_header` is the base64url header, made once per key (RFC 7515 §5.1).
     """
-    return serialized(*signed(encoded_header, payload, private, algorithm))
+    return serialize_token(*sign_payload(encoded_header, payload, private, algorithm))
 
 
-def signed(
+def sign_payload(
     encoded_header: bytes, payload: bytes, private: ec.EllipticCurvePrivateKey, algorithm: Algorithm
 ) -> tuple[bytes, bytes]:
     """The signing input of a token, and its signature.
@@ -158,7 +158,7 @@ def signed(
     return signing_input, r.to_bytes(size) + s.to_bytes(size)
 
 
-def serialized(signing_input: bytes, signature: bytes) -> str:
+def serialize_token(signing_input: bytes, signature: bytes) -> str:
     """The compact serialization.
 
     Source: RFC 7515 §7.1

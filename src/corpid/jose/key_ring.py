@@ -55,7 +55,7 @@ class ValidSignatures:
             self._signatures.popitem(last=False)
         self._signatures[sha256(signing_input).digest()] = signature
 
-    def has(self, signing_input: bytes, signature: bytes) -> bool:
+    def contains(self, signing_input: bytes, signature: bytes) -> bool:
         """Return whether this signature of this input is remembered."""
         return self._signatures.get(sha256(signing_input).digest()) == signature
 
@@ -140,10 +140,10 @@ class KeyRing(msgspec.Struct, frozen=True, kw_only=True):
         `typ` is JWT or at+jwt, which this provider verifies later (RFC 7515 §5.1).
         """
         key = self.active
-        signing_input, signature = compact.signed(key.headers[typ], payload, key.private, _ES256)
+        signing_input, signature = compact.sign_payload(key.headers[typ], payload, key.private, _ES256)
         if typ == ACCESS_TOKEN:
             key.valid.add(signing_input, signature)
-        return compact.serialized(signing_input, signature)
+        return compact.serialize_token(signing_input, signature)
 
     def verify(self, token: compact.Unverified) -> None:
         """Check one of our own signatures; one that is remembered is valid.
@@ -153,7 +153,7 @@ class KeyRing(msgspec.Struct, frozen=True, kw_only=True):
         key = self.by_kid.get(token.kid or "")
         if key is None:
             raise BadSignature("kid names no key of this provider")
-        if not key.valid.has(token.signing_input, token.signature):
+        if not key.valid.contains(token.signing_input, token.signature):
             compact.verify(token, key.verifier)
             key.valid.add(token.signing_input, token.signature)
 

@@ -30,7 +30,7 @@ class UnusableKey(JoseError):
     """A JWK that cannot serve its purpose."""
 
 
-class UnfitKid(UnusableKey):
+class InvalidKid(UnusableKey):
     """A JWK whose kid cannot be logged or printed as it is."""
 
 
@@ -220,7 +220,7 @@ def _sort_key(
     jwk = without_null(jwk)
     kid = jwk.get("kid")
     if kid is not None and not (isinstance(kid, str) and _KID.fullmatch(kid)):
-        raise UnfitKid(f"kid is not a string of printable ASCII characters, {KID_CHARACTERS} at most")
+        raise InvalidKid(f"kid is not a string of printable ASCII characters, {KID_CHARACTERS} at most")
     private = private_members(jwk)
     if private:
         problems.append(f"{kid or 'a key without kid'}: private member {min(private)} was dropped; replace this key")
@@ -264,7 +264,7 @@ def parse_client_key_set(text: str | bytes) -> ClientKeySet:
             _sort_key(jwk, signing, encryption, problems)
         except JoseError as error:
             problems.append(f"key {position}: {error}")
-            if isinstance(error, UnfitKid):
+            if isinstance(error, InvalidKid):
                 faults.append(problems[-1])
     return ClientKeySet(
         signing=tuple(signing),

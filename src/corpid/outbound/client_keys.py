@@ -47,7 +47,7 @@ class _Inline:
     async def current(self, now: float) -> ClientKeySet:  # noqa: ARG002
         return self.ready
 
-    async def refetched(self, now: float) -> ClientKeySet:  # noqa: ARG002
+    async def refetch(self, now: float) -> ClientKeySet:  # noqa: ARG002
         return self.ready
 
     def tasks(self) -> list[asyncio.Task[ClientKeySet]]:
@@ -93,7 +93,7 @@ class _Remote:
             self._looking.add_done_callback(self._looked)
         return await self._waited(self._looking)
 
-    async def refetched(self, now: float) -> ClientKeySet:
+    async def refetch(self, now: float) -> ClientKeySet:
         if self._fetching is None and now >= max(self._refetch_from, self._quiet_until):
             self._refetch_from = now + REFETCH_SECONDS
             self._start_fetch(now)
@@ -221,16 +221,16 @@ class FetchedClientKeys:
             return source.ready
         return await source.current(now)
 
-    async def refetched(self, client: HasKeys, *, now: float) -> ClientKeySet:
+    async def refetch(self, client: HasKeys, *, now: float) -> ClientKeySet:
         """The key set after an unknown kid or a bad signature.
 
         It is fetched again at once, at most once a minute. Within that minute, and when the fetch fails, the answer is
         that of `current`; so is it for an inline set. Raises KeySetUnavailable and StoreUnavailable like `current`.
         Source: D27
         """
-        return await self._source(client).refetched(now)
+        return await self._source(client).refetch(now)
 
-    async def published(self, url: str) -> bytes:
+    async def fetch_published(self, url: str) -> bytes:
         """The content published at a URL, which is kept nowhere.
 
         Raises KeySetUnavailable if nothing was fetched. Source: D27

@@ -53,7 +53,7 @@ class MessageWriter:
         self._head = message.as_bytes().removesuffix(b"\r\n").decode("ascii")
         self._domain = sender.domain
 
-    def written(self, rendered: RenderedEmail, *, to: str, now: float) -> bytes:
+    def write_message(self, rendered: RenderedEmail, *, to: str, now: float) -> bytes:
         """A message in lines of ASCII that end with CRLF.
 
         `now` is in epoch seconds. Raises ValueError if `to` is no address that a directory takes, or the subject has

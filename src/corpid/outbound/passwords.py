@@ -22,7 +22,7 @@ from argon2.profiles import RFC_9106_LOW_MEMORY
 from corpid.flows.event_log import log
 from corpid.ports import COMMAND_LINE, HashingSource, PasswordsBusy
 from corpid.rules.authentication.password_hash import HashCost, stored_cost
-from corpid.rules.authentication.password_rules import LONGEST_TYPED, SHORTEST, normalised, typed_forms
+from corpid.rules.authentication.password_rules import LONGEST_TYPED, SHORTEST, normalise_password, typed_forms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ class Argon2Passwords:
         """Predictable passwords, casefolded; made when it is first asked for (D44)."""
         return guessable_passwords()
 
-    def outdated(self, password_hash: str) -> bool:
+    def is_outdated(self, password_hash: str) -> bool:
         """Return whether a hash costs less than today's parameters.
 
         One that costs more in memory or work is not lowered. Ask it after `verify` (D44).
@@ -129,7 +129,7 @@ def _octets(password: str) -> bytes:
     """
     if len(password) > LONGEST_TYPED:
         return b""
-    return _encoded(normalised(password))
+    return _encoded(normalise_password(password))
 
 
 def _encoded(password: str) -> bytes:

@@ -145,7 +145,7 @@ class SmtpMail:
 
         Raises ValueError for an address that is none, or is several.
         """
-        return self._writer.written(self._render(email), to=email.to, now=self._clock())
+        return self._writer.write_message(self._render(email), to=email.to, now=self._clock())
 
 
 def _kind(error: Exception) -> type[Exception]:

@@ -28,11 +28,11 @@ from corpid.ports.conflicts import (
     ChangedMeanwhile,
     Conflict,
     ExternalIdTaken,
+    LastOwnerRemoved,
     MemberNameTaken,
     MissingReference,
     NameRefused,
     NameTaken,
-    NobodyRemains,
 )
 from corpid.ports.consents import Consents
 from corpid.ports.deployment import Deployment
@@ -40,7 +40,7 @@ from corpid.ports.email_changes import EmailChange, EmailChanges, Finished
 from corpid.ports.emails import Action, Address, Code, Email, Facts, RenderedEmail
 from corpid.ports.hourly_counts import CountOfReason, HourlyCount, HourlyCounts
 from corpid.ports.idempotency import IdempotencyKeys, StoredResponse
-from corpid.ports.invitations import Invitations, Invited
+from corpid.ports.invitations import Invitations, OpenInvitation
 from corpid.ports.keys import Keys
 from corpid.ports.notices import NoticeGroup, Notices
 from corpid.ports.outbound import (
@@ -78,12 +78,12 @@ from corpid.ports.registry import (
     Directory,
     FactorChange,
     Factors,
+    LastOwnerInvariant,
+    Precondition,
     R,
     Registry,
-    Remains,
     RolesUnder,
     SecretUnreadable,
-    Seen,
     Sessions,
     SignOut,
     Upsert,
@@ -91,10 +91,10 @@ from corpid.ports.registry import (
 )
 from corpid.ports.server_processes import ServerProcesses
 from corpid.ports.transient import (
-    BatchedVerb,
     EngineCondition,
     OrderlyStopRefused,
     OrderlyStops,
+    PipelinedVerb,
     StoreUnavailable,
     TransientEngine,
     TransientStore,
@@ -124,7 +124,6 @@ __all__ = [
     "AuditQuery",
     "AuditSeals",
     "AuditTarget",
-    "BatchedVerb",
     "Change",
     "ChangedMeanwhile",
     "ClientClocks",
@@ -159,9 +158,10 @@ __all__ = [
     "HourlyCounts",
     "IdempotencyKeys",
     "Invitations",
-    "Invited",
     "KeySetUnavailable",
     "Keys",
+    "LastOwnerInvariant",
+    "LastOwnerRemoved",
     "Link",
     "LinkPurpose",
     "Mail",
@@ -175,21 +175,21 @@ __all__ = [
     "NameRefused",
     "NameTaken",
     "NetworkNames",
-    "NobodyRemains",
     "NoticeGroup",
     "Notices",
+    "OpenInvitation",
     "OrderlyStopRefused",
     "OrderlyStops",
     "Passwords",
     "PasswordsBusy",
+    "PipelinedVerb",
+    "Precondition",
     "Provisioning",
     "R",
     "Registry",
-    "Remains",
     "RenderedEmail",
     "RolesUnder",
     "SecretUnreadable",
-    "Seen",
     "SenderRefused",
     "ServerProcesses",
     "Session",

@@ -18,7 +18,7 @@ class AccessReviews(Protocol):
     What raises ChangedMeanwhile belongs into a transaction (`Directory.write`), which it undoes.
     """
 
-    async def of(self, entity_id: str) -> AccessReview | None:
+    async def find(self, entity_id: str) -> AccessReview | None:
         """The reviews of an entity; None if it has none yet."""
 
     async def decisions(self, entity_id: str, user_ids: Sequence[str]) -> dict[str, ReviewDecision]:

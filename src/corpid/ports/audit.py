@@ -83,7 +83,7 @@ class StoredEntry(msgspec.Struct, frozen=True, kw_only=True):
 class AuditSeals(Protocol):
     """The seals of the audit table, and their entries (D58)."""
 
-    async def settled(self) -> int:
+    async def settled_number(self) -> int:
         """A number up to which no entry can appear any more."""
 
     async def rows(self, *, after: int, last: int, limit: int) -> list[StoredEntry]:
@@ -161,7 +161,7 @@ class Audit(Protocol):
     async def between(self, *, after: int, last: int | None = None, limit: int) -> list[AuditEntry]:
         """Visible entries after a number, up to another, in order.
 
-        None: up to the last one. Without gaps if `last` is settled (`AuditSeals.settled`).
+        None: up to the last one. Without gaps if `last` is settled (`AuditSeals.settled_number`).
         """
 
     async def latest(self, query: AuditQuery, *, limit: int) -> list[AuditEntry]:
@@ -170,7 +170,7 @@ class Audit(Protocol):
     async def part(self, query: AuditQuery, *, limit: int, examined: int) -> AuditPart:
         """The same, from so many entries of each way."""
 
-    async def among(self, actions: Sequence[str], *, after: int, last: int, limit: int) -> list[AuditEntry]:
+    async def list_by_action(self, actions: Sequence[str], *, after: int, last: int, limit: int) -> list[AuditEntry]:
         """Entries with one of these actions, in order.
 
         They come after a number, up to another.

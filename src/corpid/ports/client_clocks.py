@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class ClientClocks(Protocol):
     """The largest lead of each client (docs/decisions/0026)."""
 
-    async def of(self, client_id: str) -> ClientClock | None:
+    async def find(self, client_id: str) -> ClientClock | None:
         """The records of a client; None if there are none."""
 
     async def note(self, client_id: str, *, lead: int, period: int, now: float) -> None:

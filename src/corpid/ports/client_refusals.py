@@ -37,5 +37,5 @@ class ClientRefusals(Protocol):
         One short transaction. Only the `kept` latest of them stay. Those of a client that does not exist are dropped.
         """
 
-    async def of(self, client_id: str) -> list[ClientRefusal]:
+    async def list_for_client(self, client_id: str) -> list[ClientRefusal]:
         """Every refusal kept of a client, the latest first."""

@@ -37,5 +37,5 @@ class ChangedMeanwhile(Conflict):
     """A record that the decision was made on has changed since."""
 
 
-class NobodyRemains(Conflict):
+class LastOwnerRemoved(Conflict):
     """The last owner of an entity, or the last operator, would go (D53, D54)."""

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 class Consents(Protocol):
     """Remembered consents. They end with their membership and client (D29)."""
 
-    async def remembered(
+    async def find_remembered(
         self, user_id: str, entity_id: str, client_id: str, issuer_id: str, *, now: float
     ) -> list[Consent]:
         """The live consents for one person, entity, client and issuer."""
 
-    async def of(self, user_id: str, *, now: float) -> list[Consent]:
+    async def list_for_user(self, user_id: str, *, now: float) -> list[Consent]:
         """The live consents of a person, by entity and client."""
 
     async def give(self, consent: Consent, event: AuditEvent) -> bool:

@@ -41,7 +41,7 @@ class EmailChanges(Protocol):
     by a link or from an operator, and when the person is disabled or removed.
     """
 
-    async def of(self, user_id: str) -> EmailChange | None:
+    async def find(self, user_id: str) -> EmailChange | None:
         """The change of a person that stands."""
 
     async def by_link(self, link_hash: str) -> EmailChange | None:

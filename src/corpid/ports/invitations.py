@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
 
-class Invited(msgspec.Struct, frozen=True, kw_only=True):
+class OpenInvitation(msgspec.Struct, frozen=True, kw_only=True):
     """An open invitation."""
 
     user: User
@@ -24,29 +24,29 @@ class Invited(msgspec.Struct, frozen=True, kw_only=True):
 class Invitations(Protocol):
     """Invitations, and the sending of their e-mails."""
 
-    async def of(self, user_id: str) -> Invited | None:
+    async def find(self, user_id: str) -> OpenInvitation | None:
         """Return the invitation of a placeholder, in one statement."""
 
     async def of_entity(self, entity_id: str, *, after: str, limit: int) -> list[Membership]:
         """Return open invitations of an entity, by identifier."""
 
-    async def due(self, *, now: float, limit: int) -> list[Invited]:
+    async def due(self, *, now: float, limit: int) -> list[OpenInvitation]:
         """Return invitations with an e-mail to send, untried ones first."""
 
-    async def waiting(self) -> tuple[int, int]:
+    async def count_waiting(self) -> tuple[int, int]:
         """The number of members whose e-mail waits, and the oldest's moment.
 
         Epoch seconds; 0 if there is none.
         """
 
-    async def take(self, invited: Invited, *, now: float) -> bool:
+    async def take(self, invited: OpenInvitation, *, now: float) -> bool:
         """Take an invitation for sending, in one statement.
 
         Another process gets False, until this one has been silent for `SENDING_SECONDS`; so it does if the invitation
         has changed since it was read.
         """
 
-    async def settle(self, invited: Invited, *, taken: float, becomes: int) -> bool:
+    async def settle(self, invited: OpenInvitation, *, taken: float, becomes: int) -> bool:
         """Store the outcome of an e-mail, if this process still has it.
 
         `becomes` is a moment in epoch seconds, or a mark of `rules.directory.invitations`.

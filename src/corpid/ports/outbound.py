@@ -42,13 +42,13 @@ class ClientKeys(Protocol):
         Raises KeySetUnavailable, and StoreUnavailable if no set is in memory and the registry cannot be asked.
         """
 
-    async def refetched(self, client: HasKeys, *, now: float) -> ClientKeySet:
+    async def refetch(self, client: HasKeys, *, now: float) -> ClientKeySet:
         """The set after an unknown kid or a bad signature.
 
         It is fetched again, at most once a minute. An inline set is returned as it is. Raises as `current`.
         """
 
-    async def published(self, url: str) -> bytes:
+    async def fetch_published(self, url: str) -> bytes:
         """The content published at a URL, which is kept nowhere.
 
         Raises KeySetUnavailable if nothing was fetched. Source: D27
@@ -144,4 +144,4 @@ class Passwords(Protocol):
     def guessable(self) -> AbstractSet[str]:
         """Predictable passwords, casefolded: for `password_rules.chosen_password`."""
 
-    def outdated(self, password_hash: str) -> bool: ...
+    def is_outdated(self, password_hash: str) -> bool: ...

@@ -95,5 +95,5 @@ class Provisioning(Protocol):
     async def tokens(self, entity_id: str) -> list[RegisteredProvisioningToken]:
         """The tokens of an entity, the oldest first."""
 
-    async def used(self, token_id: str, *, at: int, unless_since: int) -> None:
+    async def note_use(self, token_id: str, *, at: int, unless_since: int) -> None:
         """Write a token's last use, unless a recent one is written."""

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.authentication.records import Credentials, HeldFactors
+from corpid.rules.authentication.records import Credentials, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.records import User
 
@@ -24,7 +24,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """A person with all data for signing in, loaded in one query."""
 
     user: User
-    held: HeldFactors
+    held: PersonFactors
     guesses: CodeGuesses
     """at codes, in the browser or group of browsers that was asked for (D45)"""
     signed_in_before: bool

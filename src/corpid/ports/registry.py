@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.entity_choice import Form
     from corpid.rules.directory.records import (
-        Acting,
+        ActingPerson,
         Administrator,
-        Appointed,
+        AppointmentStatus,
         Assignment,
         Entity,
         Operator,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         ThirdPartyRow,
         User,
     )
-    from corpid.rules.directory.sources import Sourced
+    from corpid.rules.directory.sources import SourcedRecord
 
 
 Written: TypeAlias = Record | Client | RegisteredApiClient | RegisteredProvisioningToken
@@ -66,7 +66,7 @@ class Upsert(msgspec.Struct, frozen=True):
     event: AuditEvent | None = None
     """written in the same transaction; its actor becomes the source of what changes (D65)"""
     taken: frozenset[str] = frozenset()
-    """members whose source the actor becomes, with the value that they have (`sources.written`)"""
+    """members whose source the actor becomes, with the value that they have (`sources.sources_after`)"""
     seen: Sources | None = None
     """if the record has other sources by then, nothing is written"""
 
@@ -90,7 +90,7 @@ class SignOut(msgspec.Struct, frozen=True):
     user_id: str
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Precondition(msgspec.Struct, frozen=True):
     """A record that a decision was made on.
 
     If it is no longer as it was read, nothing is written.
@@ -102,7 +102,7 @@ class Seen(msgspec.Struct, frozen=True):
     """None: there was none"""
 
 
-class Remains(msgspec.Struct, frozen=True):
+class LastOwnerInvariant(msgspec.Struct, frozen=True):
     """A person with all rights who must remain after the changes (D53, D54)."""
 
     entity_id: str = ""
@@ -145,7 +145,7 @@ class Accept(msgspec.Struct, frozen=True):
     event: AuditEvent
 
 
-Change = Upsert | Delete | SignOut | Seen | Remains | RolesUnder | AccessUnder | Accept
+Change = Upsert | Delete | SignOut | Precondition | LastOwnerInvariant | RolesUnder | AccessUnder | Accept
 
 
 class FactorChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +190,7 @@ class Directory(DirectoryLists, Protocol):
     Reads of the request path are single statements on an index.
     """
 
-    async def acting(self, user_id: str, entity_id: str) -> Acting | None: ...
+    async def acting(self, user_id: str, entity_id: str) -> ActingPerson | None: ...
     async def user(self, user_id: str) -> User | None: ...
     async def user_by_name(self, user_name: str) -> User | None:
         """By user name, compared after PRECIS mapping (D51)."""
@@ -201,7 +201,7 @@ class Directory(DirectoryLists, Protocol):
         Nothing else of the record changes.
         """
 
-    async def usable(self, user_id: str, accepted: frozenset[Form]) -> list[Acting]:
+    async def usable(self, user_id: str, accepted: frozenset[Form]) -> list[ActingPerson]:
         """Return at most two entities that a person can act for.
 
         Person, entity and membership are enabled, and the entity is of these types and statuses.
@@ -225,10 +225,10 @@ class Directory(DirectoryLists, Protocol):
     async def administered(self, user_id: str) -> list[Administrator]:
         """A person's levels, by entity (D53)."""
 
-    async def administrators(self, entity_id: str) -> list[Appointed[Administrator]]:
+    async def administrators(self, entity_id: str) -> list[AppointmentStatus[Administrator]]:
         """An entity's administrators, by person (D53)."""
 
-    async def operators(self, level: OperatorLevel) -> list[Appointed[Operator]]:
+    async def operators(self, level: OperatorLevel) -> list[AppointmentStatus[Operator]]:
         """The deployment's operators of a level, by person (D53)."""
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
@@ -237,13 +237,13 @@ class Directory(DirectoryLists, Protocol):
         Those that do not exist are left out.
         """
 
-    async def sourced(self, kind: type[W], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], Sourced[W]]:
+    async def sourced(self, kind: type[W], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], SourcedRecord[W]]:
         """The records with these keys, and where they come from (D65)."""
 
     def scan(self, kind: type[R]) -> AsyncIterator[R]:
         """Every record of a kind, by key."""
 
-    def scan_sourced(self, kind: type[W]) -> AsyncIterator[Sourced[W]]:
+    def scan_sourced(self, kind: type[W]) -> AsyncIterator[SourcedRecord[W]]:
         """Every record of a kind, by key, and where it comes from (D65)."""
 
     async def write(
@@ -269,20 +269,20 @@ class Sessions(Protocol):
         `passkey` is the id of a credential, or empty. Source: D50
         """
 
-    async def of(self, user_id: str, *, now: float) -> list[Session]:
+    async def list_for_user(self, user_id: str, *, now: float) -> list[Session]:
         """The live sessions of a person, the latest first."""
 
     async def put(self, session: Session) -> None: ...
     async def put_if_unchanged(
         self, session: Session, seen: Credentials, *, passkey: str = "", stored_secret: str | None = None
     ) -> bool:
-        """Store the session of a new sign-in if `unchanged` holds.
+        """Store the session of a new sign-in if `is_unchanged` holds.
 
         `stored_secret` is that of the account that was loaded: it saves decrypting the secret again. Returns False if
         it does not. A later change of that person finds the session and can end it. Source: D50
         """
 
-    async def unchanged(self, seen: Credentials, *, passkey: str = "") -> bool:
+    async def is_unchanged(self, seen: Credentials, *, passkey: str = "") -> bool:
         """Return whether a person is enabled and has the same factors.
 
         They are compared with the factors that were seen, and with the passkey of this id, if one is given.
@@ -406,7 +406,7 @@ class CodeGuessCounts(Protocol):
     async def get(self, user_id: str, browser: str) -> CodeGuesses:
         """The count; zero guesses if none is stored."""
 
-    async def of(self, user_id: str) -> list[CodeGuesses]:
+    async def list_for_user(self, user_id: str) -> list[CodeGuesses]:
         """Every count of a person."""
 
     async def replace(self, seen: CodeGuesses, after: CodeGuesses) -> bool:

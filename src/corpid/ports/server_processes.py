@@ -20,5 +20,5 @@ class ServerProcesses(Protocol):
     async def remove_old(self, *, before: int) -> int:
         """Remove those last seen before this moment; how many that were."""
 
-    async def all(self) -> list[ServerProcess]:
+    async def list_all(self) -> list[ServerProcess]:
         """In the order of host, start and identifier."""

@@ -22,7 +22,7 @@ class StoreUnavailable(Attributed):
     """
 
 
-class BatchedVerb(NamedTuple):
+class PipelinedVerb(NamedTuple):
     """A verb of a unit that runs in a batch with others."""
 
     verb: Literal["get", "take", "add"]
@@ -57,7 +57,7 @@ class TransientUnit(Protocol):
         Like a `put`, it may travel with the next verb or with the end of the unit.
         """
 
-    async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+    async def together(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
         """Carry out independent verbs in one batch.
 
         The results are those of the verbs alone, in the same order. No two name the same place.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.audit_seals import DAY_SECONDS, Finding, entry_finding, retention, seal_finding
+from corpid.rules.audit_seals import DAY_SECONDS, SealFinding, entry_finding, retention, seal_finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ class AuditEnds(msgspec.Struct, frozen=True, kw_only=True):
     """the last seal with digests"""
 
 
-def missing_seals(*, has_seal: bool, has_key: bool, had_key: bool) -> Iterator[Finding]:
+def missing_seals(*, has_seal: bool, has_key: bool, had_key: bool) -> Iterator[SealFinding]:
     """The finding on an audit without any seal, if there was one.
 
     The first audit key is made to sign the first seal, and the database keeps a note of it (`had_key`).
@@ -60,7 +60,7 @@ def was_sealed_again(first_key_at: int | None, first_seal_at: int | None) -> boo
     return first_key_at is not None and first_seal_at is not None and first_seal_at - first_key_at > DAY_SECONDS
 
 
-def replaced_seals(first_key_at: int | None, first_seal_at: int | None) -> Iterator[Finding]:
+def replaced_seals(first_key_at: int | None, first_seal_at: int | None) -> Iterator[SealFinding]:
     """The finding on seals that replaced earlier ones. Source: D58"""
     if was_sealed_again(first_key_at, first_seal_at):
         text = (
@@ -70,7 +70,7 @@ def replaced_seals(first_key_at: int | None, first_seal_at: int | None) -> Itera
         yield seal_finding(1, "removed", text)
 
 
-def cut_ends(ends: AuditEnds) -> Iterator[Finding]:
+def cut_ends(ends: AuditEnds) -> Iterator[SealFinding]:
     """The findings on a cut-off end: of the entries, of the seals.
 
     Source: D58
@@ -92,7 +92,7 @@ def erased_by_age(row: Row, prunes: Prunes) -> bool:
     D58
     """
     at, number = int(row["at"]), int(row["number"])
-    return any(at < prunes.before(name, number) for name in (_DETAILS, retention(str(row["action"])), "other"))
+    return any(at < prunes.limit_before(name, number) for name in (_DETAILS, retention(str(row["action"])), "other"))
 
 
 def people_of(row: Row) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def people_of(row: Row) -> tuple[str, ...]:
     return tuple(filter(None, dict.fromkeys((actor if kind == "user" else "", about))))
 
 
-def unexplained_erasure(row: Row) -> Finding:
+def unexplained_erasure(row: Row) -> SealFinding:
     """The finding on a removal of details without explanation. Source: D57, D58"""
     number = int(row["number"])
     text = f"The details of entry {number} were removed, and neither an audit.erase nor an audit.prune explains it."

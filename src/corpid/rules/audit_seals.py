@@ -72,7 +72,7 @@ class Digest(NamedTuple):
     """SHA-256, base64url"""
 
 
-class Listed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DigestList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A list of digests, as the seal names it."""
 
     entries: int
@@ -82,7 +82,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """SHA-256 of the list's JSON, base64url"""
 
 
-class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SealClaims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The payload of a seal."""
 
     iat: int
@@ -91,10 +91,10 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """the digest of the seal before; empty for the first"""
     first: int
     last: int
-    lists: dict[str, Listed]
+    lists: dict[str, DigestList]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class SealFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is not as it was sealed."""
 
     object: Literal["entry", "seal"]
@@ -107,7 +107,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 _DIGITS: Final = 9
 """of a number of days: an inserted entry may have any text"""
 _JSON: Final = msgspec.json.Encoder().encode
-_CLAIMS: Final = msgspec.json.Decoder(Claims)
+_CLAIMS: Final = msgspec.json.Decoder(SealClaims)
 _DIGESTS: Final = msgspec.json.Decoder(list[Digest])
 
 
@@ -151,7 +151,7 @@ def payload_digest(payload: bytes) -> str:
 
 def covering(
     digests: Mapping[str, list[Digest]], before: Seal | None, *, last: int, now: float
-) -> tuple[Claims, dict[str, str]]:
+) -> tuple[SealClaims, dict[str, str]]:
     """The claims and digests of the next seal.
 
     `digests` are by retention, in the order of their numbers, and come back as JSON; `last` is where the range ends.
@@ -159,13 +159,13 @@ def covering(
     """
     texts = {name: _JSON(listed).decode() for name, listed in digests.items() if listed}
     lists = {
-        name: Listed(
+        name: DigestList(
             entries=len(digests[name]), latest=max(each.at for each in digests[name]), digest=_list_digest(text)
         )
         for name, text in texts.items()
     }
     number, covered, previous = (0, 0, "") if before is None else (before.number, before.last, before.digest)
-    claims = Claims(iat=int(now), seal=number + 1, previous=previous, first=covered + 1, last=last, lists=lists)
+    claims = SealClaims(iat=int(now), seal=number + 1, previous=previous, first=covered + 1, last=last, lists=lists)
     return claims, texts
 
 
@@ -203,7 +203,7 @@ class Prunes:
                     self._numbers[name].append(-each.number)
                     limits.append(max(each.at - int(days) * DAY_SECONDS, limits[-1] if limits else 0))
 
-    def before(self, name: str, number: int) -> int:
+    def limit_before(self, name: str, number: int) -> int:
         """The limit of removals by age for an entry of this number.
 
         Older ones were removed. `name` is its retention; 0: no entry is about a removal. Source: D58
@@ -219,7 +219,7 @@ def _is_ahead(entry: RemovalEntry, now: float) -> bool:
     return entry.at > now + CLOCK_AHEAD_SECONDS
 
 
-def _of_future(entry: RemovalEntry) -> Finding:
+def _of_future(entry: RemovalEntry) -> SealFinding:
     text = f"Entry {entry.number} tells of a removal at a moment that has not come: it explains none."
     return entry_finding(entry.number, "future", text)
 
@@ -247,12 +247,12 @@ class Chain:
         self._number, self.digest, self._known = number, digest, bool(digest)
         self.last = claims.last if claims is not None else seal.last if seal is not None else 0
 
-    def follow(self, seal: Seal) -> tuple[Claims | None, list[Finding]]:
+    def follow(self, seal: Seal) -> tuple[SealClaims | None, list[SealFinding]]:
         """Read the next seal.
 
         Returns its claims, None if they cannot be believed, and the findings. Source: D58, RFC 7515 §5.2
         """
-        found: list[Finding] = []
+        found: list[SealFinding] = []
         if seal.number != self._number + 1:
             several = seal.number > self._number + 2
             missing = f"Seals {self._number + 1} to {seal.number - 1} are" if several else f"Seal {self._number + 1} is"
@@ -277,7 +277,7 @@ class Chain:
         self._number, self.digest, self.last = seal.number, digest, seal.last if claims is None else claims.last
         return claims, found
 
-    def _read(self, seal: Seal) -> tuple[Claims | None, str, str]:
+    def _read(self, seal: Seal) -> tuple[SealClaims | None, str, str]:
         """Claims, digest of the payload, and faults in words."""
         try:
             token = compact.parse(seal.seal)
@@ -298,19 +298,19 @@ class Chain:
 class RangeCheck:
     """The entries of one seal's range, compared with their digests."""
 
-    def __init__(self, claims: Claims, seal: Seal) -> None:
+    def __init__(self, claims: SealClaims, seal: Seal) -> None:
         self._number: Final = claims.seal
         self._first: Final = claims.first
         self._left: Final[dict[int, tuple[str, Digest]]] = {}
         self._numbers: Final[dict[str, int]] = {}
-        self._gone: Final[dict[str, Listed]] = {}
+        self._gone: Final[dict[str, DigestList]] = {}
         self._unlisted: Final[list[int]] = []
-        self.broken: Final[list[Finding]] = []
+        self.broken: Final[list[SealFinding]] = []
         """faults of the lists"""
         for name in {**claims.lists, **seal.digests}:
             self._take(name, claims.lists.get(name), seal)
 
-    def _take(self, name: str, listed: Listed | None, seal: Seal) -> None:
+    def _take(self, name: str, listed: DigestList | None, seal: Seal) -> None:
         text = seal.digests.get(name)
         if listed is not None and text is None:
             self._gone[name] = listed
@@ -324,7 +324,7 @@ class RangeCheck:
             self._left[digest.number] = name, digest
             self._numbers[digest.digest] = digest.number
 
-    def entry(self, row: Row) -> Finding | None:
+    def entry(self, row: Row) -> SealFinding | None:
         """The finding on an entry of the range, or None."""
         found = entry_digest(row)
         number = found.number
@@ -339,13 +339,13 @@ class RangeCheck:
         self._unlisted.append(number)
         return None
 
-    def rest(self, prunes: Prunes) -> tuple[int, list[Finding]]:
+    def rest(self, prunes: Prunes) -> tuple[int, list[SealFinding]]:
         """The number of entries that were removed by age, and further findings.
 
         These are what was removed otherwise, and what was inserted. To be asked when every entry of the range was
         looked at.
         """
-        old = [name for name, listed in self._gone.items() if listed.latest < prunes.before(name, self._first)]
+        old = [name for name, listed in self._gone.items() if listed.latest < prunes.limit_before(name, self._first)]
         pruned = sum(self._gone[name].entries for name in old)
         found = [
             seal_finding(
@@ -357,7 +357,7 @@ class RangeCheck:
             if name not in old
         ]
         for number, (name, digest) in self._left.items():
-            if digest.at < prunes.before(name, number):
+            if digest.at < prunes.limit_before(name, number):
                 pruned += 1
             else:
                 found.append(entry_finding(number, "removed", f"Entry {number} was removed."))
@@ -367,17 +367,17 @@ class RangeCheck:
         return pruned, found
 
 
-def entry_finding(number: int, problem: Problem, text: str) -> Finding:
+def entry_finding(number: int, problem: Problem, text: str) -> SealFinding:
     """A finding on an entry. Source: D58"""
-    return Finding(object="entry", number=number, problem=problem, text=text)
+    return SealFinding(object="entry", number=number, problem=problem, text=text)
 
 
-def seal_finding(number: int, problem: Problem, text: str) -> Finding:
+def seal_finding(number: int, problem: Problem, text: str) -> SealFinding:
     """A finding on a seal. Source: D58"""
-    return Finding(object="seal", number=number, problem=problem, text=text)
+    return SealFinding(object="seal", number=number, problem=problem, text=text)
 
 
-def details_finding(row: Row, salt: str | None, detail: str | None) -> Finding | None:
+def details_finding(row: Row, salt: str | None, detail: str | None) -> SealFinding | None:
     """The finding on exchanged details of an entry, if they are.
 
     Erased ones are none. Source: D58

@@ -47,7 +47,7 @@ def is_invisible(character: str) -> bool:
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
-def named(character: str) -> str:
+def name_character(character: str) -> str:
     """A character for people: `U+200B (zero width space)`. Source: D74"""
     name = unicodedata.name(character, "tab" if character == "\t" else "").lower()
     return f"U+{ord(character):04X} ({name})" if name else f"U+{ord(character):04X}"

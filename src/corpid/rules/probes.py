@@ -43,7 +43,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """bytes of a header that makes the answer's head long"""
 
 
-class Received(msgspec.Struct, frozen=True, kw_only=True):
+class RequestReport(msgspec.Struct, frozen=True, kw_only=True):
     """A node's report of the request that it received."""
 
     probe: str

@@ -74,7 +74,7 @@ def differences(processes: Sequence[ServerProcess]) -> dict[str, dict[str, list[
     return found
 
 
-def odd(processes: Sequence[ServerProcess]) -> dict[str, tuple[str, ...]]:
+def find_differing(processes: Sequence[ServerProcess]) -> dict[str, tuple[str, ...]]:
     """The members in which a process differs from most.
 
     By its identifier. Source: D49

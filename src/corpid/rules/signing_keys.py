@@ -59,7 +59,7 @@ class SealedKey(msgspec.Struct, frozen=True, kw_only=True):
     """PEM, the key's own certificate first; None: one that the key signed itself"""
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class KeyTransition(msgspec.Struct, frozen=True, kw_only=True):
     """A key as it becomes, and how the audit names that."""
 
     key: SealedKey
@@ -159,7 +159,7 @@ def calendar_tag(stored: Sequence[SealedKey]) -> str:
 
 def rotation(
     keys: Sequence[SealedKey], make: Callable[[], SealedKey], *, now: int, at_once: bool, unknown: bool = False
-) -> list[Step]:
+) -> list[KeyTransition]:
     """The steps of a rotation, that of the next key first.
 
     It was published already, and signs in two hours; `at_once`: as soon as every process knows it. `make` creates a
@@ -167,7 +167,7 @@ def rotation(
     """
     if unknown:
         details = {"active_from": str(now), "at_once": "True"}
-        first = Step(key=_dated(make(), active_from=now), action=AuditAction.KEY_ROTATE, details=details)
+        first = KeyTransition(key=_dated(make(), active_from=now), action=AuditAction.KEY_ROTATE, details=details)
         return _completed(keys, [first], make, now=now)
     known = following(keys, now) if at_once else following([key for key in keys if is_standby(key)], now)
     following_key = known or make()
@@ -176,10 +176,14 @@ def rotation(
         begins = min(following_key.active_from, _agreed(following_key, now) if _any_signs(keys, now) else now)
     details = {"active_from": str(begins), "at_once": str(at_once)}
     scheduled = _dated(following_key, active_from=begins)
-    return _completed(keys, [Step(key=scheduled, action=AuditAction.KEY_ROTATE, details=details)], make, now=now)
+    return _completed(
+        keys, [KeyTransition(key=scheduled, action=AuditAction.KEY_ROTATE, details=details)], make, now=now
+    )
 
 
-def revocation(keys: Sequence[SealedKey], key: SealedKey, make: Callable[[], SealedKey], *, now: int) -> list[Step]:
+def revocation(
+    keys: Sequence[SealedKey], key: SealedKey, make: Callable[[], SealedKey], *, now: int
+) -> list[KeyTransition]:
     """The steps of a revocation, that of the revoked key first.
 
     If it signs, the next key signs in its place as soon as every process knows it, and the revoked key's tokens are
@@ -197,18 +201,20 @@ def revocation(keys: Sequence[SealedKey], key: SealedKey, make: Callable[[], Sea
         successor = following(others, now) or make()
         steps.append(_rotated(successor, max(key.active_from, successor.created_at + KEY_PUBLISHED_BEFORE_USE_SECONDS)))
     ended = msgspec.structs.replace(key, retired_at=retired_at, revoked_at=revoked_at)
-    first = Step(key=ended, action=AuditAction.KEY_REVOKE, details={"revoked_at": str(revoked_at)})
+    first = KeyTransition(key=ended, action=AuditAction.KEY_REVOKE, details={"revoked_at": str(revoked_at)})
     return _completed(keys, [first, *steps], make, now=now)
 
 
-def standby(keys: Sequence[SealedKey], make: Callable[[], SealedKey]) -> list[Step]:
+def standby(keys: Sequence[SealedKey], make: Callable[[], SealedKey]) -> list[KeyTransition]:
     """The step that publishes a standby key, if there is none. Source: D42"""
     if any(is_standby(key) for key in keys):
         return []
-    return [Step(key=make(), action=AuditAction.KEY_PUBLISH, details={})]
+    return [KeyTransition(key=make(), action=AuditAction.KEY_PUBLISH, details={})]
 
 
-def _completed(keys: Sequence[SealedKey], steps: list[Step], make: Callable[[], SealedKey], *, now: int) -> list[Step]:
+def _completed(
+    keys: Sequence[SealedKey], steps: list[KeyTransition], make: Callable[[], SealedKey], *, now: int
+) -> list[KeyTransition]:
     """The steps, and those that close gaps and publish a standby key."""
     after = {key.kid: key for key in keys} | {step.key.kid: step.key for step in steps}
     line = sorted(
@@ -221,13 +227,13 @@ def _completed(keys: Sequence[SealedKey], steps: list[Step], make: Callable[[], 
             sooner = end is not None and end < _ends(key)
             details = {"retired_at": str(end)} if sooner else {"until": "" if end is None else str(end)}
             action = AuditAction.KEY_RETIRE if sooner else AuditAction.KEY_KEEP
-            steps = [*steps, Step(key=_dated(key, retired_at=end), action=action, details=details)]
+            steps = [*steps, KeyTransition(key=_dated(key, retired_at=end), action=action, details=details)]
     return [*steps, *standby(list(after.values()), make)]
 
 
-def _rotated(key: SealedKey, begins: int) -> Step:
+def _rotated(key: SealedKey, begins: int) -> KeyTransition:
     details = {"active_from": str(begins), "at_once": "True"}
-    return Step(key=_dated(key, active_from=begins), action=AuditAction.KEY_ROTATE, details=details)
+    return KeyTransition(key=_dated(key, active_from=begins), action=AuditAction.KEY_ROTATE, details=details)
 
 
 def _dated(key: SealedKey, **dates: int | None) -> SealedKey:

@@ -34,7 +34,7 @@ def load(made: type[Settings] = Settings, /, **overrides: Any) -> Settings:  # n
     """
     path, written = settings_file()
     environment = _environment()
-    files = secret_files.named(environment, written, path)
+    files = secret_files.find_secret_files(environment, written, path)
     in_files = secret_files.values(files, overrides)
     from_file = {
         name: value
@@ -62,7 +62,7 @@ def named_secret_files() -> list[secret_files.SecretFile]:
     Raises SettingsError.
     """
     path, written = settings_file()
-    return secret_files.named(_environment(), written, path)
+    return secret_files.find_secret_files(_environment(), written, path)
 
 
 def _environment() -> dict[str, str]:

@@ -28,7 +28,7 @@ DOMAIN: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:
 PLAIN: Final = re.compile(r"https?://[a-z0-9.:\[\]-]+(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]+)*")
 
 
-def listed(value: object) -> object:
+def split_list(value: object) -> object:
     """The parts of a comma-separated text; anything else unchanged."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
@@ -195,7 +195,7 @@ def sql_url(value: str) -> str:
 
     The value is not repeated, since it may hold a password.
     """
-    if value and not engines.named(value, engines.databases()):
+    if value and not engines.find_engine(value, engines.databases()):
         examples = ", ".join(each.url for each in engines.databases())
         raise ValueError(f"{_scheme(value)} is not a database that CorpID can use: write {examples} or omit it")
     return value
@@ -206,7 +206,7 @@ def transient_url(value: str) -> str:
 
     Messages do not repeat the value, since it may contain a password.
     """
-    if value and not engines.named(value, engines.transient_engines()):
+    if value and not engines.find_engine(value, engines.transient_engines()):
         raise ValueError(
             f"{_scheme(value)} cannot store short-lived data: write {engines.transient_urls()}, or omit it"
         )

@@ -35,7 +35,7 @@ def machine_memory(limit: Path = _CGROUP_LIMIT) -> int:
         return physical
 
 
-def examined(settings: Settings, *, memory: int | None = None) -> Iterator[Finding]:
+def examine_settings(settings: Settings, *, memory: int | None = None) -> Iterator[Finding]:
     """Findings about valid values that are unsafe, or will not work.
 
     `memory` is what the processes may use, in bytes; by default this machine's.

@@ -24,7 +24,7 @@ from corpid.rules.authentication.password_hash import HashCost, chosen_cost
 from corpid.rules.networks import Network
 from corpid.settings import checks
 from corpid.stores.engines import engine_type, transient_urls
-from corpid.web.http.addresses import ForwardingHeader, bracketed
+from corpid.web.http.addresses import ForwardingHeader, bracket_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +99,7 @@ class SettingsError(Exception):
 
 _MINUTE: Final = ", per minute; 0: no limit. In developer mode loopback addresses are not counted."
 
-List = Annotated[tuple[T, ...], BeforeValidator(checks.listed)]
+List = Annotated[tuple[T, ...], BeforeValidator(checks.split_list)]
 BaseUrl = Annotated[str, AfterValidator(checks.base_url)]
 
 
@@ -466,7 +466,7 @@ class Settings(IssuerSettings):
     @property
     def addresses(self) -> tuple[str, ...]:
         """HOST:PORT of each host (D76)."""
-        return tuple(f"{bracketed(host)}:{self.port}" for host in self.host)
+        return tuple(f"{bracket_host(host)}:{self.port}" for host in self.host)
 
     @property
     def sqlite_path(self) -> Path | None:

@@ -35,7 +35,7 @@ class SecretFile(msgspec.Struct, frozen=True, kw_only=True):
     """where the file was named, for messages"""
 
 
-def named(environment: Mapping[str, str], written: Mapping[str, object], file: Path) -> list[SecretFile]:
+def find_secret_files(environment: Mapping[str, str], written: Mapping[str, object], file: Path) -> list[SecretFile]:
     """The files that the environment or the settings file names.
 
     Raises SettingsError if a secret is given in both ways.

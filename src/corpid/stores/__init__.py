@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.ports import BatchedVerb, TransientUnit
+    from corpid.ports import PipelinedVerb, TransientUnit
 
 READINESS: Final = "readiness"
 """the kind of what is written to see that something can be written"""
@@ -34,7 +34,7 @@ def milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-async def in_turn(unit: TransientUnit, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+async def in_turn(unit: TransientUnit, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
     """The results of several verbs, carried out one after another.
 
     For engines without batches. Raises StoreUnavailable. Source: docs/architecture.md, "One-time use"

@@ -21,7 +21,7 @@ What is noticed, and how:
   was removed after a restart of the machine, copied or deleted has another one.
 - stores.sql.orderly_stops and stores.valkey.orderly_stops: a restart of Redis or Valkey that is proven to have lost
   nothing is no loss; the deployment table has the name of the one marker that proves it.
-- stores.valkey.epochs and stores.valkey.keyspace: Redis or Valkey lost data while processes watch: it restarted,
+- stores.valkey.incarnations and stores.valkey.keyspace: Redis or Valkey lost data while processes watch: it restarted,
   was emptied, went back to a snapshot, or a slot moved. Markers in every part name the run of the engine and the
   epoch; one that does not fit begins a new epoch for all parts, in the same lineage. They are with their engine,
   since commands travel with a look at the marker; an engine without such markers needs only a lineage.
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
-    from corpid.ports import AuditEvent, BatchedVerb, Clock, TransientStore, TransientUnit
+    from corpid.ports import AuditEvent, Clock, PipelinedVerb, TransientStore, TransientUnit
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.statements import Database
     from corpid.stores.sql.transient import SqlTransientStore
@@ -250,7 +250,7 @@ class SinceRestoreUnit:
     async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
         return await self._unit.count(self._epoch + kind, key, ttl, by)
 
-    async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+    async def together(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
         return await self._unit.together([each._replace(kind=self._epoch + each.kind) for each in verbs])
 
     async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
@@ -300,7 +300,8 @@ _TIMELINE_HERE: Final = (
 _NAMED_VALUE: Final = "(SELECT value FROM deployment WHERE name = '{}')"
 _NOTED: Final = ", ".join(map(_NAMED_VALUE.format, (_TIMELINE, FORGOTTEN_AT, database_identity.NOTED_AS)))
 _CURRENT_STATE: Final = {
-    known: f"{_TIMELINE_HERE}, {database_identity.here(with_system=known)}, {_NOTED}" for known in (True, False)
+    known: f"{_TIMELINE_HERE}, {database_identity.identity_expression(with_system=known)}, {_NOTED}"
+    for known in (True, False)
 }
 _NOTE_TIMELINE: Final = (
     sa.update(deployment)

@@ -76,7 +76,7 @@ def transient_engines() -> list[EngineType]:
     return [each for each in ENGINE_TYPES if each.transient]
 
 
-def named(url: str, types: Iterable[EngineType]) -> EngineType | None:
+def find_engine(url: str, types: Iterable[EngineType]) -> EngineType | None:
     """The engine of a URL; None if none of these is."""
     return next((each for each in types if url.startswith(each.prefixes)), None)
 
@@ -86,7 +86,7 @@ def engine_type(url: str) -> EngineType:
 
     Raises ValueError for another, without repeating it.
     """
-    if found := named(url, ENGINE_TYPES):
+    if found := find_engine(url, ENGINE_TYPES):
         return found
     raise ValueError("no engine has such a URL: see stores.engines.ENGINE_TYPES")
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from corpid.ports import BatchedVerb, Clock
+    from corpid.ports import Clock, PipelinedVerb
     from corpid.rules.data_loss import DataLoss
 
 
@@ -136,7 +136,7 @@ class MemoryTransientUnit:
         self._write(kind, key, raised)
         return raised.count
 
-    async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+    async def together(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
         return await in_turn(self, verbs)
 
     async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.provider import Provider
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.listed_people import Listed
+    from corpid.rules.authentication.sandbox_people import SandboxPerson
     from corpid.rules.networks import Network
     from corpid.rules.oauth.client_registration import Rules
     from corpid.web.pages.layout import Link
@@ -84,10 +84,12 @@ class DeveloperMode(Protocol):
     def without_key(self, request: Request) -> Response | None:
         """A redirect without the key, if the address has it."""
 
-    def people(self, request: Request) -> Sequence[Listed]:
+    def people(self, request: Request) -> Sequence[SandboxPerson]:
         """The test people whom a page offers."""
 
-    async def sign_in_at_once(self, context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    async def sign_in_at_once(
+        self, context: RequestContext, visit: InteractionContext, form: Mapping[str, str]
+    ) -> InteractionContext:
         """The step of the sign-in that asks for no factor."""
 
 

@@ -13,16 +13,16 @@ from urllib.parse import unquote
 
 from starlette.responses import Response
 
-from corpid.flows import kept_forms
+from corpid.flows import stored_forms
 from corpid.flows.account import own_sessions
-from corpid.flows.account.own_sessions import OwnVisit, TooOld
+from corpid.flows.account.own_sessions import SelfServiceRequest, TooOld
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import AGAIN, CANCELLED, PATHS
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
-from corpid.flows.kept_forms import KeptForm
 from corpid.flows.oauth import rate_limits
+from corpid.flows.stored_forms import StoredForm
 from corpid.ports import Conflict
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Forbidden
@@ -37,7 +37,7 @@ from corpid.web.pages.errors import ErrorContext, as_page
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.plain import not_found, remember_language
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled
+from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled_page
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
 from corpid.web.pages.views import Problem, in_frame
 from corpid.web.sites import (
@@ -45,16 +45,16 @@ from corpid.web.sites import (
     OTHER_ACCOUNT,
     SAVED,
     At,
-    Closed,
-    Elsewhere,
-    Gone,
-    Invalid,
-    Outdated,
-    Page,
+    ConfirmationRequired,
+    EditConflict,
+    EntryRefused,
+    FormResult,
+    InvalidForm,
+    NotFound,
     PageContext,
-    Saved,
+    SeeOther,
     Site,
-    Unconfirmed,
+    SitePage,
     first_page,
     ways_out,
 )
@@ -145,7 +145,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
 
 
 async def _answer(
-    site: Site[At], request: Request, came: PageContext[OwnVisit], page: Page[At], *, longer: bool
+    site: Site[At], request: Request, came: PageContext[SelfServiceRequest], page: SitePage[At], *, longer: bool
 ) -> Response:
     """The answer to a person who is signed in. Raises TooOld."""
     web, is_in = came.web, False
@@ -161,13 +161,13 @@ async def _answer(
         if longer:
             return await _extend(site, request, at, page)
         return await (_post if request.method == "POST" else _get)(site, request, at, page)
-    except Closed as closed:
+    except EntryRefused as closed:
         return page_response(request, web.renderer, closed.view, status=403)
-    except Elsewhere as elsewhere:
+    except SeeOther as elsewhere:
         return _to(site, web, elsewhere.page)
     except StaleStep:
         return _to(site, web, page.leads_to)
-    except Gone:
+    except NotFound:
         return await not_found(request, web, first_page(web, site.purpose))
     except Forbidden as forbidden:
         # The first page of a site that does not let the person in would say the same again.
@@ -249,7 +249,7 @@ def _to(site: Site[At], web: WebContext, page: str, change: str = "") -> Respons
     return see_other(site.path(web, page) + query)
 
 
-async def _shown(request: Request, at: At, page: Page[At], *, checked: bool = False, status: int = 200) -> Response:
+async def _shown(request: Request, at: At, page: SitePage[At], *, checked: bool = False, status: int = 200) -> Response:
     view = await (page.check if checked and page.check is not None else page.view)(at)
     if isinstance(view, Response):
         return view
@@ -258,9 +258,9 @@ async def _shown(request: Request, at: At, page: Page[At], *, checked: bool = Fa
     return page_response(request, at.web.renderer, view, status=status)
 
 
-async def _get(site: Site[At], request: Request, at: At, page: Page[At]) -> Response:
+async def _get(site: Site[At], request: Request, at: At, page: SitePage[At]) -> Response:
     place = own_sessions.form_place(at.visit, at.page, at.entered)
-    kept = await kept_forms.read(at.context, place) if at.entered else None
+    kept = await stored_forms.read(at.context, place) if at.entered else None
     if page.fresh:
         try:
             # A form that was in time is shown for as long as it can be sent.
@@ -276,13 +276,13 @@ async def _get(site: Site[At], request: Request, at: At, page: Page[At]) -> Resp
         return await _shown(request, replace(at, entered=""), page)
     try:
         return await _shown(request, replace(at, form=kept.fields, errors=kept.errors), page, checked=kept.checked)
-    except (Rejected, Invalid, Refused, Conflict) as refused:
+    except (InvalidInput, InvalidForm, Refused, Conflict) as refused:
         # What is to be confirmed is no longer what was entered.
         failed = replace(at, form=kept.fields, errors=_errors(refused, page.field))
         return await _shown(request, failed, page)
 
 
-def _name(at: PageContext[OwnVisit]) -> str:
+def _name(at: PageContext[SelfServiceRequest]) -> str:
     """The name of a kept form, the same for the same bytes."""
     return own_sessions.digest_of(at.form)[:_NAME_CHARACTERS]
 
@@ -290,7 +290,7 @@ def _name(at: PageContext[OwnVisit]) -> str:
 async def _not_accepted(
     site: Site[At],
     at: At,
-    page: Page[At],
+    page: SitePage[At],
     *errors: FieldError,
     form: Mapping[str, str] | None = None,
     checked: bool = False,
@@ -299,12 +299,12 @@ async def _not_accepted(
     name = _name(at)
     fields = page.kept(dict(at.form)) if form is None else form
     typed = {field: value for field, value in fields.items() if field != ENTERED}
-    kept = KeptForm(fields=typed, errors=errors, checked=checked)
-    await kept_forms.keep(at.context, own_sessions.form_place(at.visit, at.page, name), kept)
+    kept = StoredForm(fields=typed, errors=errors, checked=checked)
+    await stored_forms.keep(at.context, own_sessions.form_place(at.visit, at.page, name), kept)
     return _to(site, at.web, replace(at, entered=name).here)
 
 
-async def _sent(site: Site[At], request: Request, at: At, page: Page[At]) -> At | None:
+async def _sent(site: Site[At], request: Request, at: At, page: SitePage[At]) -> At | None:
     """The person and their form, at a page that is still open.
 
     None for another session's form (D35).
@@ -323,7 +323,7 @@ async def _sent(site: Site[At], request: Request, at: At, page: Page[At]) -> At 
     return replace(at, form=form)
 
 
-async def _extend(site: Site[At], request: Request, at: At, page: Page[At]) -> Response:
+async def _extend(site: Site[At], request: Request, at: At, page: SitePage[At]) -> Response:
     """Extend a page's time, and show the page again.
 
     Source: D15, WCAG 2.2.1
@@ -336,45 +336,45 @@ async def _extend(site: Site[At], request: Request, at: At, page: Page[At]) -> R
         await site.extend(sent)
     except StaleStep:
         pass
-    except Rejected as rejected:
+    except InvalidInput as rejected:
         sent = replace(sent, entered=sent.entered or _name(sent))
         place = own_sessions.form_place(sent.visit, sent.page, sent.entered)
-        await kept_forms.add_error(sent.context, place, ("", rejected.sentence))
+        await stored_forms.add_error(sent.context, place, ("", rejected.sentence))
     return _to(site, at.web, sent.here)
 
 
-async def _post(site: Site[At], request: Request, at: At, page: Page[At]) -> Response:
+async def _post(site: Site[At], request: Request, at: At, page: SitePage[At]) -> Response:
     if page.submit is None:
         raise InvalidRequest(Reason.STEP_UNKNOWN, "this page has no form")
     sent = await _sent(site, request, at, page)
     if sent is None:
         return _to(site, at.web, at.page)
     if site.keeps:
-        return await repeated_forms.once(
+        return await repeated_forms.submit_once(
             request, sent, lambda: _submitted(site, request, sent, page), start=site.path(at.web)
         )
     return (await _submitted(site, request, sent, page))[0]
 
 
-async def _submitted(site: Site[At], request: Request, at: At, page: Page[At]) -> tuple[Response, bool]:
+async def _submitted(site: Site[At], request: Request, at: At, page: SitePage[At]) -> tuple[Response, bool]:
     """The answer to a form, and whether it was accepted."""
     assert page.submit is not None  # noqa: S101 - asked by `_post`
     try:
         changed = await page.submit(at)
     except Throttled as slowed:
         failed = replace(at, errors=((page.field, slowed.sentence),))
-        return throttled(await _shown(request, failed, page), slowed), False
-    except Unconfirmed as unconfirmed:
+        return throttled_page(await _shown(request, failed, page), slowed), False
+    except ConfirmationRequired as unconfirmed:
         return await _not_accepted(site, at, page, *unconfirmed.errors, checked=True), False
-    except Outdated as outdated:
+    except EditConflict as outdated:
         return await _not_accepted(site, at, page, ("", outdated.sentence), form={}), False
-    except (Rejected, Invalid, Refused, Conflict) as refused:
+    except (InvalidInput, InvalidForm, Refused, Conflict) as refused:
         return await _not_accepted(site, at, page, *_errors(refused, page.field)), False
     if at.form.get(ENTERED):
         await own_sessions.forget_form(at.context, at.visit, at.page, at.form[ENTERED])
     if isinstance(changed, Response):
         return changed, True
-    saved = changed if isinstance(changed, Saved) else Saved(changed, page.leads_to if changed else at.page)
+    saved = changed if isinstance(changed, FormResult) else FormResult(changed, page.leads_to if changed else at.page)
     answer = _to(site, at.web, saved.page, saved.change)
     language = lookup((at.form.get("language", ""),), LANGUAGES)
     if language is not None:
@@ -382,11 +382,11 @@ async def _submitted(site: Site[At], request: Request, at: At, page: Page[At]) -
     return answer, True
 
 
-def _errors(refused: Rejected | Invalid | Refused | Conflict, field: str) -> tuple[FieldError, ...]:
+def _errors(refused: InvalidInput | InvalidForm | Refused | Conflict, field: str) -> tuple[FieldError, ...]:
     """The errors of a rejected form, with `field` as the page's."""
-    if isinstance(refused, Invalid):
+    if isinstance(refused, InvalidForm):
         return refused.errors
-    if isinstance(refused, Rejected):
+    if isinstance(refused, InvalidInput):
         return ((refused.field or field, refused.sentence),)
     if isinstance(refused, Conflict):
         return (("", CHANGED_MEANWHILE),)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.account.own_sessions import OwnVisit
+    from corpid.flows.account.own_sessions import SelfServiceRequest
     from corpid.web.sites import PageContext
 
 _LOOKS: Final = 15
@@ -30,8 +30,12 @@ _LOOKS: Final = 15
 _LOOK_SECONDS: Final = 0.2
 
 
-async def once(
-    request: Request, at: PageContext[OwnVisit], use: Callable[[], Awaitable[tuple[Response, bool]]], *, start: str
+async def submit_once(
+    request: Request,
+    at: PageContext[SelfServiceRequest],
+    use: Callable[[], Awaitable[tuple[Response, bool]]],
+    *,
+    start: str,
 ) -> Response:
     """Use a form unless it was accepted before.
 
@@ -51,7 +55,7 @@ async def once(
 
 
 async def _claimed(
-    at: PageContext[OwnVisit], claim: FormClaim, use: Callable[[], Awaitable[tuple[Response, bool]]]
+    at: PageContext[SelfServiceRequest], claim: FormClaim, use: Callable[[], Awaitable[tuple[Response, bool]]]
 ) -> Response:
     try:
         answer, accepted = await use()

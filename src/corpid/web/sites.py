@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 from corpid.flows.account import own_sessions
-from corpid.flows.account.own_sessions import OwnVisit
+from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.authentication.own_pages import PATHS, SIGN_OUT_PATH
 from corpid.texts import phrase
 from corpid.web.context import ENTERED
@@ -45,11 +45,11 @@ NOTHING_DIFFERENT: Final = phrase("Nothing is different from before.")
 CHANGED_MEANWHILE: Final = phrase("Something changed while you were on this page. Check it, and try again.")
 
 
-class Gone(Exception):
+class NotFound(Exception):
     """The object of the page is missing, or another person's."""
 
 
-class Elsewhere(Exception):
+class SeeOther(Exception):
     """Another page comes first: its path in the site."""
 
     def __init__(self, page: str) -> None:
@@ -57,7 +57,7 @@ class Elsewhere(Exception):
         self.page = page
 
 
-class Closed(Exception):
+class EntryRefused(Exception):
     """A site that does not let the person in.
 
     It has the page that says why (403).
@@ -68,7 +68,7 @@ class Closed(Exception):
         self.view = view
 
 
-class Unconfirmed(Exception):
+class ConfirmationRequired(Exception):
     """A form that is to be confirmed on its check page.
 
     It has the errors of a confirmation before.
@@ -79,7 +79,7 @@ class Unconfirmed(Exception):
         self.errors = errors
 
 
-class Outdated(Exception):
+class EditConflict(Exception):
     """A form about a record that somebody else has changed.
 
     Its page is shown again as it is now.
@@ -90,7 +90,7 @@ class Outdated(Exception):
         self.sentence = sentence
 
 
-class Invalid(Exception):
+class InvalidForm(Exception):
     """A form that is not accepted, with every error."""
 
     def __init__(self, *errors: FieldError) -> None:
@@ -98,7 +98,7 @@ class Invalid(Exception):
         self.errors = errors
 
 
-class Saved(NamedTuple):
+class FormResult(NamedTuple):
     """The change that a form made, and the next page."""
 
     change: str
@@ -106,7 +106,7 @@ class Saved(NamedTuple):
     page: str
 
 
-Visit = TypeVar("Visit", bound=OwnVisit)
+Visit = TypeVar("Visit", bound=SelfServiceRequest)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class PageContext(Generic[Visit]):
     cookie: str = ""
     """the browser's cookie value"""
     query: Mapping[str, str] = field(default_factory=dict)
-    page_at: Callable[[str], Page[Any] | None] = lambda _: None
+    page_at: Callable[[str], SitePage[Any] | None] = lambda _: None
     """the page of the site at a path"""
     form: Mapping[str, str] = field(default_factory=dict)
     """as sent now, or as kept because it was not accepted, or while the person signed in again"""
@@ -179,15 +179,15 @@ async def extend_session(at: PageContext[Any]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page(Generic[At]):
+class SitePage(Generic[At]):
     """A page: its view, its form's submission, and the next page."""
 
     view: Callable[[At], Awaitable[View | Response]]
-    submit: Callable[[At], Awaitable[str | Saved | Response]] | None = None
+    submit: Callable[[At], Awaitable[str | FormResult | Response]] | None = None
     """saves the form, and returns what was changed (`Site.changes`), or the response if nothing was; empty: nothing yet, and
     the page shows what is next"""
     check: Callable[[At], Awaitable[View]] | None = None
-    """the page on which its form is confirmed: `submit` raises Unconfirmed until then"""
+    """the page on which its form is confirmed: `submit` raises ConfirmationRequired until then"""
     leads_to: str = ""
     field: str = ""
     """the field of its errors; empty: the page as a whole"""
@@ -201,7 +201,7 @@ class Page(Generic[At]):
     """the right to what it changes: without it the page is neither linked to nor opened, nor is its form taken"""
 
 
-class Names(ViewPart, frozen=True, kw_only=True):
+class FieldNames(ViewPart, frozen=True, kw_only=True):
     """The accepted names of fields: these, and those with a prefix."""
 
     names: frozenset[str]
@@ -215,9 +215,9 @@ class Names(ViewPart, frozen=True, kw_only=True):
 class Section(Generic[At]):
     """Pages of one subject, with the fields of their forms."""
 
-    pages: Mapping[str, Page[At]] = field(default_factory=dict)
+    pages: Mapping[str, SitePage[At]] = field(default_factory=dict)
     """by the path after that of the site"""
-    named_pages: Mapping[re.Pattern[str], Page[At]] = field(default_factory=dict)
+    named_pages: Mapping[re.Pattern[str], SitePage[At]] = field(default_factory=dict)
     """those whose path names one of several"""
     fields: frozenset[str] = frozenset()
     """of their forms"""
@@ -237,17 +237,17 @@ class Site(Generic[At]):
     sections: tuple[Section[At], ...]
     context: type[At]
     """what its pages are given"""
-    arrive: Callable[[PageContext[OwnVisit]], Awaitable[OwnVisit]]
-    """the person as the site knows them: the visit of `context`; raises Elsewhere, Forbidden, Closed"""
+    arrive: Callable[[PageContext[SelfServiceRequest]], Awaitable[SelfServiceRequest]]
+    """the person as the site knows them: the visit of `context`; raises SeeOther, Forbidden, EntryRefused"""
     open: Callable[[At], Awaitable[At]] = open_form
     """before a page is shown that needs a recent sign-in; raises TooOld"""
     still_open: Callable[[At], Awaitable[At]] = use_form
     """before its form is used; raises TooOld, StaleStep"""
     extend: Callable[[At], Awaitable[object]] = extend_session
-    """extends the time of a page; raises Rejected, StaleStep"""
-    admit: Callable[[At, Page[At]], None] = lambda _at, _page: None
+    """extends the time of a page; raises InvalidInput, StaleStep"""
+    admit: Callable[[At, SitePage[At]], None] = lambda _at, _page: None
     """before a page is shown, or its form used, by what it needs; raises Forbidden"""
-    remembered: Callable[[OwnVisit], str] = lambda _: ""
+    remembered: Callable[[SelfServiceRequest], str] = lambda _: ""
     """what a new sign-in for a change leads back with, as a query; empty for nothing"""
     in_maintenance: bool = False
     """whether it is served during maintenance, too"""
@@ -256,27 +256,29 @@ class Site(Generic[At]):
     twice, as by a double click, is used once"""
 
     @cached_property
-    def fields(self) -> Names:
+    def fields(self) -> FieldNames:
         """The accepted names of fields of every form."""
         names = _EVERY_FORM.union(*(each.fields for each in self.sections))
-        return Names(names=names, prefixes=tuple(prefix for each in self.sections for prefix in each.prefixes))
+        return FieldNames(names=names, prefixes=tuple(prefix for each in self.sections for prefix in each.prefixes))
 
     @cached_property
     def changes(self) -> Mapping[str, Phrase]:
         """Sentences on changes, by the key that `submit` returns."""
         return {name: text for each in self.sections for name, text in each.changes.items()}
 
-    def page_at(self, path: str) -> Page[At] | None:
+    def page_at(self, path: str) -> SitePage[At] | None:
         """The page at a path; None if there is none."""
         found = self._found(path)
         return found[1] if found else None
 
-    def filters_at(self, path: str) -> Names:
+    def filters_at(self, path: str) -> FieldNames:
         """The known parameters of a page's address."""
         found = self._found(path)
-        return Names(names=found[0].filters, prefixes=found[0].prefixes) if found else Names(names=frozenset())
+        return (
+            FieldNames(names=found[0].filters, prefixes=found[0].prefixes) if found else FieldNames(names=frozenset())
+        )
 
-    def _found(self, path: str) -> tuple[Section[At], Page[At]] | None:
+    def _found(self, path: str) -> tuple[Section[At], SitePage[At]] | None:
         for section in self.sections:
             if path in section.pages:
                 return section, section.pages[path]

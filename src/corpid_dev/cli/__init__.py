@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from corpid.cli import Listed
+from corpid.cli import CommandEntry
 
 COMMANDS: Final = {
-    "demo": Listed("corpid_dev.cli.demo", "demo", "Run a provider and a demo relying party, with example data."),
-    "sandbox": Listed(
+    "demo": CommandEntry("corpid_dev.cli.demo", "demo", "Run a provider and a demo relying party, with example data."),
+    "sandbox": CommandEntry(
         "corpid_dev.cli.sandbox", "app", "Orders to a running demo, to answer wrongly: orders, order, list, withdraw."
     ),
-    "rp-new": Listed(
+    "rp-new": CommandEntry(
         "corpid_dev.cli.rp_new", "rp_new", "Make a small complete relying party, registered at a running `corpid demo`."
     ),
-    "rp-check": Listed(
+    "rp-check": CommandEntry(
         "corpid_dev.cli.rp_check", "rp_check", "Check how a relying party behaves when something is wrong."
     ),
-    "testing": Listed(
+    "testing": CommandEntry(
         "corpid_dev.cli.testing", "provider_for_tests", "Run a provider for the tests of a relying party."
     ),
 }

@@ -10,14 +10,14 @@ import typer
 
 from corpid.cli import listing, output
 from corpid_dev.developer_api import DEFAULT_URL, NotDone, developer_api, trusting
-from corpid_dev.rules.order_documents import typed
+from corpid_dev.rules.order_documents import document_from_texts
 from corpid_dev.rules.orders import BY_NAME, KINDS, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid_dev.developer_api import DeveloperApi
-    from corpid_dev.rules.orders import Kind
+    from corpid_dev.rules.orders import OrderKind
 
 _Answer = TypeVar("_Answer")
 _SECONDS: Final = 10.0
@@ -72,7 +72,7 @@ def order(
         if not found:
             output.fail(f"{each} is not a member: write MEMBER=VALUE, such as endpoint=token")
         texts[member] = value
-    placed = _asked(developer, ca, lambda api: api.place(typed(name, texts)))
+    placed = _asked(developer, ca, lambda api: api.place(document_from_texts(name, texts)))
     if json:
         output.as_json(placed)
     elif placed["left"] == 0:
@@ -86,7 +86,7 @@ def listed(
     *, client: ClientId = "", developer: Address = DEFAULT_URL, ca: Authority = None, json: listing.AsJson = False
 ) -> None:
     """List the orders in force."""
-    found = _asked(developer, ca, lambda api: api.listed(client or None))
+    found = _asked(developer, ca, lambda api: api.list_orders(client or None))
     if json:
         output.as_json({"orders": found})
     elif not found:
@@ -125,13 +125,13 @@ def _asked(developer: str, ca: Path | None, ask: Callable[[DeveloperApi], Awaita
         output.fail(str(error))
 
 
-def _kind(name: str) -> Kind:
+def _kind(name: str) -> OrderKind:
     if name not in BY_NAME:
         output.fail(f"there is no order {name}: choose from {', '.join(NAMES)}")
     return BY_NAME[name]
 
 
-def _usage(kind: Kind) -> tuple[str, ...] | str:
+def _usage(kind: OrderKind) -> tuple[str, ...] | str:
     return tuple(each.name if each.required else f"[{each.name}]" for each in kind.members)
 
 

@@ -24,8 +24,8 @@ from corpid.flows.account import links
 from corpid.flows.authentication.own_pages import PATHS
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.finding import user_named
-from corpid.rules.authentication.listed_people import Listed
 from corpid.rules.authentication.rp_id import works_at
+from corpid.rules.authentication.sandbox_people import SandboxPerson
 from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings import Settings
@@ -189,7 +189,7 @@ async def running_issuers(
     of settings; `network` is the host by which other machines reach it, which implies `tls`. Raises DemoError,
     CertificateUnusable, and the provider's errors if it cannot start. Source: D62, D66
     """
-    hosting = Hosting.of(network, data_directory, tls=tls, now=datetime.fromtimestamp(time.time(), UTC))
+    hosting = Hosting.prepare(network, data_directory, tls=tls, now=datetime.fromtimestamp(time.time(), UTC))
     port, provider_sockets = next_free(PROVIDER_HOST, first_port, addresses=hosting.addresses)
     content = example_directory.content()
     directory = ExampleDirectory.read(content)
@@ -267,7 +267,8 @@ def _developer(directory: ExampleDirectory, authority: Path | None) -> Developer
     """Developer mode with the test people of the directory (D66)."""
     developer = Developer(key=secrets.token_urlsafe(32), authority=authority, own_clients=frozenset({CLIENT_ID}))
     developer.add(
-        Listed(user_name=each.user_name, name=each.name, entities=each.entities) for each in directory.test_people()
+        SandboxPerson(user_name=each.user_name, name=each.name, entities=each.entities)
+        for each in directory.test_people()
     )
     return developer
 
@@ -374,7 +375,7 @@ async def _apply(
             provider.passwords,
             text,
             file=name,
-            actor=DirectoryFile.of(name, text, by=by),
+            actor=DirectoryFile.from_content(name, text, by=by),
             new_user_id=new_user_id,
             rules=rules,
             plain_passwords=True,

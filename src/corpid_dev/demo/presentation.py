@@ -87,7 +87,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RoleRow:
     """A role, as a table row."""
 
     role: str
@@ -106,7 +106,7 @@ class RoleTable:
 
     service: str
     client_entity: str
-    rows: tuple[Row, ...]
+    rows: tuple[RoleRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +195,9 @@ def _services(claims: Mapping[str, Any], names: tuple[str, ...]) -> list[Mapping
     return [service for name in names if name in claims for service in claims[name]["Result_Set"]["ESrvc_Result"]]
 
 
-def _rows(result_set: Mapping[str, Any], sub_entity: str) -> tuple[Row, ...]:
+def _rows(result_set: Mapping[str, Any], sub_entity: str) -> tuple[RoleRow, ...]:
     return tuple(
-        Row(
+        RoleRow(
             row["CPRole"] or "any role",
             row[sub_entity],
             row["StartDate"],

@@ -14,14 +14,14 @@ import msgspec
 
 from corpid.flows.directory.apply import apply
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url, json_object
-from corpid.rules.authentication.listed_people import Listed
+from corpid.rules.authentication.sandbox_people import SandboxPerson
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid_dev.flows.people import FILE, writing
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import DirectoryFile
     from corpid_dev.flows.people import Developer
@@ -130,12 +130,12 @@ def _plain(rows: list[Row]) -> list[Row]:
     return listed
 
 
-def sealed(anybody: Anybody) -> str:
+def encode_person(anybody: Anybody) -> str:
     """Write a person as text for an address. Source: D66"""
     return base64url(anybody.content)
 
 
-def opened(text: str) -> Anybody | None:
+def decode_person(text: str) -> Anybody | None:
     """Read a person from an address, None if it holds none. Source: D66"""
     try:
         return msgspec.convert(json_object(from_base64url(text)), Anybody)
@@ -162,11 +162,13 @@ async def make(context: RequestContext, developer: Developer, anybody: Anybody) 
     except DirectoryError as error:
         raise _unfit(f"anybody: {error.problems[0].reason}") from None
     context.provider.registry_cache.drop()
-    developer.add([Listed(user_name=anybody.user_name, name=anybody.name, entities=(anybody.entity,))])
+    developer.add([SandboxPerson(user_name=anybody.user_name, name=anybody.name, entities=(anybody.entity,))])
     return anybody.user_name
 
 
-async def _applied(context: RequestContext, actor: DirectoryFile, document: bytes, *, dry_run: bool = False) -> Applied:
+async def _applied(
+    context: RequestContext, actor: DirectoryFile, document: bytes, *, dry_run: bool = False
+) -> ApplyResult:
     provider = context.provider
     return await apply(
         provider.registry,

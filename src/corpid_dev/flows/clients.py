@@ -18,26 +18,26 @@ from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import KeySetUnavailable
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.objects import CLIENT, Unfit, read_new
+from corpid.rules.directory.objects import CLIENT, InvalidObject, read_new
 from corpid.rules.directory.records import Service
 from corpid.rules.oauth.client_registration import (
-    Fault,
     RegistrationError,
+    RegistrationFault,
     Rules,
     new_client,
     register,
 )
 from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.registration_advice import advice
-from corpid.rules.oauth.urls import UnfitUrl, check_public_url
+from corpid.rules.oauth.urls import InvalidUrl, check_public_url
 from corpid.texts import phrase
 from corpid_dev.flows.people import writing
-from corpid_dev.rules.pasted_keys import read_pasted, received
+from corpid_dev.rules.pasted_keys import describe_content, read_pasted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.apply import Applied, Prepared
+    from corpid.flows.directory.apply import ApplyResult, PlanWithNames
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.json_nodes import Json
     from corpid_dev.flows.people import Developer
@@ -50,27 +50,27 @@ _SERVICES: Final = 50
 """that a new client's form proposes"""
 
 
-class Checked(msgspec.Struct, frozen=True, kw_only=True):
+class RegistrationCheck(msgspec.Struct, frozen=True, kw_only=True):
     """A checked registration: what stands against it, and advice."""
 
-    faults: tuple[Fault, ...] = ()
-    advice: tuple[Fault, ...] = ()
+    faults: tuple[RegistrationFault, ...] = ()
+    advice: tuple[RegistrationFault, ...] = ()
 
 
 class ClientRefused(Exception):
     """A client cannot be registered like this; nothing was changed."""
 
-    def __init__(self, faults: tuple[Fault, ...]) -> None:
+    def __init__(self, faults: tuple[RegistrationFault, ...]) -> None:
         super().__init__("; ".join(f"{fault.member}: {fault.reason}" for fault in faults))
         self.faults = faults
 
 
-class Saved(msgspec.Struct, frozen=True, kw_only=True):
+class SavedClient(msgspec.Struct, frozen=True, kw_only=True):
     """A client that was written, and advice on it."""
 
     client: Client
     created: bool
-    advice: tuple[Fault, ...] = ()
+    advice: tuple[RegistrationFault, ...] = ()
 
 
 async def clients(context: RequestContext) -> list[Client]:
@@ -94,22 +94,22 @@ async def services(context: RequestContext) -> list[str]:
     return found
 
 
-async def check(context: RequestContext, developer: Developer, value: Json, rules: Rules) -> Checked:
+async def check(context: RequestContext, developer: Developer, value: Json, rules: Rules) -> RegistrationCheck:
     """Say what stands against a registration; nothing is written.
 
     `value` is the whole client, as an object of the admin API. The address of its keys is fetched. Raises
     StoreUnavailable. Source: D27, D38, D66
     """
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[RegistrationFault, ...] = ()
     try:
         await _prepared(context, developer, value, rules)
     except ClientRefused as refused:
         faults = refused.faults
     drafted = _drafted(value)
-    return Checked(faults=faults, advice=await advised(context, drafted, rules) if drafted else ())
+    return RegistrationCheck(faults=faults, advice=await advise_client(context, drafted, rules) if drafted else ())
 
 
-async def save(context: RequestContext, developer: Developer, value: Json, rules: Rules) -> Saved:
+async def save(context: RequestContext, developer: Developer, value: Json, rules: Rules) -> SavedClient:
     """Register a client, or replace the one with this identifier.
 
     The key set that is fetched for the advice is kept: a relying party that answers one request at a time cannot serve
@@ -126,10 +126,10 @@ async def save(context: RequestContext, developer: Developer, value: Json, rules
     published = await _fetched(context, found, rules)
     if isinstance(published, bytes):
         await context.provider.client_keys.keep(found, published, now=context.now)
-    return Saved(client=found, created=not existing, advice=_advised(found, published, rules))
+    return SavedClient(client=found, created=not existing, advice=_advised(found, published, rules))
 
 
-async def remove(context: RequestContext, developer: Developer, client_id: str) -> Applied:
+async def remove(context: RequestContext, developer: Developer, client_id: str) -> ApplyResult:
     """Remove a client that is not the demo's own.
 
     Raises write.Refused, access.Forbidden, StoreUnavailable. Source: D66
@@ -152,7 +152,7 @@ def refuse_own(developer: Developer, client_id: str) -> None:
 
 async def _prepared(
     context: RequestContext, developer: Developer, value: Json, rules: Rules
-) -> tuple[Prepared, str, Client | None]:
+) -> tuple[PlanWithNames, str, Client | None]:
     """The changes of a registration, its identifier, and the client before it.
 
     Raises ClientRefused.
@@ -173,10 +173,10 @@ async def _prepared(
             prepared = await prepare(provider.registry, provider.passwords, document, new_user_id=str, rules=rules)
         except DirectoryError as error:
             raise read.unfit(error) from None
-    except Unfit as unfit:
+    except InvalidObject as unfit:
         raise ClientRefused(tuple(_fault(each.pointer, each.detail) for each in unfit.faults)) from None
     except Refused as refused:
-        raise ClientRefused((Fault("client_id", str(refused)),)) from None
+        raise ClientRefused((RegistrationFault("client_id", str(refused)),)) from None
     return prepared, client_id, existing
 
 
@@ -192,18 +192,18 @@ def _with_public_keys(value: Json) -> Json:
         return value
     pasted = read_pasted(given if isinstance(given, str) else msgspec.json.encode(given).decode())
     if pasted.private:
-        raise ClientRefused((Fault("jwks", PRIVATE_KEY),))
+        raise ClientRefused((RegistrationFault("jwks", PRIVATE_KEY),))
     if pasted.fault:
-        raise ClientRefused((Fault("jwks", pasted.fault),))
+        raise ClientRefused((RegistrationFault("jwks", pasted.fault),))
     return {**value, "jwks": pasted.key_set}  # type: ignore[dict-item]  # decoded JSON
 
 
-def _fault(pointer: str, detail: str) -> Fault:
+def _fault(pointer: str, detail: str) -> RegistrationFault:
     """A fault with its member, which the sentence or the pointer names."""
     name, colon, text = detail.partition(": ")
     if colon and name in CLIENT.keys:
-        return Fault(name, text)
-    return Fault(pointer.split("/")[1] if pointer else "", detail)
+        return RegistrationFault(name, text)
+    return RegistrationFault(pointer.split("/")[1] if pointer else "", detail)
 
 
 def _drafted(value: Json) -> Client | None:
@@ -220,7 +220,7 @@ def _drafted(value: Json) -> Client | None:
         return None
 
 
-async def advised(context: RequestContext, drafted: Client, rules: Rules) -> tuple[Fault, ...]:
+async def advise_client(context: RequestContext, drafted: Client, rules: Rules) -> tuple[RegistrationFault, ...]:
     """Advice on a client, registered or not.
 
     The address of its keys is fetched. Source: D27, D66
@@ -228,7 +228,7 @@ async def advised(context: RequestContext, drafted: Client, rules: Rules) -> tup
     return _advised(drafted, await _fetched(context, drafted, rules), rules)
 
 
-async def _fetched(context: RequestContext, drafted: Client, rules: Rules) -> bytes | Fault | None:
+async def _fetched(context: RequestContext, drafted: Client, rules: Rules) -> bytes | RegistrationFault | None:
     """The content published at the address of the keys.
 
     A fault says why nothing was fetched; None: there is no fit address.
@@ -237,17 +237,19 @@ async def _fetched(context: RequestContext, drafted: Client, rules: Rules) -> by
         return None
     try:
         check_public_url(drafted.jwks_uri, anywhere=rules.any_key_url)
-        return await context.provider.client_keys.published(drafted.jwks_uri)
-    except UnfitUrl:  # that is a fault
+        return await context.provider.client_keys.fetch_published(drafted.jwks_uri)
+    except InvalidUrl:  # that is a fault
         return None
     except KeySetUnavailable as error:
-        return Fault("jwks_uri", f"no key set was fetched: {error}")
+        return RegistrationFault("jwks_uri", f"no key set was fetched: {error}")
 
 
-def _advised(drafted: Client, published: bytes | Fault | None, rules: Rules) -> tuple[Fault, ...]:
-    found: list[Fault] = []
+def _advised(
+    drafted: Client, published: bytes | RegistrationFault | None, rules: Rules
+) -> tuple[RegistrationFault, ...]:
+    found: list[RegistrationFault] = []
     key_set = None
-    if isinstance(published, Fault):
+    if isinstance(published, RegistrationFault):
         found.append(published)
     elif published is not None:
         key_set, found = _published(drafted, published.decode("utf-8", "replace"), rules)
@@ -256,19 +258,21 @@ def _advised(drafted: Client, published: bytes | Fault | None, rules: Rules) -> 
     return (*advice(drafted, key_set, rules), *found)
 
 
-def _published(drafted: Client, text: str, rules: Rules) -> tuple[dict[str, object] | None, list[Fault]]:
+def _published(drafted: Client, text: str, rules: Rules) -> tuple[dict[str, object] | None, list[RegistrationFault]]:
     """The key set of an address, and what stands against it."""
     try:
         parse_client_key_set(text)
         key_set = json_object(text)
     except (JoseError, KeySetError) as error:
-        return None, [Fault("jwks_uri", f"no key set came: {error}. Received: {received(text)}")]
+        return None, [RegistrationFault("jwks_uri", f"no key set came: {error}. Received: {describe_content(text)}")]
     pasted = read_pasted(text)
     faults = []
     if pasted.private:
-        faults.append(Fault("jwks_uri", "this address publishes private keys: publish the public parts, of new keys"))
+        faults.append(
+            RegistrationFault("jwks_uri", "this address publishes private keys: publish the public parts, of new keys")
+        )
     try:
         register(msgspec.structs.replace(drafted, jwks=text, jwks_uri=None), rules)
     except RegistrationError as error:
-        faults += [Fault("jwks_uri", fault.reason) for fault in error.faults if fault.member == "jwks"]
+        faults += [RegistrationFault("jwks_uri", fault.reason) for fault in error.faults if fault.member == "jwks"]
     return key_set, faults

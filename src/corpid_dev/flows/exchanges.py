@@ -43,7 +43,7 @@ SUBSCRIBERS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signed:
+class SignedToken:
     """A JWS that the provider signed, before it was encrypted."""
 
     typ: str
@@ -52,15 +52,15 @@ class Signed:
     @property
     def header(self) -> dict[str, Any]:
         """The protected header."""
-        return decoded(self.token, 0)
+        return decode_part(self.token, 0)
 
     @property
     def claims(self) -> dict[str, Any]:
         """The payload."""
-        return decoded(self.token, 1)
+        return decode_part(self.token, 1)
 
 
-def decoded(token: str, part: int) -> dict[str, Any]:
+def decode_part(token: str, part: int) -> dict[str, Any]:
     """A part of a compact JWS as JSON, unverified.
 
     Empty if the text is none. Source: RFC 7515 §3.1
@@ -136,7 +136,7 @@ class Exchange:
     """code of the reason in the catalogue"""
     detail: str = ""
     explanation: Explanation | None = None
-    signed: list[Signed] = field(default_factory=list)
+    signed: list[SignedToken] = field(default_factory=list)
     orders: list[str] = field(default_factory=list)
     """names of the sandbox orders that were obeyed"""
     seconds: float = 0.0
@@ -165,10 +165,10 @@ class Exchange:
         return next((value for each, value in self.headers if each == name), "")
 
 
-class Obeyer(Protocol):
+class FaultInjector(Protocol):
     """The sandbox, whose orders may change answers."""
 
-    async def before(self, exchange: Exchange) -> Answer | None:
+    async def intercept_request(self, exchange: Exchange) -> Answer | None:
         """Return an answer in place of the provider's, or None."""
 
     def refusing(self, exchange: Exchange) -> None:
@@ -177,7 +177,7 @@ class Obeyer(Protocol):
         Every protocol endpoint that knows its client asks before it looks at the request.
         """
 
-    async def after(self, exchange: Exchange) -> None:
+    async def alter_answer(self, exchange: Exchange) -> None:
         """Change status, response_headers and response_body before they are sent."""
 
     def signing(self, exchange: Exchange, ring: KeyRing, payload: bytes, typ: str) -> str | None:
@@ -287,14 +287,14 @@ class Exchanges:
         kept = self._kept.get(exchange_id)
         return kept[0] if kept else None
 
-    def listed(self, *, client_id: str | None = None, after: int = 0) -> list[Exchange]:
+    def list_exchanges(self, *, client_id: str | None = None, after: int = 0) -> list[Exchange]:
         """Exchanges, oldest first; of one client, and with greater ids."""
         found = (exchange for exchange, _ in self._kept.values() if exchange.exchange_id > after)
         return [exchange for exchange in found if client_id is None or exchange.client_id == client_id]
 
     def of_sign_in(self, sign_in_id: str) -> list[Exchange]:
         """The exchanges of one sign-in, oldest first."""
-        return [each for each in self.listed() if each.sign_in and each.sign_in.sign_in_id == sign_in_id]
+        return [each for each in self.list_exchanges() if each.sign_in and each.sign_in.sign_in_id == sign_in_id]
 
     @property
     def last_id(self) -> int:

@@ -18,11 +18,11 @@ import msgspec
 
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.jose.keys import thumbprint
-from corpid.rules.oauth.explanations import shown
+from corpid.rules.oauth.explanations import shorten_value
 from corpid.rules.oauth.refusals import Reason
-from corpid_dev.flows.exchanges import decoded
+from corpid_dev.flows.exchanges import decode_part
 from corpid_dev.rules import checks
-from corpid_dev.rules.checks import State
+from corpid_dev.rules.checks import CheckState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -53,11 +53,11 @@ _SINGLE_USE: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class CheckResult:
     """A check, its state after the exchange, and what was compared."""
 
     name: str
-    state: State
+    state: CheckState
     reason: str = ""
     """of the refusal, if it failed"""
     received: str = ""
@@ -66,11 +66,11 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedPart:
+class CheckGroupResult:
     """Checks that belong together, judged."""
 
     title: str
-    checks: tuple[Judged, ...]
+    checks: tuple[CheckResult, ...]
 
     def count(self, *states: str) -> int:
         """The number of checks in one of these states."""
@@ -127,8 +127,8 @@ class Difference:
 class Inspection:
     """The findings on one exchange."""
 
-    parts: tuple[JudgedPart, ...]
-    failed: Judged | None
+    parts: tuple[CheckGroupResult, ...]
+    failed: CheckResult | None
     reason: Reason | None
     tokens: tuple[Token, ...]
     clocks: tuple[Clock, ...]
@@ -147,7 +147,7 @@ def inspect(exchange: Exchange, exchanges: Exchanges) -> Inspection:
     """The findings on an exchange. Source: D66"""
     known = sources(exchange)
     parts = _judged(exchange, known)
-    failed = next((each for part in parts for each in part.checks if each.state is State.FAILED), None)
+    failed = next((each for part in parts for each in part.checks if each.state is CheckState.FAILED), None)
     command, notes = _command(exchange)
     good = last_good(exchange, exchanges)
     return Inspection(
@@ -172,7 +172,7 @@ def failing(exchange: Exchange) -> str:
     return check.name if check else ""
 
 
-def worked(exchange: Exchange) -> bool:
+def has_worked(exchange: Exchange) -> bool:
     """Return whether the provider did what the request asked. Source: D66"""
     return exchange.status < REFUSED_FROM and not exchange.error and not dict(exchange.callback).get("error")
 
@@ -184,10 +184,10 @@ def last_good(exchange: Exchange, exchanges: Exchanges) -> Exchange | None:
     """
     found = [
         each
-        for each in exchanges.listed(client_id=exchange.client_id)
+        for each in exchanges.list_exchanges(client_id=exchange.client_id)
         if each.exchange_id < exchange.exchange_id
         and (each.endpoint, each.issuer_id) == (exchange.endpoint, exchange.issuer_id)
-        and worked(each)
+        and has_worked(each)
         and not each.orders
     ]
     return found[-1] if found else None
@@ -203,20 +203,20 @@ def _token_of(exchange: Exchange, which: str) -> str:
 
 def sources(exchange: Exchange) -> dict[str, str]:
     """The values that a check can compare, by name. Source: D66"""
-    found = {f"parameter.{name}": shown(value) for name, value in reversed(exchange.parameters)}
-    found |= {f"header.{name}": shown(value) for name, value in reversed(exchange.headers)}
+    found = {f"parameter.{name}": shorten_value(value) for name, value in reversed(exchange.parameters)}
+    found |= {f"header.{name}": shorten_value(value) for name, value in reversed(exchange.headers)}
     for which in _SOURCES:
         token = _token_of(exchange, which)
-        found |= {f"{which}.header.{name}": _member(name, value) for name, value in decoded(token, 0).items()}
-        found |= {f"{which}.{name}": _member(name, value) for name, value in decoded(token, 1).items()}
+        found |= {f"{which}.header.{name}": _member(name, value) for name, value in decode_part(token, 0).items()}
+        found |= {f"{which}.{name}": _member(name, value) for name, value in decode_part(token, 1).items()}
     if found.get("header.authorization"):
-        found["scheme"] = shown(exchange.header("authorization").partition(" ")[0])
+        found["scheme"] = shorten_value(exchange.header("authorization").partition(" ")[0])
         found["header.authorization"] = f"{found['scheme']} ..."
     if found.get("header.dpop"):
         found["header.dpop"] = "a proof"
     found["method"] = f"{exchange.method} {exchange.path}"
     if exchange.client_id:
-        found["client_id"] = shown(exchange.client_id)
+        found["client_id"] = shorten_value(exchange.client_id)
     return found
 
 
@@ -226,12 +226,12 @@ def _member(name: str, value: object) -> str:
             return f"a key with the thumbprint {thumbprint(value)}"
         except (KeyError, TypeError, ValueError):
             return "not a public key"
-    return shown(value)
+    return shorten_value(value)
 
 
-def _judged(exchange: Exchange, known: Mapping[str, str]) -> tuple[JudgedPart, ...]:
+def _judged(exchange: Exchange, known: Mapping[str, str]) -> tuple[CheckGroupResult, ...]:
     ordered = bool(exchange.orders) and not exchange.reason and exchange.status >= REFUSED_FROM
-    pending = exchange.endpoint == "authorize" and not exchange.callback and worked(exchange)
+    pending = exchange.endpoint == "authorize" and not exchange.callback and has_worked(exchange)
     found = checks.states(
         exchange.endpoint,
         exchange.reason,
@@ -241,7 +241,7 @@ def _judged(exchange: Exchange, known: Mapping[str, str]) -> tuple[JudgedPart, .
         pending=pending,
     )
     return tuple(
-        JudgedPart(title=part.title, checks=tuple(_one(exchange, known, check, state) for check, state in judged))
+        CheckGroupResult(title=part.title, checks=tuple(_one(exchange, known, check, state) for check, state in judged))
         for part, judged in found
     )
 
@@ -253,9 +253,9 @@ class _Named(dict[str, str]):
         return ""
 
 
-def _one(exchange: Exchange, known: Mapping[str, str], check: Check, state: State) -> Judged:
-    if state in (State.NOT_NEEDED, State.UNKNOWN, State.NOT_REACHED):
-        return Judged(name=check.name, state=state)
+def _one(exchange: Exchange, known: Mapping[str, str], check: Check, state: CheckState) -> CheckResult:
+    if state in (CheckState.NOT_NEEDED, CheckState.UNKNOWN, CheckState.NOT_REACHED):
+        return CheckResult(name=check.name, state=state)
     names = [each.strip() for each in check.source.split(",") if each.strip()]
     values = [(name.rpartition(".")[2], known[name]) for name in names if name in known]
     received = values[0][1] if len(names) == 1 and values else ", ".join(f"{name} {value}" for name, value in values)
@@ -269,10 +269,10 @@ def _one(exchange: Exchange, known: Mapping[str, str], check: Check, state: Stat
     )
     values_by_name |= {name.replace(".", "_"): value for name, value in known.items()}
     expected = check.expected.replace("{assertion.sub}", "{assertion_sub}").format_map(values_by_name)
-    if state is not State.FAILED:
-        return Judged(name=check.name, state=state, received=received, expected=expected)
+    if state is not CheckState.FAILED:
+        return CheckResult(name=check.name, state=state, received=received, expected=expected)
     explained = dict(exchange.explanation.values) if exchange.explanation else {}
-    return Judged(
+    return CheckResult(
         name=check.name,
         state=state,
         reason=exchange.reason,
@@ -312,7 +312,7 @@ def _tokens(exchange: Exchange) -> Iterator[Token]:
         ("access_token", "Access token", "header Authorization, signed by this provider"),
     ):
         token = _token_of(exchange, which)
-        header, claims = decoded(token, 0), decoded(token, 1)
+        header, claims = decode_part(token, 0), decode_part(token, 1)
         if header or claims:
             at = exchange.at
             yield Token(title=title, note=note, header=lines(header, at), claims=lines(claims, at))
@@ -341,12 +341,12 @@ def _outer(exchange: Exchange) -> tuple[Line, ...]:
             body = str(msgspec.json.decode(body).get("id_token", ""))
         except (msgspec.DecodeError, AttributeError):
             return ()
-    return lines(decoded(body, 0), exchange.at) if body.count(".") == JWE_PARTS - 1 else ()
+    return lines(decode_part(body, 0), exchange.at) if body.count(".") == JWE_PARTS - 1 else ()
 
 
 def _clocks(exchange: Exchange) -> Iterator[Clock]:
     for which, title in (("assertion", "client assertion"), ("proof", "DPoP proof")):
-        issued_at = decoded(_token_of(exchange, which), 1).get("iat")
+        issued_at = decode_part(_token_of(exchange, which), 1).get("iat")
         if isinstance(issued_at, int | float) and not isinstance(issued_at, bool):
             # iat is a whole number as a rule: what is lost by that is not a distance
             yield Clock(token=title, seconds=round(issued_at - int(exchange.at)))
@@ -398,9 +398,9 @@ def _compared(exchange: Exchange) -> dict[tuple[str, str], str]:
     found = {("parameter", name): value for name, value in exchange.parameters}
     found |= {("header", name): value for name, value in exchange.headers if name not in ignored}
     for which, title in _COMPARED:
-        header, claims = decoded(_token_of(exchange, which), 0), decoded(_token_of(exchange, which), 1)
-        found |= {(f"{title}, header", name): shown(value) for name, value in header.items()}
-        found |= {(f"{title}, claim", name): shown(value) for name, value in claims.items()}
+        header, claims = decode_part(_token_of(exchange, which), 0), decode_part(_token_of(exchange, which), 1)
+        found |= {(f"{title}, header", name): shorten_value(value) for name, value in header.items()}
+        found |= {(f"{title}, claim", name): shorten_value(value) for name, value in claims.items()}
         if which != "access_token" and all(isinstance(claims.get(name), int) for name in ("iat", "exp")):
             found[title, "lifetime (exp - iat)"] = f"{claims['exp'] - claims['iat']} s"
             found[title, "clock (iat against ours)"] = _distance(claims["iat"] - int(exchange.at))
@@ -434,4 +434,4 @@ def _side(name: str, value: str | None) -> str:
     """
     if value is None:
         return "absent"
-    return "present" if name in _NEW_EACH_TIME else shown(value)
+    return "present" if name in _NEW_EACH_TIME else shorten_value(value)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.operations import signing_keys
 from corpid.rules.directory.actors import CommandLine
 from corpid_dev.rules import order_documents
-from corpid_dev.rules.order_documents import Unfit
+from corpid_dev.rules.order_documents import InvalidOrder
 from corpid_dev.rules.orders import RESOURCES
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ OF_SIGN_IN_SECONDS: Final = 3600
 _ACTOR: Final = CommandLine(by="developer mode")
 
 
-class TooMany(Exception):
+class TooManyOrders(Exception):
     """No further order can be placed."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Placed:
+class ActiveOrder:
     """An order in force."""
 
     order_id: str
@@ -54,7 +54,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequestOrigin:
     """The origin of a request, which orders may concern."""
 
     issuer_id: str
@@ -68,23 +68,23 @@ class Orders:
     """The orders in force at all issuers."""
 
     def __init__(self) -> None:
-        self._placed: Final[dict[str, Placed]] = {}
+        self._placed: Final[dict[str, ActiveOrder]] = {}
         self._numbers: Final = count(1)
 
-    def place(self, orders: Iterable[Order], *, issuer_id: str, now: float) -> list[Placed]:
-        """Put orders in force, all or none. Raises TooMany."""
+    def place(self, orders: Iterable[Order], *, issuer_id: str, now: float) -> list[ActiveOrder]:
+        """Put orders in force, all or none. Raises TooManyOrders."""
         wanted = list(orders)
         self._make_room(now, len(wanted))
         if len(self._placed) + len(wanted) > MOST:
-            raise TooMany
+            raise TooManyOrders
         placed = [
-            Placed(order_id=str(next(self._numbers)), order=order, issuer_id=issuer_id, at=now, left=order.times)
+            ActiveOrder(order_id=str(next(self._numbers)), order=order, issuer_id=issuer_id, at=now, left=order.times)
             for order in wanted
         ]
         self._placed.update({each.order_id: each for each in placed})
         return placed
 
-    def listed(self, *, issuer_id: str, client_id: str | None = None) -> list[Placed]:
+    def list_orders(self, *, issuer_id: str, client_id: str | None = None) -> list[ActiveOrder]:
         """The orders in force, oldest first.
 
         Those of one client include those of every client.
@@ -113,7 +113,7 @@ class Orders:
             del self._placed[order_id]
         return len(found)
 
-    def take(self, name: str, asked: Asked, fits: Callable[[Order], bool] = lambda _: True) -> Order | None:
+    def take(self, name: str, asked: RequestOrigin, fits: Callable[[Order], bool] = lambda _: True) -> Order | None:
         """Use an order once; None if there is none for this request.
 
         One for the sign-in comes before one for its client, and that before one for every client. Source: D66
@@ -141,7 +141,7 @@ class Orders:
                 del self._placed[each.order_id]
 
 
-def _concerns(placed: Placed, asked: Asked) -> bool:
+def _concerns(placed: ActiveOrder, asked: RequestOrigin) -> bool:
     order = placed.order
     return (
         placed.issuer_id == asked.issuer_id
@@ -152,10 +152,10 @@ def _concerns(placed: Placed, asked: Asked) -> bool:
 
 async def place(
     context: RequestContext, orders: Orders, keys: SandboxKeys, documents: Iterable[Mapping[str, object]]
-) -> list[Placed]:
+) -> list[ActiveOrder]:
     """Put orders in force, all or none.
 
-    One that is carried out when it is placed is over then. Raises Unfit, TooMany. Source: D66
+    One that is carried out when it is placed is over then. Raises InvalidOrder, TooManyOrders. Source: D66
     """
     wanted = [order_documents.read(document) for document in documents]
     for order in wanted:
@@ -177,19 +177,19 @@ def _require_endpoint(context: RequestContext, order: Order) -> None:
     policy, endpoint = context.provider.policy, order.text("endpoint")
     resources = {each.name for generation in policy.served for each in generation.resources}
     if (endpoint == "par" and policy.pushed is None) or (endpoint in RESOURCES and endpoint not in resources):
-        raise Unfit("endpoint", f"this issuer has no {endpoint}")
+        raise InvalidOrder("endpoint", f"this issuer has no {endpoint}")
 
 
 async def _require_client(context: RequestContext, order: Order) -> None:
     client_id = order.client_id
     if client_id is not None and await context.provider.registry_cache.client(client_id, context.now) is None:
-        raise Unfit("client_id", "is not an enabled client of this issuer")
+        raise InvalidOrder("client_id", "is not an enabled client of this issuer")
 
 
 async def _rotate(context: RequestContext, *, withdraw: bool) -> None:
     """Make a new key that signs at once. Source: Spec 9, D42"""
     provider, now = context.provider, context.now
-    before = (await provider.signing_keys.at(now)).ring.active.kid
+    before = (await provider.signing_keys.keys_at(now)).ring.active.kid
     await signing_keys.rotate(provider.registry, _ACTOR, now=now, unknown=True)
     if withdraw:
         await signing_keys.revoke(provider.registry, _ACTOR, before, now=now)

@@ -18,7 +18,7 @@ CLOSING_SECONDS: Final = 5.0
 """in which a run that is stopped withdraws its orders"""
 
 
-class State(StrEnum):
+class RunState(StrEnum):
     """The state of a run."""
 
     RUNNING = "running"
@@ -28,7 +28,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RunRequest:
     """The check that a developer wants, and its test person."""
 
     issuer: str
@@ -52,7 +52,7 @@ class CaseRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RunResults:
     """The results of a run. `files` are the report by its format."""
 
     sentence: str
@@ -60,19 +60,19 @@ class Outcome:
     files: Mapping[str, str]
 
 
-class NotMade(Exception):
+class RunError(Exception):
     """The report cannot be made; the message gives the remedy."""
 
 
-class Busy(Exception):
+class RunInProgress(Exception):
     """A run is under way; there is one at a time."""
 
 
 class Runner(Protocol):
     """Whatever carries out the check."""
 
-    async def __call__(self, asked: Asked, progress: Callable[[str], None]) -> Outcome:
-        """Check, with a line for each step. Raises NotMade."""
+    async def __call__(self, asked: RunRequest, progress: Callable[[str], None]) -> RunResults:
+        """Check, with a line for each step. Raises RunError."""
         ...
 
 
@@ -80,18 +80,18 @@ class Runner(Protocol):
 class Run:
     """A run, and what it has shown so far."""
 
-    asked: Asked
-    state: State = State.RUNNING
+    asked: RunRequest
+    state: RunState = RunState.RUNNING
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_LINES))
-    outcome: Outcome | None = None
+    outcome: RunResults | None = None
     problem: str = ""
 
     def progress(self, line: str) -> None:
         """Keep a line for those who wait."""
-        self.lines.append(clipped(line))
+        self.lines.append(clip_text(line))
 
 
-def clipped(text: str) -> str:
+def clip_text(text: str) -> str:
     """A text of at most LONGEST_LINE characters. Source: D66"""
     return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}..."
 
@@ -108,10 +108,10 @@ class Runs:
         self._closed = False
         self.latest: Run | None = None
 
-    def start(self, asked: Asked) -> Run:
-        """Begin a run in the background. Raises Busy."""
+    def start(self, asked: RunRequest) -> Run:
+        """Begin a run in the background. Raises RunInProgress."""
         if self._closed or (self._task is not None and not self._task.done()):
-            raise Busy
+            raise RunInProgress
         self.latest = run = Run(asked=asked)
         self._task = asyncio.get_running_loop().create_task(self._carried_out(run))
         return run
@@ -122,8 +122,8 @@ class Runs:
             return
         self._task.cancel()
         await asyncio.wait({self._task}, timeout=CLOSING_SECONDS)
-        if self.latest is not None and self.latest.state is State.RUNNING and self._task.done():
-            self.latest.state = State.STOPPED  # it had not begun
+        if self.latest is not None and self.latest.state is RunState.RUNNING and self._task.done():
+            self.latest.state = RunState.STOPPED  # it had not begun
 
     async def close(self) -> None:
         """Stop, and begin no other run."""
@@ -134,12 +134,12 @@ class Runs:
         """Run to the end, and keep what came of it."""
         try:
             run.outcome = await self._runner(run.asked, run.progress)
-        except NotMade as error:
-            run.state, run.problem = State.FAILED, str(error)
+        except RunError as error:
+            run.state, run.problem = RunState.FAILED, str(error)
         except asyncio.CancelledError:
-            run.state = State.STOPPED
+            run.state = RunState.STOPPED
         except Exception as error:
-            run.state, run.problem = State.FAILED, f"the check itself failed: {type(error).__name__}"
+            run.state, run.problem = RunState.FAILED, f"the check itself failed: {type(error).__name__}"
             raise
         else:
-            run.state = State.DONE
+            run.state = RunState.DONE

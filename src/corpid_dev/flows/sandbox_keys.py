@@ -43,7 +43,7 @@ class SandboxKeys:
 
     async def look_for_retired(self, provider: Provider, now: float) -> None:
         """Find the newest key that was taken out of the set. Source: D42"""
-        ring = (await provider.signing_keys.at(now)).ring
+        ring = (await provider.signing_keys.keys_at(now)).ring
         stored = await signing_keys.stored_keys(provider.registry)
         gone = [key for key in stored if key.kid not in ring.by_kid and key.active_from <= now]
         self._retired = signing_keys.open_key(gone[-1]) if gone else None

@@ -15,17 +15,24 @@ from corpid.flows.authentication import (
     browsers,
     completion,
     entity_selection,
+    interaction_context,
     session_start,
     sign_in,
     throttle,
-    visits,
 )
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
-from corpid.flows.authentication.sign_in import AskConsent, ChooseEntity, Confirm, NoEntity, Rejected, event
-from corpid.flows.oauth import authorize, held_arrivals
-from corpid.flows.oauth.arrival import Answered
+from corpid.flows.authentication.sign_in import (
+    ConsentQuestion,
+    EntityQuestion,
+    InvalidInput,
+    NoEntity,
+    SignInConfirmation,
+    event,
+)
+from corpid.flows.oauth import authorize, pending_requests
+from corpid.flows.oauth.authorization import ImmediateResponse
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication.sign_in import Event, StaleStep, Way
+from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
 from corpid.rules.oauth import acr, discovery, parameters
 from corpid.rules.oauth.errors import InvalidRequest
@@ -35,8 +42,8 @@ from corpid_dev.flows import anybody
 from corpid_dev.flows.anybody import Anybody
 
 if TYPE_CHECKING:
-    from corpid.flows.authentication.visits import Visit
-    from corpid.flows.oauth.arrival import Entered
+    from corpid.flows.authentication.interaction_context import InteractionContext
+    from corpid.flows.oauth.authorization import InteractionRedirect
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
@@ -69,20 +76,20 @@ class SimulatedSignIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 async def at_once(
-    context: RequestContext, visit: Visit, developer: Developer, *, user_name: str, way: str = DEFAULT_WAY
-) -> Visit:
+    context: RequestContext, visit: InteractionContext, developer: Developer, *, user_name: str, way: str = DEFAULT_WAY
+) -> InteractionContext:
     """Complete both factors of a test person without asking for them.
 
-    `way` names what amr then claims. Returns the updated visit, with a new cookie value. Raises Rejected, StaleStep,
+    `way` names what amr then claims. Returns the updated visit, with a new cookie value. Raises InvalidInput, StaleStep,
     OtherBrowser, FormHandled, AlreadyCompleted. Source: D15, D34, D54, D66
     """
-    visit.require(context, Event.SIMULATED)
+    visit.require(context, SignInEvent.SIMULATED)
     if way not in acr.SIMULATED:
-        raise Rejected(phrase("Choose one of the ways to sign in."))
+        raise InvalidInput(phrase("Choose one of the ways to sign in."))
     account = await _account(context, developer, user_name)
     expected = visit.renewing.user.user_id if visit.renewing else ""
     if account is None or expected not in ("", account.user.user_id):
-        raise Rejected(phrase("Choose one of the test people."))
+        raise InvalidInput(phrase("Choose one of the test people."))
     user, amr = account.user, acr.SIMULATED[way]
     async with context.provider.transient.unit(context.now) as unit:
         await browsers.note_form(context, unit, visit.cookie, visit.form)
@@ -92,7 +99,7 @@ async def at_once(
         visit = replace(visit, last_entity=last)
     entry = event(context, visit, user, AuditAction.SIGN_IN_SIMULATE, "ok", amr=" ".join(amr))
     await context.provider.registry.audit.write(entry, now=context.now)
-    shown = session_start.Authentication(account=account, amr=amr, way=Way.SIMULATED)
+    shown = session_start.Authentication(account=account, amr=amr, way=SecondFactorMethod.SIMULATED)
     return await session_start.complete(context, visit, shown)
 
 
@@ -124,7 +131,7 @@ async def without_browser(
     if account is None:
         raise _unfit("user is not the user name of a test person of this demo")
     arrived = await authorize.arrive(context, query, cookie=None, may_complete=True)
-    if isinstance(arrived, Answered):
+    if isinstance(arrived, ImmediateResponse):
         return arrived.response
     visit = await _first_visit(context, arrived)
     await _require_entity(context, visit, account, asked.entity)
@@ -170,17 +177,17 @@ def _query(context: RequestContext, asked: SimulatedSignIn) -> bytes:
     return query.partition("#")[0].encode()
 
 
-async def _first_visit(context: RequestContext, entered: Entered) -> Visit:
+async def _first_visit(context: RequestContext, entered: InteractionRedirect) -> InteractionContext:
     """The first visit of a browser that keeps every cookie."""
     interaction_id, cookie = entered.interaction_id, entered.cookie
     if entered.held:
-        brought = await held_arrivals.brought(context, interaction_id, cookie=cookie, held=entered.held)
+        brought = await pending_requests.brought(context, interaction_id, cookie=cookie, held=entered.held)
         if brought is not None:
-            await held_arrivals.store(context, *brought)
-    return await visits.visit(context, interaction_id, cookie)
+            await pending_requests.store(context, *brought)
+    return await interaction_context.visit(context, interaction_id, cookie)
 
 
-async def _require_entity(context: RequestContext, visit: Visit, account: Account, entity_id: str) -> None:
+async def _require_entity(context: RequestContext, visit: InteractionContext, account: Account, entity_id: str) -> None:
     """Refuse an entity that the person could not choose.
 
     Without any usable entity the sign-in itself ends with access_denied. Source: D17
@@ -193,24 +200,24 @@ async def _require_entity(context: RequestContext, visit: Visit, account: Accoun
         if await entity_selection.usable_here(context, user_id, entity_id, client) is None:
             raise _unfit(f"entity is none that this person can act for at this client: {known or 'there is none'}")
         return
-    if usable and not await entity_selection.unasked(context, user_id, client, visit.interaction.request):
+    if usable and not await entity_selection.find_only_entity(context, user_id, client, visit.interaction.request):
         raise _unfit(f"entity is missing, and the person would be asked to choose: {known}")
 
 
-async def _to_the_end(context: RequestContext, visit: Visit, asked: SimulatedSignIn) -> Visit:
+async def _to_the_end(context: RequestContext, visit: InteractionContext, asked: SimulatedSignIn) -> InteractionContext:
     """Answer every page after the factors, as asked."""
     for _ in range(_STEPS):
         if visit.interaction.outcome is not None:
             return visit
-        visit = await visits.visit(context, visit.interaction.interaction_id, visit.cookie)
+        visit = await interaction_context.visit(context, visit.interaction.interaction_id, visit.cookie)
         match await sign_in.current(context, visit):
-            case ChooseEntity():
+            case EntityQuestion():
                 visit = await sign_in.submit_entity(context, visit, entity_id=asked.entity)
-            case AskConsent() if asked.consent == "agree":
+            case ConsentQuestion() if asked.consent == "agree":
                 visit = await sign_in.submit_consent(context, visit)
-            case AskConsent() | NoEntity():
+            case ConsentQuestion() | NoEntity():
                 visit = await sign_in.cancel(context, visit)
-            case Confirm():
+            case SignInConfirmation():
                 visit = await sign_in.confirm(context, visit)
             case _:
                 raise StaleStep

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from corpid_dev.developer_api import NotDone
-from corpid_dev.flows.readiness_runs import CaseRow, NotMade, Outcome, clipped
+from corpid_dev.flows.readiness_runs import CaseRow, RunError, RunResults, clip_text
 from corpid_dev.readiness import renderings
 from corpid_dev.readiness.cases import CASES
 from corpid_dev.readiness.driver import Options, check
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from ssl import SSLContext
 
-    from corpid_dev.flows.readiness_runs import Asked
+    from corpid_dev.flows.readiness_runs import RunRequest
     from corpid_dev.readiness.case import Case
     from corpid_dev.readiness.report import Report
 
@@ -34,8 +34,8 @@ class Checker:
     tls: SSLContext | None = None
     """trusts the demo's own authority, too; None: the usual ones alone"""
 
-    async def __call__(self, asked: Asked, progress: Callable[[str], None]) -> Outcome:
-        """Check a relying party. Raises NotMade."""
+    async def __call__(self, asked: RunRequest, progress: Callable[[str], None]) -> RunResults:
+        """Check a relying party. Raises RunError."""
         options = Options(
             url=asked.url,
             developer=asked.issuer,
@@ -48,7 +48,7 @@ class Checker:
         try:
             report = await check(options, progress=progress)
         except (NotDone, ReadinessError) as error:
-            raise NotMade(str(error)) from None
+            raise RunError(str(error)) from None
         return outcome_of(report)
 
 
@@ -60,17 +60,17 @@ def marker_of(signed_in: str) -> Marker | None:
     return Marker(url=signed_in) if is_address else Marker(text=signed_in)
 
 
-def outcome_of(report: Report) -> Outcome:
+def outcome_of(report: Report) -> RunResults:
     """A report as rows and files, what needs work first."""
     ranked = sorted(report.results, key=lambda each: renderings.ORDER.index(each.verdict))
-    return Outcome(
+    return RunResults(
         sentence=report.sentence(),
         rows=tuple(
             CaseRow(
                 verdict=each.verdict.value,
                 case=each.case.id,
                 title=each.case.title,
-                seen=clipped(each.finding.seen),
+                seen=clip_text(each.finding.seen),
                 fix=each.case.fix,
             )
             for each in ranked

@@ -19,7 +19,7 @@ from corpid_dev.readiness.observation import (
     Facts,
     Finding,
     Observation,
-    Page,
+    RelyingPartyPage,
     SignIn,
     Verdict,
     calls_to,
@@ -163,7 +163,7 @@ class _Run:
         return judge(BASELINE, observation, facts), observation
 
     async def _require_no_orders(self, client_id: str) -> None:
-        placed = await self.api.listed(client_id)
+        placed = await self.api.list_orders(client_id)
         if placed:
             names = ", ".join(str(each["order"]) for each in placed)
             raise ReadinessError(
@@ -219,7 +219,7 @@ class _Run:
             url = await first.log_in(self.options.url, press=self.options.press)
             calls = await self._new_calls(client_id)
             request = _request(url, calls)
-            if isinstance(url, Page):
+            if isinstance(url, RelyingPartyPage):
                 return SignIn(login=url, request=request, login_calls=calls)
             try:
                 callback = await self.api.sign_in(url, user=self.options.user, entity=self.options.entity)
@@ -236,7 +236,7 @@ class _Run:
                 pages[-1] = await self._looked_again(browsers[-1], pages[-1])
             return SignIn(request=request, pages=tuple(pages), login_calls=calls, callback_calls=after)
 
-    async def _looked_again(self, browser: Visitor, page: Page) -> Page:
+    async def _looked_again(self, browser: Visitor, page: RelyingPartyPage) -> RelyingPartyPage:
         """The page of a session behind a refusal, else this page."""
         url = self.facts.session_url if self.facts else ""
         if not url or page.session or page.crashed:
@@ -244,7 +244,7 @@ class _Run:
         elsewhere = await browser.look_at(url)
         return elsewhere if elsewhere.session else page
 
-    async def _session_url(self, signed_in: Page, redirect_uri: str) -> str:
+    async def _session_url(self, signed_in: RelyingPartyPage, redirect_uri: str) -> str:
         """Address of a signed-in page that shows others no session."""
         if not signed_in.session or urlsplit(signed_in.url).path == urlsplit(redirect_uri).path:
             return ""
@@ -256,7 +256,7 @@ class _Run:
 
         Without a client_id everything.
         """
-        calls = map(Call.of, await self.api.new_exchanges())
+        calls = map(Call.from_exchange, await self.api.new_exchanges())
         return tuple(each for each in calls if not client_id or each.client_id in ("", client_id))
 
     async def _calls_after(self, case: Case, client_id: str) -> tuple[Call, ...]:
@@ -285,7 +285,7 @@ def _browsers(opened_in: OpenedIn, first: Visitor, other: Visitor) -> tuple[Visi
             return first, other
 
 
-def _request(url: str | Page, calls: Sequence[Call]) -> dict[str, str]:
+def _request(url: str | RelyingPartyPage, calls: Sequence[Call]) -> dict[str, str]:
     """The parameters of the authorization request, pushed or not."""
     query = dict(parse_qsl(urlsplit(url).query)) if isinstance(url, str) else {}
     pushed = next((call.parameters for call in reversed(calls) if call.endpoint == Endpoint.PAR), {})

@@ -90,7 +90,7 @@ def at_most(most: int, endpoint: str) -> Expectation:
     """At most so many requests to an endpoint."""
 
     def expectation(observation: Observation, facts: Facts) -> Finding | None:  # noqa: ARG001
-        count = len(observation.to(endpoint))
+        count = len(observation.calls_of(endpoint))
         return _failed(f"{count} requests to {endpoint}, at most {most} are expected") if count > most else None
 
     return expectation
@@ -98,7 +98,7 @@ def at_most(most: int, endpoint: str) -> Expectation:
 
 def code_sent_once(observation: Observation, facts: Facts) -> Finding | None:  # noqa: ARG001
     """A refused code is not sent again."""
-    codes = [call.parameters.get("code", call.exchange_id) for call in observation.to(Endpoint.TOKEN)]
+    codes = [call.parameters.get("code", call.exchange_id) for call in observation.calls_of(Endpoint.TOKEN)]
     return _failed("the same code was sent again") if len(set(codes)) < len(codes) else None
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from corpid_dev.readiness.observation import Page
+    from corpid_dev.readiness.observation import RelyingPartyPage
 
 _NAMING: Final = frozenset(
     {"name", "entity_name", "CPUID_FullName", "CPEntID", "sub", "entity_reg_number", "identity_number"}
@@ -32,7 +32,7 @@ class Marker:
     heading: str = ""
     learned: bool = False
 
-    def is_on(self, page: Page) -> bool:
+    def is_on(self, page: RelyingPartyPage) -> bool:
         """Return whether a page shows that somebody is signed in."""
         if page.is_error:
             return False
@@ -46,7 +46,9 @@ class Marker:
         return f"{holds} (learned from the ordinary sign-in)" if self.learned else holds
 
 
-def learned(signed_in: Page, cancelled: Page, claims: Iterable[Mapping[str, object]]) -> Marker | None:
+def learned(
+    signed_in: RelyingPartyPage, cancelled: RelyingPartyPage, claims: Iterable[Mapping[str, object]]
+) -> Marker | None:
     """A marker that only the page of a successful sign-in shows.
 
     The page of a cancelled one does not. The heading is tried first, then a text of the tokens, then the URL. None if
@@ -70,7 +72,9 @@ def texts(claims: Iterable[Mapping[str, object]], names: frozenset[str]) -> list
     return list(dict.fromkeys(text for each in claims for text in _found(each, names)))
 
 
-def roles(claims: Iterable[Mapping[str, object]], page: Page, cancelled: Page) -> frozenset[str]:
+def roles(
+    claims: Iterable[Mapping[str, object]], page: RelyingPartyPage, cancelled: RelyingPartyPage
+) -> frozenset[str]:
     """Roles of the tokens that only the signed-in person's page shows."""
     named = texts(claims, frozenset({_ROLE}))
     return frozenset(each for each in named if each in page.text and each not in cancelled.text)

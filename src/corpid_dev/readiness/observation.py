@@ -52,7 +52,7 @@ class Call:
     """empty if no client is known"""
 
     @classmethod
-    def of(cls, exchange: Mapping[str, Any]) -> Self:
+    def from_exchange(cls, exchange: Mapping[str, Any]) -> Self:
         """A call, from an exchange that the developer API lists."""
         return cls(
             exchange_id=str(exchange["id"]),
@@ -87,7 +87,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class RelyingPartyPage:
     """A page of the relying party, at the end of its redirects."""
 
     url: str
@@ -121,13 +121,13 @@ class Page:
 class SignIn:
     """One sign-in, from the login URL to the last page."""
 
-    login: Page | None = None
+    login: RelyingPartyPage | None = None
     """the page at which the login ended, None if it led to the provider"""
     request: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """the parameters of the authorization request, pushed or not"""
     problem: str = ""
     """why the provider, or this program, could not complete its part"""
-    pages: tuple[Page, ...] = ()
+    pages: tuple[RelyingPartyPage, ...] = ()
     """one for each time the callback was opened"""
     login_calls: tuple[Call, ...] = ()
     callback_calls: tuple[Call, ...] = ()
@@ -139,7 +139,7 @@ class SignIn:
         return self.login_calls + self.callback_calls
 
     @property
-    def page(self) -> Page | None:
+    def page(self) -> RelyingPartyPage | None:
         """The last page, at the login or after the callback."""
         return self.pages[-1] if self.pages else self.login
 
@@ -169,7 +169,7 @@ class Observation:
         """All calls, in order."""
         return tuple(call for each in self.sign_ins for call in each.calls)
 
-    def to(self, endpoint: str) -> list[Call]:
+    def calls_of(self, endpoint: str) -> list[Call]:
         """The calls of an endpoint."""
         return calls_to(self.calls, endpoint)
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 import httpx
 
-from corpid_dev.readiness.observation import Page
+from corpid_dev.readiness.observation import RelyingPartyPage
 from corpid_dev.readiness.report import ReadinessError
 from corpid_dev.relying_party.browser import Browser, DeadEndError
 from corpid_dev.relying_party.verification import Callback
@@ -41,7 +41,7 @@ class Visitor:
         self._issuer: Final = issuer
         self._marker: Final = marker
 
-    async def log_in(self, url: str, *, press: str = "") -> str | Page:
+    async def log_in(self, url: str, *, press: str = "") -> str | RelyingPartyPage:
         """Open the login URL and go on to the provider.
 
         Returns the authorization URL, or the page where it ends.
@@ -59,7 +59,7 @@ class Visitor:
             return self._no_answer(url, error)
         return self._page() if found is None else found
 
-    async def come_back(self, callback: Callback) -> Page:
+    async def come_back(self, callback: Callback) -> RelyingPartyPage:
         """Open a callback, as the provider's redirect or form does."""
         try:
             if callback.form is None:
@@ -69,9 +69,9 @@ class Visitor:
             again = await self._at_provider()
         except (httpx.HTTPError, httpx.InvalidURL, DeadEndError) as error:
             return self._no_answer(callback, error)
-        return self._page() if again is None else Page(url=again, status=_FOUND, heading=SENT_AGAIN)
+        return self._page() if again is None else RelyingPartyPage(url=again, status=_FOUND, heading=SENT_AGAIN)
 
-    async def look_at(self, url: str) -> Page:
+    async def look_at(self, url: str) -> RelyingPartyPage:
         """Open another page, as a link of one's own does."""
         return await self.come_back(Callback(url))
 
@@ -113,9 +113,9 @@ class Visitor:
         likely = [url for url, names in links.items() if any(map(_LOGIN.search, names))]
         return likely[0] if len(likely) == 1 and not forms else None
 
-    def _page(self) -> Page:
+    def _page(self) -> RelyingPartyPage:
         found, response = self._browser.page, self._browser.response
-        page = Page(
+        page = RelyingPartyPage(
             url=self._browser.url,
             status=response.status_code if response is not None else 0,
             heading=found.heading or found.title,
@@ -123,14 +123,14 @@ class Visitor:
         )
         return self._marked(page)
 
-    def _marked(self, page: Page) -> Page:
+    def _marked(self, page: RelyingPartyPage) -> RelyingPartyPage:
         if self._marker is None or not self._marker.is_on(page):
             return page
-        return Page(url=page.url, status=page.status, heading=page.heading, text=page.text, session=True)
+        return RelyingPartyPage(url=page.url, status=page.status, heading=page.heading, text=page.text, session=True)
 
     @staticmethod
-    def _no_answer(url: str, error: Exception) -> Page:
-        return Page(url=url, status=0, problem=str(error) or type(error).__name__)
+    def _no_answer(url: str, error: Exception) -> RelyingPartyPage:
+        return RelyingPartyPage(url=url, status=0, problem=str(error) or type(error).__name__)
 
 
 @asynccontextmanager

@@ -82,7 +82,7 @@ class Form:
 
 
 @dataclass(slots=True)
-class Page:
+class HtmlPage:
     """A parsed page."""
 
     title: str = ""
@@ -99,7 +99,7 @@ class Page:
         return next((form for form in self.forms if set(names) <= form.names()), None)
 
 
-def parse(html: str) -> Page:
+def parse(html: str) -> HtmlPage:
     """Read a page."""
     reader = _Reader()
     reader.feed(html)
@@ -116,7 +116,7 @@ def parse(html: str) -> Page:
 class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.page = Page()
+        self.page = HtmlPage()
         self.words: list[str] = []
         self.open: list[str] = []
         self.form: Form | None = None
@@ -242,12 +242,12 @@ class Browser:
     http: httpx.AsyncClient
     origins: frozenset[str] = frozenset()
     url: str = ""
-    page: Page = field(default_factory=Page)
+    page: HtmlPage = field(default_factory=HtmlPage)
     response: httpx.Response | None = None
     left: Callback | None = None
     """the target of the last redirect or form, if it left the origins"""
 
-    async def open(self, url: str, *, site: str = "cross-site") -> Page:
+    async def open(self, url: str, *, site: str = "cross-site") -> HtmlPage:
         """Go to a URL as if by a link.
 
         On a page of `site` (the Sec-Fetch-Site value).
@@ -258,7 +258,7 @@ class Browser:
         await self._navigate("GET", url, site=site)
         return self.page
 
-    async def post(self, url: str, fields: Iterable[tuple[str, str]], *, referrer: str) -> Page:
+    async def post(self, url: str, fields: Iterable[tuple[str, str]], *, referrer: str) -> HtmlPage:
         """Send a form as another site's page does, at `referrer`."""
         self.left, self.url = None, referrer
         if not self.origins:
@@ -266,11 +266,11 @@ class Browser:
         await self._navigate("POST", url, site="cross-site", content=urlencode(list(fields)))
         return self.page
 
-    async def reload(self) -> Page:
+    async def reload(self) -> HtmlPage:
         """Request the current page again."""
         return await self.open(self.url, site="none")
 
-    async def submit(self, form: Form, button: str | None = None) -> Page:
+    async def submit(self, form: Form, button: str | None = None) -> HtmlPage:
         """Press a button of the form, by default the first.
 
         `button` is its name, value or label. Raises DeadEndError if there is no such button.
@@ -286,7 +286,7 @@ class Browser:
             await self._navigate("POST", target, site=site, content=content)
         return self.page
 
-    async def fill_and_submit(self, *names: str, button: str | None = None, **values: str) -> Page:
+    async def fill_and_submit(self, *names: str, button: str | None = None, **values: str) -> HtmlPage:
         """Fill the form that has these fields and press its button.
 
         Raises DeadEndError, LookupError.

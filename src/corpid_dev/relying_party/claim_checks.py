@@ -144,7 +144,7 @@ ALWAYS = frozenset({"authinfo"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class ExpectedClaims:
     """Expected claims of every document, and the moment of the check."""
 
     issuer: str
@@ -155,7 +155,7 @@ class Expected:
 
 
 def id_token(
-    checks: Checklist, claims: Mapping[str, Any], expected: Expected, *, nonce: str | None, access_token: str
+    checks: Checklist, claims: Mapping[str, Any], expected: ExpectedClaims, *, nonce: str | None, access_token: str
 ) -> None:
     """The claims of an ID token (OpenID Connect Core §3.1.3.7, D2, R-12.2).
 
@@ -181,7 +181,7 @@ def id_token(
 def access_token(
     checks: Checklist,
     claims: Mapping[str, Any],
-    expected: Expected,
+    expected: ExpectedClaims,
     *,
     scope: str,
     jkt: str | None,
@@ -220,7 +220,7 @@ def access_token(
     checks.equal(f"{what}: {other} as in the ID token", claims.get(other), party)
 
 
-def envelope(checks: Checklist, what: str, claims: Mapping[str, Any], expected: Expected) -> None:
+def envelope(checks: Checklist, what: str, claims: Mapping[str, Any], expected: ExpectedClaims) -> None:
     """Check the claims common to all signed answers of a resource.
 
     Raises CheckFailed. Source: Spec 2.5, 2.6, D26

@@ -419,8 +419,8 @@ class RelyingParty(Requests):
             raise ValueError("there is no access token yet; call redeem first")
         return self.sign_in.tokens
 
-    def _expected(self) -> claim_checks.Expected:
-        return claim_checks.Expected(
+    def _expected(self) -> claim_checks.ExpectedClaims:
+        return claim_checks.ExpectedClaims(
             issuer=self.issuer,
             client_id=self.client_id,
             now=self.clock(),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     """The state of a check after a request."""
 
     PASSED = "passed"
@@ -52,7 +52,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class CheckGroup:
     """Checks that belong together."""
 
     title: str
@@ -93,11 +93,11 @@ _FORM: Final = _check("The body is a whole form", _R.BODY_NOT_A_FORM, _R.BODY_EN
 _ENCODING: Final = _check("Not too many parameters, encoded in UTF-8", _R.PARAMETERS_TOO_MANY,
                           _R.PARAMETERS_NOT_UTF_8, _R.PARAMETERS_BADLY_ENCODED)
 _ONCE: Final = _check("Each parameter once", _R.PARAMETER_REPEATED)
-_FAILURES: Final = Part(title="The provider itself", checks=(
+_FAILURES: Final = CheckGroup(title="The provider itself", checks=(
     Check(name="Nothing failed at the provider", reasons=(_R.STORE_UNAVAILABLE, _R.DATA_LOST, _R.UNFORESEEN), anywhere=True),
 ))
 
-_AUTHENTICATION: Final = Part(title="Client authentication", checks=(
+_AUTHENTICATION: Final = CheckGroup(title="Client authentication", checks=(
     _check("Requests of this address are within the limit", _R.RATE_LIMIT_OF_ADDRESS),
     _check("One way to authenticate", _R.CLIENT_AUTHENTICATION_TWICE),
     _check("client_assertion_type", _R.ASSERTION_TYPE, source="parameter.client_assertion_type",
@@ -152,7 +152,7 @@ _PROOF_END: Final = (
     _check("The proof has the server's nonce", _R.PROOF_NONCE, source="proof.nonce", only_with=_DPOP),
 )
 _PROOF_MISSING: Final = _check("A DPoP proof is there, if the interface needs one", _R.PROOF_MISSING, source=_DPOP)
-_ONE_TIME: Final = Part(title="What works once", checks=(
+_ONE_TIME: Final = CheckGroup(title="What works once", checks=(
     _check("The proof was not used before", _R.PROOF_REPLAYED, source="proof.jti", only_with=_DPOP),
     _check("The assertion was not used before", _R.ASSERTION_REPLAYED, source="assertion.jti"),
 ))
@@ -195,13 +195,13 @@ _ENCRYPTION_KEY: Final = _check("The client has a key to encrypt for, if it need
                                 _R.CLIENT_ENCRYPTION_KEY_MISSING)
 
 PAR: Final = (
-    Part(title="Request", checks=(*_HTTP, _FORM, _AVAILABLE, _ENCODING, _ONCE)),
+    CheckGroup(title="Request", checks=(*_HTTP, _FORM, _AVAILABLE, _ENCODING, _ONCE)),
     _AUTHENTICATION,
-    Part(title="Client", checks=(
+    CheckGroup(title="Client", checks=(
         _check("The client is registered for this interface", _R.GENERATION_NOT_REGISTERED),
         _check("client_id is there", _R.PARAMETER_MISSING, source="parameter.client_id", parameters={"client_id"}),
     )),
-    Part(title="DPoP", checks=(
+    CheckGroup(title="DPoP", checks=(
         *_PROOF, *_PROOF_END,
         _check("dpop_jkt is a thumbprint", _R.JKT_MALFORMED, source="parameter.dpop_jkt",
                only_with="parameter.dpop_jkt"),
@@ -209,7 +209,7 @@ PAR: Final = (
                only_with="parameter.dpop_jkt"),
         _PROOF_MISSING,
     )),
-    Part(title="Authorization request", checks=(
+    CheckGroup(title="Authorization request", checks=(
         *_OBJECTS, _OBJECT_BY_REFERENCE, _check("Every required parameter is there", _R.PARAMETER_MISSING), *_SCOPES,
         _REDIRECT_URI, *_CONTENT, _ENCRYPTION_KEY,
     )),
@@ -221,7 +221,7 @@ _IN_QUERY: Final = tuple(
     _check(each.name, *each.reasons, source=each.source, expected=each.expected, only_with=each.only_with or _QUERY)
     for each in (*_OBJECTS, _OBJECT_BY_REFERENCE, *_SCOPES, *_CONTENT)
 )
-SIGN_IN: Final = Part(title="Sign-in", checks=(
+SIGN_IN: Final = CheckGroup(title="Sign-in", checks=(
     _check("The second factor is right", _R.SECOND_FACTOR_FAILED),
     _check("The person goes on", _R.CANCELLED),
     _check("The person can act for an entity that the client accepts", _R.NO_ENTITY),
@@ -234,7 +234,7 @@ SIGN_IN: Final = Part(title="Sign-in", checks=(
 ))
 """what is known once the person has signed in"""
 AUTHORIZE: Final = (
-    Part(title="Request", checks=(
+    CheckGroup(title="Request", checks=(
         *_HTTP, _AVAILABLE,
         _check("Sign-ins from here are within the limit", _R.RATE_LIMIT_OF_ADDRESS, _R.RATE_LIMIT_OF_NETWORK,
                _R.RATE_LIMIT_OF_ALL),
@@ -245,7 +245,7 @@ AUTHORIZE: Final = (
         _check("The client is registered here, and enabled", _R.CLIENT_ID_UNKNOWN, _R.CLIENT_DISABLED,
                _R.CLIENT_OF_ANOTHER_ISSUER, source="parameter.client_id"),
     )),
-    Part(title="Authorization request", checks=(
+    CheckGroup(title="Authorization request", checks=(
         _check("The client may send the request in the query, if it does", _R.QUERY_NOT_REGISTERED, only_with=_QUERY),
         _check("The request was pushed, if it must be", _R.REQUEST_NOT_PUSHED, source="parameter.request_uri"),
         _check("Every required parameter is there", _R.PARAMETER_MISSING),
@@ -269,7 +269,7 @@ AUTHORIZE: Final = (
     _FAILURES,
 )
 TOKEN: Final = (
-    Part(title="Request", checks=(
+    CheckGroup(title="Request", checks=(
         *_HTTP, _AVAILABLE, _FORM, _ENCODING, _ONCE,
         _check("Every required parameter is there", _R.PARAMETER_MISSING),
         _check("grant_type", _R.GRANT_TYPE, source="parameter.grant_type", expected="authorization_code"),
@@ -278,10 +278,10 @@ TOKEN: Final = (
         _check("The code is no longer than one of ours", _R.CODE_MALFORMED),
     )),
     _AUTHENTICATION,
-    Part(title="DPoP", checks=(*_PROOF, *_PROOF_END, _PROOF_MISSING)),
-    Part(title="Client", checks=(_ENCRYPTION_KEY,)),
+    CheckGroup(title="DPoP", checks=(*_PROOF, *_PROOF_END, _PROOF_MISSING)),
+    CheckGroup(title="Client", checks=(_ENCRYPTION_KEY,)),
     _ONE_TIME,
-    Part(title="Code", checks=(
+    CheckGroup(title="Code", checks=(
         _check("The code was issued to this client", _R.CODE_OF_ANOTHER_CLIENT, source="client_id"),
         _check("The code was not presented before", _R.CODE_REDEEMED),
         _check("The code has not expired", _R.CODE_EXPIRED, expected=f"within {CODE_SECONDS} s"),
@@ -298,14 +298,14 @@ TOKEN: Final = (
     _FAILURES,
 )
 RESOURCE: Final = (
-    Part(title="Request", checks=(
+    CheckGroup(title="Request", checks=(
         *_HTTP,
         _check("An Authorization header is there", _R.CREDENTIALS_MISSING, source="header.authorization"),
         _check("The scheme is the token_type", _R.CREDENTIALS_SCHEME, source="scheme"),
         _AVAILABLE,
         _check("One Authorization header", _R.CREDENTIALS_REPEATED),
     )),
-    Part(title="Access token", checks=(
+    CheckGroup(title="Access token", checks=(
         _check("The access token is a JWT", _R.ACCESS_TOKEN_MALFORMED),
         _check("The access token is this provider's", _R.ACCESS_TOKEN_FOREIGN,
                source="access_token.header.typ, access_token.iss", expected="at+jwt, {issuer}"),
@@ -314,7 +314,7 @@ RESOURCE: Final = (
         _check("The access token has not expired", _R.ACCESS_TOKEN_EXPIRED, source="access_token.exp",
                expected="after {now}"),
     )),
-    Part(title="DPoP", checks=(
+    CheckGroup(title="DPoP", checks=(
         *_PROOF,
         _check("ath of the proof is the hash of the access token", _R.PROOF_TOKEN_HASH, source="proof.ath",
                only_with=_DPOP),
@@ -323,7 +323,7 @@ RESOURCE: Final = (
         _check("The access token is bound to the key of the proof", _R.ACCESS_TOKEN_KEY, source="access_token.cnf",
                only_with=_DPOP),
     )),
-    Part(title="What the token allows", checks=(
+    CheckGroup(title="What the token allows", checks=(
         _check("The access token has a scope for this resource", _R.ACCESS_TOKEN_SCOPE, source="access_token.scope"),
         _check("The access token is younger than the last loss of data", _R.ACCESS_TOKEN_BEFORE_RESTART),
             _check("The proof was not used before", _R.PROOF_REPLAYED, source="proof.jti", only_with=_DPOP),
@@ -337,10 +337,10 @@ RESOURCE: Final = (
     )),
     _FAILURES,
 )
-_DOCUMENT: Final = (Part(title="Request", checks=(*_HTTP, _AVAILABLE)), _FAILURES)
+_DOCUMENT: Final = (CheckGroup(title="Request", checks=(*_HTTP, _AVAILABLE)), _FAILURES)
 # fmt: on
 
-CHECKS: Final[Mapping[str, tuple[Part, ...]]] = MappingProxyType(
+CHECKS: Final[Mapping[str, tuple[CheckGroup, ...]]] = MappingProxyType(
     {
         "discovery": _DOCUMENT,
         "metadata": _DOCUMENT,
@@ -372,7 +372,7 @@ def failed_check(endpoint: str, reason: str, detail: str = "") -> Check | None:
 
 def states(
     endpoint: str, reason: str, *, present: Collection[str], detail: str = "", known: bool = True, pending: bool = False
-) -> list[tuple[Part, list[tuple[Check, State]]]]:
+) -> list[tuple[CheckGroup, list[tuple[Check, CheckState]]]]:
     """The state of each check after a request.
 
     `reason` is that of its refusal, empty without one; `present` are the sources that the request has; `known` is false
@@ -380,10 +380,10 @@ def states(
     """
     failed = failed_check(endpoint, reason, detail) if reason else None
     if (reason and (failed is None or failed.anywhere)) or not known:
-        rest, after = State.UNKNOWN, State.UNKNOWN
+        rest, after = CheckState.UNKNOWN, CheckState.UNKNOWN
     else:
-        rest, after = State.PASSED, State.NOT_REACHED
-    found: list[tuple[Part, list[tuple[Check, State]]]] = []
+        rest, after = CheckState.PASSED, CheckState.NOT_REACHED
+    found: list[tuple[CheckGroup, list[tuple[Check, CheckState]]]] = []
     reached = True
     for part in CHECKS[endpoint]:
         later = pending and part is SIGN_IN
@@ -391,9 +391,9 @@ def states(
         for check in part.checks:
             state = rest if reached and not later else after
             if check is failed:
-                state, reached = State.FAILED, False
-            elif state is State.PASSED and check.only_with and check.only_with not in present:
-                state = State.NOT_NEEDED
+                state, reached = CheckState.FAILED, False
+            elif state is CheckState.PASSED and check.only_with and check.only_with not in present:
+                state = CheckState.NOT_NEEDED
             judged.append((check, state))
         found.append((part, judged))
     return found

@@ -17,10 +17,10 @@ from corpid_dev.rules.orders import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid_dev.rules.orders import Fault, Kind, Member, Value
+    from corpid_dev.rules.orders import Fault, OrderKind, OrderMember, Value
 
 
-class Unfit(Exception):
+class InvalidOrder(Exception):
     """An invalid order; the text is for its author."""
 
     def __init__(self, member: str, text: str) -> None:
@@ -42,7 +42,7 @@ class Order:
     sign_in: str | None = None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> OrderKind:
         """The declaration of this order."""
         return BY_NAME[self.name]
 
@@ -68,15 +68,15 @@ class Order:
 
 
 def read(document: Mapping[str, object]) -> Order:
-    """Read an order. Raises Unfit, which names the member. Source: D66"""
+    """Read an order. Raises InvalidOrder, which names the member. Source: D66"""
     name = document.get("order")
     kind = BY_NAME.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise Unfit("order", f"must be one of {', '.join(NAMES)}")
+        raise InvalidOrder("order", f"must be one of {', '.join(NAMES)}")
     known = {"order", *(each.name for each in (*COMMON, *kind.members))}
     for member in document:
         if member not in known:
-            raise Unfit(member, f"{kind.name} has no such member; it has {', '.join(sorted(known - {'order'}))}")
+            raise InvalidOrder(member, f"{kind.name} has no such member; it has {', '.join(sorted(known - {'order'}))}")
     common = _members(COMMON, document)
     members = _members(kind.members, document)
     order = Order(
@@ -90,7 +90,7 @@ def read(document: Mapping[str, object]) -> Order:
     return order
 
 
-def typed(name: str, texts: Mapping[str, str]) -> dict[str, object]:
+def document_from_texts(name: str, texts: Mapping[str, str]) -> dict[str, object]:
     """The document of an order, from a form or a command.
 
     Empty texts are left out. Source: D66
@@ -104,7 +104,7 @@ def typed(name: str, texts: Mapping[str, str]) -> dict[str, object]:
     return found
 
 
-def _of_text(member: Member | None, text: str) -> Value:
+def _of_text(member: OrderMember | None, text: str) -> Value:
     if member is not None and member.flag and text in ("true", "false"):
         return text == "true"
     if member is not None and member.least is not None:
@@ -123,13 +123,13 @@ def _whole(value: Value | None) -> int | None:
     return None if value is None else int(value)
 
 
-def _members(declared: Iterable[Member], document: Mapping[str, object]) -> dict[str, Value]:
+def _members(declared: Iterable[OrderMember], document: Mapping[str, object]) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for member in declared:
         sent = document.get(member.name)
         if sent is None:
             if member.required:
-                raise Unfit(member.name, f"is missing; it must be {_in_words(member)}")
+                raise InvalidOrder(member.name, f"is missing; it must be {_in_words(member)}")
             if member.default is not None:
                 found[member.name] = member.default
             continue
@@ -137,7 +137,7 @@ def _members(declared: Iterable[Member], document: Mapping[str, object]) -> dict
     return found
 
 
-def _value(member: Member, sent: object) -> Value:
+def _value(member: OrderMember, sent: object) -> Value:
     if member.least is not None:
         fits = isinstance(sent, int | float) and not isinstance(sent, bool) and member.least <= sent <= member.most
         if isinstance(sent, int | float) and fits and not (member.whole and sent != int(sent)):
@@ -148,11 +148,11 @@ def _value(member: Member, sent: object) -> Value:
     elif isinstance(sent, str) and _is_short_text(sent) and (not member.choices or sent in member.choices):
         return sent
     if member.choices or member.flag or member.least is not None:
-        raise Unfit(member.name, f"must be {_in_words(member)}")
-    raise Unfit(member.name, f"must be text of 1 to {TEXT_CHARACTERS} printable ASCII characters")
+        raise InvalidOrder(member.name, f"must be {_in_words(member)}")
+    raise InvalidOrder(member.name, f"must be text of 1 to {TEXT_CHARACTERS} printable ASCII characters")
 
 
-def _in_words(member: Member) -> str:
+def _in_words(member: OrderMember) -> str:
     return f"{'' if member.least is None else 'a '}{member.type}"
 
 
@@ -161,18 +161,18 @@ def _is_short_text(sent: str) -> bool:
 
 
 def _require_fitting(order: Order) -> None:
-    """Refuse members that do not go together. Raises Unfit."""
+    """Refuse members that do not go together. Raises InvalidOrder."""
     kind, endpoint = order.kind, order.text("endpoint")
     without_client = kind.everybody or endpoint in REQUESTED_WITHOUT_CLIENT
     if without_client:
         what = kind.name if kind.everybody else f"the endpoint {endpoint}"
         for member, value in (("client_id", order.client_id), ("sign_in", order.sign_in)):
             if value is not None:
-                raise Unfit(member, f"{what} serves every client alike: leave it out")
+                raise InvalidOrder(member, f"{what} serves every client alike: leave it out")
     if kind.once and order.times is not None:
-        raise Unfit("times", f"{kind.name} is carried out once, when it is placed: leave it out")
+        raise InvalidOrder("times", f"{kind.name} is carried out once, when it is placed: leave it out")
     if order.sign_in is not None and endpoint == "par":
-        raise Unfit("sign_in", "the push comes before the request_uri: name the client only")
+        raise InvalidOrder("sign_in", "the push comes before the request_uri: name the client only")
     if kind.name == "error":
         _require_error(order, endpoint)
     fault = kind.fault(order.members.get("fault"))
@@ -183,18 +183,18 @@ def _require_fitting(order: Order) -> None:
 def _require_fault(order: Order, fault: Fault) -> None:
     token = order.text("token")
     if fault.tokens and token not in fault.tokens:
-        raise Unfit("fault", f"{fault.name} is a fault of {' and '.join(fault.tokens)}, not of {token}")
+        raise InvalidOrder("fault", f"{fault.name} is a fault of {' and '.join(fault.tokens)}, not of {token}")
     if fault.needs and fault.needs not in order.members:
-        raise Unfit(fault.needs, f"is missing: {fault.name} needs it")
+        raise InvalidOrder(fault.needs, f"is missing: {fault.name} needs it")
     for member in ("claim", "error", "seconds"):
         if member in order.members and member not in (fault.needs, fault.takes):
-            raise Unfit(member, f"{fault.name} has no such member")
+            raise InvalidOrder(member, f"{fault.name} has no such member")
 
 
 def _require_error(order: Order, endpoint: str) -> None:
     error = order.text("error")
     if error not in ERRORS[endpoint]:
-        raise Unfit("error", f"{endpoint} has no error {error}; it has {', '.join(ERRORS[endpoint])}")
+        raise InvalidOrder("error", f"{endpoint} has no error {error}; it has {', '.join(ERRORS[endpoint])}")
     for member in ("status", "retry_after"):
         if endpoint == "authorize" and member in order.members:
-            raise Unfit(member, "the error goes to the redirect URI: it has neither status nor headers")
+            raise InvalidOrder(member, "the error goes to the redirect URI: it has neither status nor headers")

@@ -68,7 +68,7 @@ ERRORS: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class OrderMember:
     """A member of an order."""
 
     name: str
@@ -110,13 +110,13 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class OrderKind:
     """An order by its name."""
 
     name: str
     help: str
     right: str
-    members: tuple[Member, ...] = ()
+    members: tuple[OrderMember, ...] = ()
     faults: tuple[Fault, ...] = ()
     everybody: bool = False
     """it changes what every client receives, so it names none"""
@@ -228,42 +228,44 @@ def _names(faults: Iterable[Fault]) -> tuple[str, ...]:
 
 
 _CODES: Final = tuple(dict.fromkeys(code for codes in ERRORS.values() for code in codes))
-_DESCRIPTION: Final = Member(name="description", help="`error_description`", required=False)
+_DESCRIPTION: Final = OrderMember(name="description", help="`error_description`", required=False)
 
 KINDS: Final = (
-    Kind(
+    OrderKind(
         name="error",
         help="An endpoint answers with an error of Spec section 7. Of `authorize` it is delivered in the callback.",
         right="Shows a page that a person understands; repeats the request only if the error says that this may help.",
         members=(
-            Member(name="endpoint", choices=ENDPOINTS, help="where"),
-            Member(name="error", choices=_CODES, help="the error code; the endpoint must have it"),
-            Member(name="status", least=400, most=599, required=False, help="HTTP status; by default the error's own"),
+            OrderMember(name="endpoint", choices=ENDPOINTS, help="where"),
+            OrderMember(name="error", choices=_CODES, help="the error code; the endpoint must have it"),
+            OrderMember(
+                name="status", least=400, most=599, required=False, help="HTTP status; by default the error's own"
+            ),
             _DESCRIPTION,
-            Member(name="retry_after", least=0, most=3600, required=False, help="Retry-After, in seconds"),
+            OrderMember(name="retry_after", least=0, most=3600, required=False, help="Retry-After, in seconds"),
         ),
     ),
-    Kind(
+    OrderKind(
         name="latency",
         help="An endpoint answers later.",
         right="Waits for a few seconds, then shows a page; never holds up other people's requests.",
         members=(
-            Member(name="endpoint", choices=ENDPOINTS, help="where"),
-            Member(name="seconds", least=0, most=LONGEST_LATENCY, whole=False, help="by how many seconds"),
+            OrderMember(name="endpoint", choices=ENDPOINTS, help="where"),
+            OrderMember(name="seconds", least=0, most=LONGEST_LATENCY, whole=False, help="by how many seconds"),
         ),
     ),
-    Kind(
+    OrderKind(
         name="maintenance",
         help="PAR, authorize and token answer as during maintenance: 503 temporarily_unavailable with Retry-After, or in "
         "the callback. Resources go on.",
         right="Shows a page that asks to come back later, and honours Retry-After.",
     ),
-    Kind(
+    OrderKind(
         name="rotate-key",
         help="A new signing key is made, published, and signs at once. It is done when it is placed.",
         right="Fetches the key set again when it meets the unknown kid, and begins the session (Spec 4.7).",
         members=(
-            Member(
+            OrderMember(
                 name="withdraw",
                 flag=True,
                 required=False,
@@ -274,39 +276,41 @@ KINDS: Final = (
         everybody=True,
         once=True,
     ),
-    Kind(
+    OrderKind(
         name="signing-key",
         help="A token is signed by a key that the key set does not have.",
         right="Fetches the key set again, at most once or twice, does not find the kid, and refuses the sign-in.",
         members=(
-            Member(
+            OrderMember(
                 name="which",
                 choices=("unknown", "retired", "unpublished"),
                 help="unknown: a new key each time; retired: one that was taken out of the set; unpublished: the same "
                 "key each time, which was never in the set",
             ),
-            Member(name="token", choices=_BOTH, required=False, default="id_token", help="the token"),
+            OrderMember(name="token", choices=_BOTH, required=False, default="id_token", help="the token"),
         ),
     ),
-    Kind(
+    OrderKind(
         name="token",
         help="A token is wrong in one way.",
         right="Refuses it, if the fault is one that a relying party can see.",
         members=(
-            Member(name="token", choices=_ALL, help="the token"),
-            Member(name="fault", choices=_names(TOKEN_FAULTS), help="what is wrong"),
-            Member(name="claim", required=False, help="the name of the claim, for missing-claim"),
+            OrderMember(name="token", choices=_ALL, help="the token"),
+            OrderMember(name="fault", choices=_names(TOKEN_FAULTS), help="what is wrong"),
+            OrderMember(name="claim", required=False, help="the name of the claim, for missing-claim"),
         ),
         faults=TOKEN_FAULTS,
     ),
-    Kind(
+    OrderKind(
         name="callback",
         help="The callback is wrong in one way.",
         right="Refuses it, and sends no token request if it can see the fault.",
         members=(
-            Member(name="fault", choices=_names(CALLBACK_FAULTS), help="what is wrong"),
-            Member(name="error", choices=tuple(ERRORS["authorize"]), required=False, help="the error code, for error"),
-            Member(
+            OrderMember(name="fault", choices=_names(CALLBACK_FAULTS), help="what is wrong"),
+            OrderMember(
+                name="error", choices=tuple(ERRORS["authorize"]), required=False, help="the error code, for error"
+            ),
+            OrderMember(
                 name="seconds",
                 least=0,
                 most=LONGEST_DELAY,
@@ -317,35 +321,35 @@ KINDS: Final = (
         ),
         faults=CALLBACK_FAULTS,
     ),
-    Kind(
+    OrderKind(
         name="token-type",
         help="The token answer has another `token_type`.",
         right="Refuses the sign-in: the type is DPoP, at LEGACY Bearer (Spec 2.4).",
         members=(
-            Member(
+            OrderMember(
                 name="value", choices=("Bearer", "DPoP", "N_A"), required=False, default="Bearer", help="`token_type`"
             ),
         ),
     ),
-    Kind(
+    OrderKind(
         name="dpop-nonce",
         help="A proof without the sandbox's nonce is answered with use_dpop_nonce and DPoP-Nonce (RFC 9449 §8).",
         right="Repeats the request with a new proof that has the nonce, and begins the session.",
-        members=(Member(name="endpoint", choices=BOUND, help="where"),),
+        members=(OrderMember(name="endpoint", choices=BOUND, help="where"),),
     ),
 )
 NAMES: Final = tuple(each.name for each in KINDS)
-BY_NAME: Final[Mapping[str, Kind]] = MappingProxyType({each.name: each for each in KINDS})
+BY_NAME: Final[Mapping[str, OrderKind]] = MappingProxyType({each.name: each for each in KINDS})
 COMMON: Final = (
-    Member(name="client_id", required=False, help="the client that it is for; left out: every client"),
-    Member(
+    OrderMember(name="client_id", required=False, help="the client that it is for; left out: every client"),
+    OrderMember(
         name="times",
         least=1,
         most=MOST_TIMES,
         required=False,
         help="how often it is obeyed; left out: until it is withdrawn",
     ),
-    Member(
+    OrderMember(
         name="sign_in",
         required=False,
         help="the `request_uri` of the one sign-in that it is for; of a request in the query, its `state`",

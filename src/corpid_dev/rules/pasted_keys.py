@@ -72,7 +72,7 @@ def read_pasted(text: str) -> PastedKeys:
     return PastedKeys(jwks=jwks, private=private, remarks=tuple(remarks))
 
 
-def received(content: str) -> str:
+def describe_content(content: str) -> str:
     """The beginning of other content, unless it holds a private key.
 
     For people whose address gives no key set. Source: D48

@@ -21,7 +21,7 @@ _ES256: Final = ALGORITHMS["ES256"]
 _RSA_BITS: Final = 2048
 
 
-def signed(key: SigningKey, payload: bytes, typ: str) -> str:
+def sign_token(key: SigningKey, payload: bytes, typ: str) -> str:
     """A compact JWS by any key, under its kid (RFC 7515 §5.1)."""
     return compact.sign(key.headers[typ], payload, key.private, _ES256)
 
@@ -34,7 +34,7 @@ def with_bad_signature(token: str) -> str:
     return f"{head}.{base64url(bytes(octets))}"
 
 
-def unsigned(key: SigningKey, payload: bytes, typ: str) -> str:
+def unsigned_token(key: SigningKey, payload: bytes, typ: str) -> str:
     """A token whose algorithm is `none` (RFC 7518 §3.6)."""
     return f"{_head('none', key.kid, typ)}.{base64url(payload)}."
 

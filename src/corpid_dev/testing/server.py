@@ -29,8 +29,8 @@ from corpid.engines import StartError, at_command_line, new_user_id
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.write import Refused
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import Conflict, NobodyRemains, StoreUnavailable
-from corpid.rules.authentication.listed_people import Listed
+from corpid.ports import Conflict, LastOwnerRemoved, StoreUnavailable
+from corpid.rules.authentication.sandbox_people import SandboxPerson
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import DirectoryFile
@@ -66,7 +66,7 @@ DRAIN_SECONDS: Final = 0.2
 LEGACY_DAYS: Final = 365
 """for which clients are registered with a generation that ends"""
 PROBLEMS: Final = (
-    SettingsError, StartError, DemoError, DirectoryError, Refused, Forbidden, Conflict, NobodyRemains, StoreUnavailable,
+    SettingsError, StartError, DemoError, DirectoryError, Refused, Forbidden, Conflict, LastOwnerRemoved, StoreUnavailable,
     DeadEndError, ListenError, CertificateUnusable, LookupError, ValueError, RuntimeError, TypeError, yaml.YAMLError, httpx.HTTPError,
 )  # fmt: skip
 """exceptions that are answers to a command"""
@@ -128,7 +128,9 @@ class Sandbox:
                 person.used_step = before.used_step if before.totp_secret == person.totp_secret else 0
             self.known[person.user_name] = person
             if self.developer is not None:
-                self.developer.add([Listed(user_name=person.user_name, name=person.name, entities=person.entities)])
+                self.developer.add(
+                    [SandboxPerson(user_name=person.user_name, name=person.name, entities=person.entities)]
+                )
         self.services = list(dict.fromkeys((*self.services, *(sections.get("services") or {}))))
 
     async def add_client(self, client_id: str, members: dict[str, Any]) -> dict[str, Any]:
@@ -215,7 +217,7 @@ class Sandbox:
             self.provider.passwords,
             content,
             file=name,
-            actor=DirectoryFile.of(name, content, by=at_command_line()),
+            actor=DirectoryFile.from_content(name, content, by=at_command_line()),
             new_user_id=new_user_id,
             rules=self.rules,
             plain_passwords=True,
@@ -267,7 +269,7 @@ async def started(
     sockets = bind(listen, port) if port else []
     if not port:
         port, sockets = next_free(listen, 0)
-    hosting = Hosting.of(None, folder, tls=tls, now=datetime.now(UTC))
+    hosting = Hosting.prepare(None, folder, tls=tls, now=datetime.now(UTC))
     files = hosting.certificate
     chosen = settings_.load(
         settings_.Settings if is_own_machine(listen) else NetworkSettings,

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.directory.write import Refused
-from corpid.flows.kept_forms import KeptForm
+from corpid.flows.stored_forms import StoredForm
 from corpid.ports import Conflict
 from corpid.rules.oauth import parameters
-from corpid.rules.oauth.client_registration import IssuerRules, used
+from corpid.rules.oauth.client_registration import IssuerRules, used_generations
 from corpid.texts import Phrase, phrase
 from corpid.web.context import with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
@@ -35,7 +35,7 @@ from corpid.web.pages.responses import page_for_browser, page_response, require_
 from corpid_dev.flows import clients as flow
 from corpid_dev.flows.clients import ClientRefused
 from corpid_dev.rules.pasted_keys import read_pasted
-from corpid_dev.web import kept
+from corpid_dev.web import stored_forms
 from corpid_dev.web.paths import CLIENTS_PATH
 from corpid_dev.web.snippets import Snippet, snippets
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.json_nodes import Json
-    from corpid.rules.oauth.client_registration import Fault
+    from corpid.rules.oauth.client_registration import RegistrationFault
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
@@ -153,7 +153,7 @@ async def clients(request: Request, web: WebContext, mode: Mode) -> Response:
                 url=_path(web, "client", each.client_id),
                 client_id=each.client_id,
                 name=each.name,
-                generations=tuple(one.name for one in used(each, web.client_rules)),
+                generations=tuple(one.name for one in used_generations(each, web.client_rules)),
                 own=each.client_id in mode.developer.own_clients,
             )
             for each in found
@@ -216,8 +216,8 @@ def _path(web: WebContext, page: str, client_id: str = "") -> str:
 
 
 async def _client(at: _At, found: Client, *, own: bool) -> View:
-    generations = used(found, at.web.client_rules)
-    advised = await flow.advised(at.context, found, at.web.client_rules)
+    generations = used_generations(found, at.web.client_rules)
+    advised = await flow.advise_client(at.context, found, at.web.client_rules)
     return DeveloperClient(
         frame=Frame(up=Link(url=at.web.base_path + CLIENTS_PATH, text=DeveloperClients.heading), under_way=True),
         heading=phrase("Client {name}", name=found.name),
@@ -246,13 +246,13 @@ def _here_first(at: _At, generations: Iterable[Generation]) -> Generation | None
     return next(reversed(here or every), None)
 
 
-def _sentence(fault: Fault) -> str:
+def _sentence(fault: RegistrationFault) -> str:
     return f"{fault.member}: {fault.reason}."
 
 
 async def _opened(at: _At) -> Response:
     browser = await browsers.recognise(at.context, cookie(at.request, at.web.cookie_name))
-    form = await kept.entered(at.request, at.context, browser, at.here)
+    form = await stored_forms.read_form(at.request, at.context, browser, at.here)
     if form is None:
         values = values_of(at.found) if at.found else new_values(await proposed(at.web, at.context))
         return await page_for_browser(at.request, at.web, at.context, browser, partial(_form, at, values))
@@ -289,8 +289,8 @@ def _form(
     browser_id: str,
     *,
     errors: tuple[FieldError, ...] = (),
-    advice: Iterable[Fault] = (),
-    kept_form: KeptForm | None = None,
+    advice: Iterable[RegistrationFault] = (),
+    kept_form: StoredForm | None = None,
 ) -> View:
     by_member: dict[str, tuple[str, ...]] = {}
     for each in advice:
@@ -355,11 +355,11 @@ async def _submitted(at: _At) -> Response:
         except Conflict as conflict:
             errors.append(("", refusal_of(conflict)))
     # Of pasted keys, only the public parts are left in `typed`.
-    form_kept = KeptForm(fields={**typed, "client_id": client_id}, errors=tuple(errors), checked=only_check)
-    return await kept.to_entered(at.context, browser_id, at.here, form_kept)
+    form_kept = StoredForm(fields={**typed, "client_id": client_id}, errors=tuple(errors), checked=only_check)
+    return await stored_forms.to_entered(at.context, browser_id, at.here, form_kept)
 
 
-def _at_fields(faults: Iterable[Fault]) -> list[FieldError]:
+def _at_fields(faults: Iterable[RegistrationFault]) -> list[FieldError]:
     """The faults at their fields; the identifier has one of its own."""
     errors: list[FieldError] = []
     for fault in faults:

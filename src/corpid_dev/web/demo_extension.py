@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from corpid_dev.flows.obeying_cache import ObeyingCache
-from corpid_dev.flows.watched_keys import WatchedKeys
+from corpid_dev.flows.fault_injecting_cache import FaultInjectingCache
+from corpid_dev.flows.recording_keys import RecordingSigningKeys
 from corpid_dev.web.documents import DOCUMENTS, Documents
+from corpid_dev.web.fault_injection import SandboxFaultInjector
 from corpid_dev.web.mode import Mode
-from corpid_dev.web.obeying import Obeying
 from corpid_dev.web.observer import Observer
 from corpid_dev.web.routes import routes
 
@@ -34,7 +34,9 @@ class DemoExtension(Documents):
 
     def __init__(self, developer: Developer) -> None:
         self._developer: Final = developer
-        developer.obeyer = developer.obeyer or Obeying(developer.orders, developer.sandbox_keys, sleep=developer.sleep)
+        developer.obeyer = developer.obeyer or SandboxFaultInjector(
+            developer.orders, developer.sandbox_keys, sleep=developer.sleep
+        )
 
     def routes(self, base_url: str) -> tuple[Route, ...]:
         """Every route of developer mode, for those who see it."""
@@ -48,10 +50,10 @@ class DemoExtension(Documents):
         """The router, whose exchanges are kept and may be altered."""
         return Observer(router, self._developer, policy, clock)
 
-    def registry_cache(self, registry: Registry) -> ObeyingCache:
+    def registry_cache(self, registry: Registry) -> FaultInjectingCache:
         """The registry cache at which orders refuse requests."""
-        return ObeyingCache(registry, developer=self._developer)
+        return FaultInjectingCache(registry, developer=self._developer)
 
-    def signing_keys(self, registry: Registry, *, certificates: bool, issuer: str) -> WatchedKeys:
+    def signing_keys(self, registry: Registry, *, certificates: bool, issuer: str) -> RecordingSigningKeys:
         """The signing keys that show what they sign."""
-        return WatchedKeys(registry, developer=self._developer, certificates=certificates, issuer=issuer)
+        return RecordingSigningKeys(registry, developer=self._developer, certificates=certificates, issuer=issuer)

@@ -19,9 +19,9 @@ from corpid.web.pages.responses import NO_STORE
 from corpid.web.route import as_json
 from corpid_dev.flows import clients, exchanges, orders, sign_ins
 from corpid_dev.flows.clients import ClientRefused
-from corpid_dev.flows.orders import MOST, TooMany
+from corpid_dev.flows.orders import MOST, TooManyOrders
 from corpid_dev.flows.sign_ins import SimulatedSignIn
-from corpid_dev.rules.order_documents import Unfit
+from corpid_dev.rules.order_documents import InvalidOrder
 from corpid_dev.web.clients import proposed
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
-    from corpid_dev.flows.orders import Placed
+    from corpid_dev.flows.orders import ActiveOrder
     from corpid_dev.web.mode import Mode
 
 JSON: Final = "application/json"
@@ -48,7 +48,7 @@ async def sign_in(request: Request, web: WebContext, mode: Mode) -> Response:
     await place(context, mode, sign_ins.orders_of(asked))
     exchange, obeyer = exchanges.current(), mode.developer.obeyer
     if asked.orders and exchange is not None and obeyer is not None:
-        await obeyer.before(exchange)  # it came before these orders
+        await obeyer.intercept_request(exchange)  # it came before these orders
     response = await sign_ins.without_browser(context, mode.developer, asked)
     refused = sign_ins.refusal(response)
     if refused is not None:
@@ -123,14 +123,14 @@ def _callback(response: AuthorizationResponse) -> dict[str, object]:
     return {"callback_url": response.url}
 
 
-async def place(context: RequestContext, mode: Mode, documents: Sequence[Mapping[str, object]]) -> list[Placed]:
+async def place(context: RequestContext, mode: Mode, documents: Sequence[Mapping[str, object]]) -> list[ActiveOrder]:
     """Put orders of the sandbox in force. Raises InvalidRequest."""
     developer = mode.developer
     try:
         return await orders.place(context, developer.orders, developer.sandbox_keys, documents)
-    except Unfit as error:
+    except InvalidOrder as error:
         raise InvalidRequest(Reason.SIMULATION, f"orders: {error}") from None
-    except TooMany:
+    except TooManyOrders:
         raise InvalidRequest(Reason.SIMULATION, f"{MOST} orders are in force: withdraw some") from None
 
 

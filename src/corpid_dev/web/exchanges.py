@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from corpid.web.context import WebContext
     from corpid_dev.flows.exchanges import Exchange, Exchanges
-    from corpid_dev.flows.inspection import Clock, Difference, Inspection, Judged
+    from corpid_dev.flows.inspection import CheckResult, Clock, Difference, Inspection
     from corpid_dev.web.mode import Mode
 
 JSON: Final = "application/json"
@@ -71,7 +71,9 @@ def members(exchange: Exchange) -> dict[str, Any]:
 async def listed(request: Request, web: WebContext, mode: Mode) -> Response:  # noqa: ARG001 - every endpoint gets its context
     """The exchanges, oldest first: of one client, and after one of them."""
     client_id = request.query_params.get("client_id")
-    found = mode.developer.exchanges.listed(client_id=client_id, after=_after(request.query_params.get("after", "")))
+    found = mode.developer.exchanges.list_exchanges(
+        client_id=client_id, after=_after(request.query_params.get("after", ""))
+    )
     return _json({"exchanges": [members(each) for each in found]})
 
 
@@ -95,7 +97,7 @@ def _findings(found: Inspection) -> dict[str, Any]:
     }
 
 
-def _plain(found: Judged | Clock | Difference) -> dict[str, Any]:
+def _plain(found: CheckResult | Clock | Difference) -> dict[str, Any]:
     return {name: value for name, value in asdict(found).items() if value != ""}
 
 
@@ -148,7 +150,7 @@ class _Events(Response):
             await _write(send, f"retry: {_AGAIN_MILLISECONDS}\n\n")
             while not left.done() and not self._exchanges.closed:
                 self._subscription.clear()
-                for exchange in self._exchanges.listed(after=self._after):
+                for exchange in self._exchanges.list_exchanges(after=self._after):
                     self._after = exchange.exchange_id
                     await _write(send, _event(exchange))
                 await self._wait(send, left)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from corpid.web.context import WebContext
 
 
-class Entry(ViewPart, frozen=True, kw_only=True):
+class IndexEntry(ViewPart, frozen=True, kw_only=True):
     """A page that the index leads to."""
 
     url: str
@@ -39,37 +39,37 @@ class Entry(ViewPart, frozen=True, kw_only=True):
 
 
 ENTRIES: Final = (
-    Entry(
+    IndexEntry(
         url=CLIENTS_PATH,
         name="Clients",
         help="Register your relying party: keys, redirect URIs, scopes. Mistakes are named, and settings are ready to copy.",
     ),
-    Entry(
+    IndexEntry(
         url=ANYBODY_PATH,
         name="Test people",
         help="Make a person with the organisation and the roles that you need. On the sign-in page, one click signs them in.",
     ),
-    Entry(
+    IndexEntry(
         url=TRAFFIC_PATH,
         name="Inspector",
         help="What relying parties send, each check of it, and why a request was refused.",
     ),
-    Entry(
+    IndexEntry(
         url=ORDERS_PATH,
         name="Sandbox",
         help="Let this provider answer wrongly, late or not at all, to see what your relying party does.",
     ),
-    Entry(
+    IndexEntry(
         url=READINESS_PATH,
         name="Readiness report",
         help="Check what your relying party does when something is wrong, and read how to fix it.",
     ),
-    Entry(
+    IndexEntry(
         url=CATALOGUE_PATH,
         name="Catalogue of errors",
         help="Every reason for a refusal, who must act, and how to fix it.",
     ),
-    Entry(
+    IndexEntry(
         url=SCHEMAS_PATH,
         name="Schemas",
         help="JSON Schemas and TypeScript types of every token and answer, and OpenAPI documents.",
@@ -82,7 +82,7 @@ _ON_NETWORK: Final = (
 )
 
 
-class Copied(ViewPart, frozen=True, kw_only=True):
+class CopyableValue(ViewPart, frozen=True, kw_only=True):
     """A value to copy, and what it is for."""
 
     name: str
@@ -96,19 +96,19 @@ class DeveloperIndex(PageView, frozen=True, kw_only=True):
     template: ClassVar[str] = "developer/index.html"
     heading: ClassVar[Phrase] = TITLE
 
-    entries: tuple[Entry, ...]
-    copied: tuple[Copied, ...]
+    entries: tuple[IndexEntry, ...]
+    copied: tuple[CopyableValue, ...]
     frame: Frame = BARE
 
 
 def view(base_path: str, base_url: str) -> DeveloperIndex:
     """The page of one issuer."""
     return DeveloperIndex(
-        entries=tuple(Entry(url=base_path + each.url, name=each.name, help=each.help) for each in ENTRIES),
+        entries=tuple(IndexEntry(url=base_path + each.url, name=each.name, help=each.help) for each in ENTRIES),
         copied=(
-            Copied(name="Issuer", text=base_url),
-            Copied(name="Discovery document", text=base_url + discovery.DISCOVERY_PATH),
-            Copied(
+            CopyableValue(name="Issuer", text=base_url),
+            CopyableValue(name="Discovery document", text=base_url + discovery.DISCOVERY_PATH),
+            CopyableValue(
                 name="Readiness report by command",
                 text=f"corpid rp-check LOGIN-URL --developer {base_url}{DEVELOPER_PATH} --html report.html",
                 help="Run this command to see what your relying party does when something is wrong. "

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.listed_people import Listed
+    from corpid.rules.authentication.sandbox_people import SandboxPerson
     from corpid_dev.flows.people import Developer
 
 TITLE: Final = phrase("Developer mode")
@@ -86,14 +86,16 @@ class Mode:
             return True
         return self._shows_key(request)
 
-    def people(self, request: Request) -> Sequence[Listed]:
+    def people(self, request: Request) -> Sequence[SandboxPerson]:
         """The test people whom a page offers.
 
         There are none for a request that does not see developer mode. Source: D66
         """
         return tuple(self.developer.people.values()) if self.opens(request) else ()
 
-    async def sign_in_at_once(self, context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    async def sign_in_at_once(
+        self, context: RequestContext, visit: InteractionContext, form: Mapping[str, str]
+    ) -> InteractionContext:
         """The step of the sign-in that asks for no factor.
 
         Raises the errors of `flows.developer.sign_ins.at_once`. Source: D66

@@ -49,7 +49,7 @@ _FIELD: Final = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)"
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class RecordedEndpoint:
     """A watched endpoint. `path` names it in the log."""
 
     endpoint: Endpoint
@@ -77,10 +77,12 @@ class Observer:
             paths["par"] = discovery.PAR_PATH
         for generation in policy.served:
             paths |= {each.name: each.path for each in generation.resources}
-        self._exact: Final = {base + path: Watched(cast("Endpoint", name), path) for name, path in paths.items()}
+        self._exact: Final = {
+            base + path: RecordedEndpoint(cast("Endpoint", name), path) for name, path in paths.items()
+        }
         metadata = discovery.AUTHORIZATION_SERVER_PATH
-        self._exact[metadata + base] = Watched("metadata", metadata)
-        self._exact[base + SIGN_INS_PATH] = Watched("callback", SIGN_INS_PATH)
+        self._exact[metadata + base] = RecordedEndpoint("metadata", metadata)
+        self._exact[base + SIGN_INS_PATH] = RecordedEndpoint("callback", SIGN_INS_PATH)
         self._sign_in: Final = base + SIGN_IN_PATH
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,7 +96,7 @@ class Observer:
         exchange = self._exchange(scope, watched, sent)
         self._developer.exchanges.begin(exchange)
         started = perf_counter()
-        answer = _Held()
+        answer = _BufferedResponse()
         with exchanges.in_progress(exchange):
             await self._carry_out(scope, body, answer, exchange, watched)
         exchange.seconds = perf_counter() - started
@@ -112,10 +114,12 @@ class Observer:
             _hide(exchange, self._developer.key)
         self._developer.exchanges.add(_redacted(exchange))
 
-    async def _carry_out(self, scope: Scope, body: _Body, answer: _Held, exchange: Exchange, watched: Watched) -> None:
+    async def _carry_out(
+        self, scope: Scope, body: _Body, answer: _BufferedResponse, exchange: Exchange, watched: RecordedEndpoint
+    ) -> None:
         """Let an order or the provider answer."""
         obeyer = self._developer.obeyer
-        ordered = await obeyer.before(exchange) if obeyer is not None else None
+        ordered = await obeyer.intercept_request(exchange) if obeyer is not None else None
         if ordered is not None:
             scope.setdefault("route", watched)
             _take(exchange, ordered)
@@ -130,16 +134,16 @@ class Observer:
         _read_log(scope, exchange)
         _read_answer(exchange, self._sign_in)
         if obeyer is not None and (watched.endpoint != "callback" or exchange.callback):
-            await obeyer.after(exchange)
+            await obeyer.alter_answer(exchange)
             _read_answer(exchange, self._sign_in)
 
-    def _watched(self, scope: Scope) -> Watched | None:
+    def _watched(self, scope: Scope) -> RecordedEndpoint | None:
         path: str = scope["path"]
         found = self._exact.get(path)
         if found is not None:
             return found if found.path != SIGN_INS_PATH or self._is_open_sign_in(scope) else None
         if path.startswith(self._sign_in) and path.endswith(_LEAVE) and scope["method"] == "GET":
-            return Watched("callback", f"{SIGN_IN_PATH}{{rest}}")
+            return RecordedEndpoint("callback", f"{SIGN_IN_PATH}{{rest}}")
         return None
 
     def _is_open_sign_in(self, scope: Scope) -> bool:
@@ -149,7 +153,7 @@ class Observer:
         """
         return scope["method"] == "POST" and self._mode.opens(Request(scope))
 
-    def _exchange(self, scope: Scope, watched: Watched, body: bytes) -> Exchange:
+    def _exchange(self, scope: Scope, watched: RecordedEndpoint, body: bytes) -> Exchange:
         query = scope["query_string"].decode("latin-1")
         headers = _pairs(scope["headers"])
         interaction, path = "", scope["path"]
@@ -200,7 +204,7 @@ class _Body:
         return self._messages.pop(0) if self._messages else await self._receive()
 
 
-class _Held:
+class _BufferedResponse:
     """An answer that is held until it is whole."""
 
     def __init__(self) -> None:
@@ -232,7 +236,7 @@ class _Held:
         await send({"type": "http.response.body", "body": exchange.response_body})
 
 
-def _has_form(scope: Scope, watched: Watched) -> bool:
+def _has_form(scope: Scope, watched: RecordedEndpoint) -> bool:
     """Return whether the body is read.
 
     That of a form at a sign-in never is: it holds passwords and codes. Source: D48

@@ -44,7 +44,7 @@ async def orders(request: Request, web: WebContext, mode: Mode) -> Response:
     if request.method == "DELETE":
         refuse_other_sites(request, web)
         return _json({"withdrawn": placed.withdraw_all(issuer_id=issuer_id, client_id=client_id)})
-    found = placed.listed(issuer_id=issuer_id, client_id=client_id)
+    found = placed.list_orders(issuer_id=issuer_id, client_id=client_id)
     return _json({"orders": [each.document for each in found]})
 
 

@@ -10,17 +10,17 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.authentication import browsers, interactions
-from corpid.flows.kept_forms import KeptForm
+from corpid.flows.stored_forms import StoredForm
 from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
 from corpid.web.context import with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, ViewPart
 from corpid.web.pages.responses import page_for_browser, refuse_forged, require_own_form, see_other
-from corpid_dev.flows.orders import MOST, TooMany, place
-from corpid_dev.rules.order_documents import Unfit, typed
-from corpid_dev.rules.orders import BY_NAME, COMMON, KINDS, Kind, Member
-from corpid_dev.web import kept
+from corpid_dev.flows.orders import MOST, TooManyOrders, place
+from corpid_dev.rules.order_documents import InvalidOrder, document_from_texts
+from corpid_dev.rules.orders import BY_NAME, COMMON, KINDS, OrderKind, OrderMember
+from corpid_dev.web import stored_forms
 from corpid_dev.web.paths import ORDERS_PATH
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import RequestContext
     from corpid.web.context import WebContext
-    from corpid_dev.flows.orders import Placed
+    from corpid_dev.flows.orders import ActiveOrder
     from corpid_dev.web.mode import Mode
 
 _FORM: Final = "orders"
@@ -41,7 +41,7 @@ _WITHDRAWN: Final = "withdrawn"
 _OWN: Final = frozenset({"form_token", "step", "order", "id"})
 
 
-def field(kind: Kind, member: str) -> str:
+def field(kind: OrderKind, member: str) -> str:
     """The name of a member's field, in the form of its order."""
     return f"{kind.name}-{member}"
 
@@ -61,7 +61,7 @@ class OrderRow(ViewPart, frozen=True, kw_only=True):
     obeyed: int
 
     @classmethod
-    def of(cls, placed: Placed) -> OrderRow:
+    def from_order(cls, placed: ActiveOrder) -> OrderRow:
         """The row of an order."""
         order = placed.order
         return cls(
@@ -102,14 +102,14 @@ class OrdersPage(FormView, frozen=True, kw_only=True):
     """name of the order whose form is open"""
     typed: Mapping[str, str] = msgspec.field(default_factory=dict)
     saved: Phrase | None = None
-    kinds: ClassVar[tuple[Kind, ...]] = KINDS
+    kinds: ClassVar[tuple[OrderKind, ...]] = KINDS
 
-    def fields(self, kind: Kind) -> list[OrderField]:
+    def fields(self, kind: OrderKind) -> list[OrderField]:
         """The fields of an order's form, with what was typed."""
         common = () if kind.everybody else COMMON
         return [self._field(kind, each) for each in (*kind.members, *common)]
 
-    def _field(self, kind: Kind, member: Member) -> OrderField:
+    def _field(self, kind: OrderKind, member: OrderMember) -> OrderField:
         name = field(kind, member.name)
         default = "" if member.default is None else str(member.default).lower() if member.flag else str(member.default)
         choices = tuple((each, each) for each in member.choices)
@@ -143,7 +143,7 @@ async def page(request: Request, web: WebContext, mode: Mode) -> Response:
     if request.method == "POST":
         refuse_forged(request, web)
         return await _submit(request, web, context, mode, browser.browser_id if browser else "")
-    form = await kept.entered(request, context, browser, web.base_path + ORDERS_PATH)
+    form = await stored_forms.read_form(request, context, browser, web.base_path + ORDERS_PATH)
     view = await _view(web, context, mode, form, saved=_saved(request.query_params.get(_DONE, "")))
     return await page_for_browser(request, web, context, browser, partial(_bound, context, view))
 
@@ -161,17 +161,17 @@ async def _view(
     web: WebContext,
     context: RequestContext,
     mode: Mode,
-    form: KeptForm | None,
+    form: StoredForm | None,
     *,
     saved: Phrase | None = None,
 ) -> OrdersPage:
     here = web.base_path + ORDERS_PATH
     policy = context.provider.policy
-    clients = await context.provider.registry.clients.all()
+    clients = await context.provider.registry.clients.list_all()
     return OrdersPage(
         frame=Frame(under_way=True, here=with_parameter(here) if form else here, up=mode.up),
         action=here,
-        rows=tuple(OrderRow.of(each) for each in mode.developer.orders.listed(issuer_id=policy.issuer_id)),
+        rows=tuple(OrderRow.from_order(each) for each in mode.developer.orders.list_orders(issuer_id=policy.issuer_id)),
         clients=tuple(sorted(each.client_id for each in clients if each.enabled)),
         opened=form.fields.get("order", "") if form else "",
         typed=form.fields if form else {},
@@ -200,13 +200,13 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
     name = form.get("order", "")
     texts = {key.removeprefix(f"{name}-"): text for key, text in form.items() if key.startswith(f"{name}-")}
     try:
-        await place(context, orders, mode.developer.sandbox_keys, [typed(name, texts)])
-    except Unfit as unfit:
+        await place(context, orders, mode.developer.sandbox_keys, [document_from_texts(name, texts)])
+    except InvalidOrder as unfit:
         where = f"{name}-{unfit.member}" if name in BY_NAME and unfit.member != "order" else ""
         problem = f"{unfit.member} {unfit.text}" if unfit.text.startswith(("is ", "must ", "has ")) else str(unfit)
         error = (where, phrase("This cannot be used: {problem}", problem=problem))
-    except TooMany:
+    except TooManyOrders:
         error = ("", phrase("This cannot be used: {problem}", problem=f"{MOST} orders are in force"))
     else:
         return see_other(f"{here}?{urlencode({_DONE: name})}")
-    return await kept.to_entered(context, browser_id, here, KeptForm(fields=form, errors=(error,)))
+    return await stored_forms.to_entered(context, browser_id, here, StoredForm(fields=form, errors=(error,)))

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from corpid.flows.authentication import browsers, interactions, visits
-from corpid.flows.kept_forms import KeptForm
+from corpid.flows.authentication import browsers, interaction_context, interactions
+from corpid.flows.stored_forms import StoredForm
 from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
@@ -19,7 +19,7 @@ from corpid.web.pages.layout import FormView, Frame, Link, ViewPart
 from corpid.web.pages.responses import page_for_browser, require_own_form, see_other
 from corpid_dev.flows import anybody as people
 from corpid_dev.flows.anybody import Anybody
-from corpid_dev.web import kept
+from corpid_dev.web import stored_forms
 from corpid_dev.web.paths import ANYBODY_PATH, CLIENTS_PATH
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _OWN: Final = ("service",)
 _OTHERS: Final = ("client_entity", "service")
 
 
-class Typed(ViewPart, frozen=True, kw_only=True):
+class PersonFields(ViewPart, frozen=True, kw_only=True):
     """The texts of the fields of a person."""
 
     name: str = ""
@@ -52,7 +52,7 @@ class Typed(ViewPart, frozen=True, kw_only=True):
     json: str = ""
 
     @classmethod
-    def of(cls, form: Mapping[str, str]) -> Self:
+    def from_form(cls, form: Mapping[str, str]) -> Self:
         """The texts of a form."""
         return cls(**{name: form.get(name, "") for name in cls.__struct_fields__})
 
@@ -66,7 +66,7 @@ class AnybodyPage(FormView, frozen=True, kw_only=True):
     template: ClassVar[str] = "developer/anybody.html"
     heading: ClassVar[Phrase] = phrase("Anybody, acting for anything")
 
-    typed: Typed = Typed()
+    typed: PersonFields = PersonFields()
     made: str = ""
     """the name of the person, once they can sign in"""
     link: str = ""
@@ -82,22 +82,22 @@ async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
     browser = await browsers.recognise(context, sent)
     if request.method == "POST":
         return await _submit(request, web, context, mode, browser.browser_id if browser else "")
-    known = people.opened(request.query_params.get(AS, ""))
+    known = people.decode_person(request.query_params.get(AS, ""))
     made = known is not None and mode.developer.is_test_person(known.user_name)
-    under_way = await visits.pending(context, request.query_params.get(SIGN_IN, ""), browser)
+    under_way = await interaction_context.pending(context, request.query_params.get(SIGN_IN, ""), browser)
     here = _here(web, request.query_params.get(SIGN_IN, ""), request.query_params.get(AS, ""))
     back = under_way and Link(url=interaction_path(web, under_way.interaction_id), text=phrase("Back to the sign-in"))
-    form = await kept.entered(request, context, browser, here)
+    form = await stored_forms.read_form(request, context, browser, here)
 
     def view(browser_id: str) -> AnybodyPage:
         return AnybodyPage(
             frame=_frame(context, browser_id, here=with_parameter(here) if form else here, up=back or mode.up),
             action=here,
             clients=web.base_path + CLIENTS_PATH,
-            typed=Typed.of(form.fields) if form else _typed(known),
+            typed=PersonFields.from_form(form.fields) if form else _typed(known),
             errors=form.errors if form else (),
             made=known.name if known is not None and made else "",
-            link=_here(web, "", people.sealed(known)) if known is not None and made else "",
+            link=_here(web, "", people.encode_person(known)) if known is not None and made else "",
         )
 
     return await page_for_browser(request, web, context, browser, view)
@@ -109,9 +109,9 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
     sign_in = request.query_params.get(SIGN_IN, "")
     errors: tuple[FieldError, ...]
     try:
-        wanted = _wanted(Typed.of(form))
+        wanted = _wanted(PersonFields.from_form(form))
         await people.make(context, mode.developer, wanted)
-    except _Unfit as unfit:
+    except _InvalidField as unfit:
         errors = (unfit.error,)
     except InvalidRequest as refused:
         errors = (
@@ -121,12 +121,12 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
             ),
         )
     else:
-        return see_other(_here(web, sign_in, people.sealed(wanted)))
+        return see_other(_here(web, sign_in, people.encode_person(wanted)))
     here = _here(web, sign_in, request.query_params.get(AS, ""))
-    return await kept.to_entered(context, browser_id, here, KeptForm(fields=form, errors=errors))
+    return await stored_forms.to_entered(context, browser_id, here, StoredForm(fields=form, errors=errors))
 
 
-class _Unfit(Exception):
+class _InvalidField(Exception):
     """A field that cannot be read."""
 
     def __init__(self, field: str, sentence: Phrase) -> None:
@@ -134,19 +134,19 @@ class _Unfit(Exception):
         self.error: Final = (field, sentence)
 
 
-def _wanted(typed: Typed) -> Anybody:
+def _wanted(typed: PersonFields) -> Anybody:
     """The person of a form: its JSON, else its fields. Raises _Unfit."""
     written = typed.json.strip()
     if written:
         try:
             return msgspec.convert(json_object(written), Anybody)
         except MalformedToken:
-            raise _Unfit("json", phrase("This is not a JSON object.")) from None
+            raise _InvalidField("json", phrase("This is not a JSON object.")) from None
         except msgspec.ValidationError as error:
-            raise _Unfit("json", phrase("This cannot be used: {problem}", problem=str(error))) from None
+            raise _InvalidField("json", phrase("This cannot be used: {problem}", problem=str(error))) from None
     entity, entity_name = typed.entity.strip(), typed.entity_name.strip()
     if not entity:
-        raise _Unfit("entity", phrase("Enter the identifier of the organisation."))
+        raise _InvalidField("entity", phrase("Enter the identifier of the organisation."))
     new = {"type": "UEN", "registration_number": entity, "country": "SG", "name": entity_name, "status": "Registered"}
     name = typed.name.strip()
     return Anybody(
@@ -158,11 +158,11 @@ def _wanted(typed: Typed) -> Anybody:
     )
 
 
-def _typed(known: Anybody | None) -> Typed:
+def _typed(known: Anybody | None) -> PersonFields:
     """The fields of a person, or JSON if fields are not enough."""
     if known is None:
-        return Typed()
-    typed = Typed(
+        return PersonFields()
+    typed = PersonFields(
         name=str(known.person.get("name", "")),
         entity=known.entity,
         entity_name=str(known.entities.get(known.entity, {}).get("name", "")),
@@ -171,9 +171,9 @@ def _typed(known: Anybody | None) -> Typed:
     )
     try:
         same = _wanted(typed).content == known.content
-    except _Unfit:
+    except _InvalidField:
         same = False
-    return typed if same else Typed(json=msgspec.json.format(known.content.decode(), indent=2))
+    return typed if same else PersonFields(json=msgspec.json.format(known.content.decode(), indent=2))
 
 
 def _here(web: WebContext, sign_in: str, person: str) -> str:

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 
 from corpid.flows.authentication import browsers, interactions
-from corpid.flows.kept_forms import KeptForm
+from corpid.flows.stored_forms import StoredForm
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
 from corpid.web.context import with_parameter
@@ -22,8 +22,8 @@ from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, ViewPart
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.responses import NO_STORE, page_for_browser, require_own_form, see_other
-from corpid_dev.flows.readiness_runs import Asked, Busy
-from corpid_dev.web import kept
+from corpid_dev.flows.readiness_runs import RunInProgress, RunRequest
+from corpid_dev.web import stored_forms
 from corpid_dev.web.paths import DEVELOPER_PATH, READINESS_PATH, TRAFFIC_PATH
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType(
 """of the report's files, by the end of their names"""
 
 
-class Typed(ViewPart, frozen=True, kw_only=True):
+class RunFields(ViewPart, frozen=True, kw_only=True):
     """The texts of the form's fields."""
 
     url: str = ""
@@ -73,7 +73,7 @@ class ReadinessPage(FormView, frozen=True, kw_only=True):
     runs: bool
     """whether this provider checks relying parties itself"""
     people: tuple[tuple[str, str], ...] = ()
-    typed: Typed = Typed()
+    typed: RunFields = RunFields()
     run: Run | None = None
     traffic: str = ""
     """the address of the inspector"""
@@ -88,7 +88,7 @@ async def page(request: Request, web: WebContext, mode: Mode) -> Response:
         if runs is None:
             return await not_found(request, web)
         return await _submit(request, web, context, mode, runs, browser.browser_id if browser else "")
-    form = await kept.entered(request, context, browser, web.base_path + READINESS_PATH)
+    form = await stored_forms.read_form(request, context, browser, web.base_path + READINESS_PATH)
     return await page_for_browser(request, web, context, browser, partial(_view, web, context, mode, form=form))
 
 
@@ -109,14 +109,14 @@ def _view(
     mode: Mode,
     browser_id: str,
     *,
-    form: KeptForm | None,
+    form: StoredForm | None,
 ) -> ReadinessPage:
     here, runs = web.base_path + READINESS_PATH, mode.developer.readiness
     run = runs.latest if runs is not None else None
-    typed = Typed(**form.fields) if form else None
+    typed = RunFields(**form.fields) if form else None
     if run is not None and typed is None:
         asked = run.asked
-        typed = Typed(url=asked.url, signed_in=asked.signed_in, person=asked.user, entity=asked.entity)
+        typed = RunFields(url=asked.url, signed_in=asked.signed_in, person=asked.user, entity=asked.entity)
     return ReadinessPage(
         frame=Frame(
             form_token=interactions.form_token(context, browser_id, _FORM),
@@ -128,7 +128,7 @@ def _view(
         command=f"corpid rp-check LOGIN-URL --developer {web.provider.policy.base_url}{DEVELOPER_PATH}",
         runs=runs is not None,
         people=tuple((each.user_name, f"{each.name} ({each.user_name})") for each in mode.developer.people.values()),
-        typed=typed or Typed(),
+        typed=typed or RunFields(),
         run=run,
         traffic=web.base_path + TRAFFIC_PATH,
         errors=form.errors if form else (),
@@ -144,20 +144,20 @@ async def _submit(
     if form.get("step", "") == "stop":
         await runs.stop()
         return see_other(here)
-    typed = Typed(**{name: form.get(name, "").strip() for name in Typed.__struct_fields__})
+    typed = RunFields(**{name: form.get(name, "").strip() for name in RunFields.__struct_fields__})
     errors = _errors(typed, mode.developer)
     if not errors:
         try:
             runs.start(_asked(typed, mode.developer, web.provider.policy.base_url))
-        except Busy:
+        except RunInProgress:
             errors = (("", phrase("A check is running. Wait until it ends, or stop it.")),)
         else:
             return see_other(here)
     fields = {name: text[: LONGEST + 1] for name, text in asdict(typed).items()}
-    return await kept.to_entered(context, browser_id, here, KeptForm(fields=fields, errors=errors))
+    return await stored_forms.to_entered(context, browser_id, here, StoredForm(fields=fields, errors=errors))
 
 
-def _errors(typed: Typed, developer: Developer) -> tuple[FieldError, ...]:
+def _errors(typed: RunFields, developer: Developer) -> tuple[FieldError, ...]:
     """The faults of the form, by field."""
     found: list[FieldError] = []
     if not _is_address(typed.url):
@@ -181,9 +181,9 @@ def _is_address(text: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
 
 
-def _asked(typed: Typed, developer: Developer, issuer: str) -> Asked:
+def _asked(typed: RunFields, developer: Developer, issuer: str) -> RunRequest:
     """The check; its default is the first test person and entity."""
     user = typed.person or next(iter(developer.people.values())).user_name
     known = next((each for each in developer.people.values() if each.user_name == user), None)
     entity = typed.entity or (known.entities[0] if known is not None and known.entities else "")
-    return Asked(issuer=issuer, url=typed.url, user=user, entity=entity, signed_in=typed.signed_in)
+    return RunRequest(issuer=issuer, url=typed.url, user=user, entity=entity, signed_in=typed.signed_in)

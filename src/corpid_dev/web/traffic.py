@@ -16,7 +16,7 @@ from corpid.web.pages.layout import Frame, Link, PageView, ViewPart
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.responses import page_response, see_other
 from corpid_dev.flows import inspection
-from corpid_dev.flows.inspection import failing, worked
+from corpid_dev.flows.inspection import failing, has_worked
 from corpid_dev.web.exchanges import number
 from corpid_dev.web.paths import CATALOGUE_PATH, EVENTS_PATH, EXCHANGES_PATH, READINESS_PATH, TRAFFIC_PATH
 
@@ -44,7 +44,7 @@ _TOKENS: Final = frozenset({2, 4})
 """dots in a JWS or JWE"""
 
 
-class Row(ViewPart, frozen=True, kw_only=True):
+class ExchangeRow(ViewPart, frozen=True, kw_only=True):
     """A request in a list, or a step of a sign-in."""
 
     number: int
@@ -79,10 +79,10 @@ class SignInRow(ViewPart, frozen=True, kw_only=True):
     url: str
     at: str
     client_id: str
-    steps: tuple[Row, ...]
+    steps: tuple[ExchangeRow, ...]
 
     @property
-    def refused(self) -> Row | None:
+    def refused(self) -> ExchangeRow | None:
         """The last step, if it was refused."""
         return None if self.steps[-1].good else self.steps[-1]
 
@@ -110,7 +110,7 @@ class TrafficPage(InspectorPage, frozen=True, kw_only=True):
     every: bool
     """whether every request is listed, instead of sign-ins"""
     sign_ins: tuple[SignInRow, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ExchangeRow, ...] = ()
     more: int = 0
     """how many older ones are not shown"""
 
@@ -128,8 +128,8 @@ class ExchangePage(InspectorPage, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "developer/exchange.html"
 
-    row: Row
-    steps: tuple[Row, ...]
+    row: ExchangeRow
+    steps: tuple[ExchangeRow, ...]
     """of its sign-in"""
     sign_in_url: str
     found: Inspection
@@ -159,7 +159,7 @@ class SignInPage(InspectorPage, frozen=True, kw_only=True):
     client_id: str
     request_uri: str
     day: str
-    steps: tuple[tuple[Row, Inspection], ...]
+    steps: tuple[tuple[ExchangeRow, Inspection], ...]
 
 
 class Addresses:
@@ -169,11 +169,11 @@ class Addresses:
         self.base: Final = base_path
         self.list: Final = base_path + TRAFFIC_PATH
 
-    def row(self, exchange: Exchange, first: Exchange, *, current: bool = False) -> Row:
+    def row(self, exchange: Exchange, first: Exchange, *, current: bool = False) -> ExchangeRow:
         """A request as a row, or as a step of a sign-in."""
         after = exchange.at - first.at
         later = f"{after:.1f} s" if after >= 1 else f"{after * 1000:.0f} ms"
-        return Row(
+        return ExchangeRow(
             number=exchange.exchange_id,
             url=f"{self.list}/{exchange.exchange_id}",
             name=NAMES[exchange.endpoint],
@@ -182,7 +182,7 @@ class Addresses:
             at=self.time(exchange.at),
             later=f"+{later}" if first is not exchange else "",
             status=exchange.status,
-            good=worked(exchange),
+            good=has_worked(exchange),
             error=exchange.error or dict(exchange.callback).get("error", ""),
             failing=failing(exchange),
             client_id=exchange.client_id,
@@ -191,7 +191,7 @@ class Addresses:
             current=current,
         )
 
-    def rows(self, exchanges: Sequence[Exchange], current: Exchange | None = None) -> tuple[Row, ...]:
+    def rows(self, exchanges: Sequence[Exchange], current: Exchange | None = None) -> tuple[ExchangeRow, ...]:
         """The requests of a sign-in as rows."""
         return tuple(self.row(each, exchanges[0], current=each is current) for each in exchanges)
 
@@ -216,12 +216,12 @@ async def listed(request: Request, web: WebContext, mode: Mode) -> Response:
     addresses, exchanges = Addresses(web.base_path), mode.developer.exchanges
     reference = request.query_params.get("reference", "")
     if reference:
-        known = next((each for each in exchanges.listed() if each.request_id == reference), None)
+        known = next((each for each in exchanges.list_exchanges() if each.request_id == reference), None)
         return await not_found(request, web) if known is None else see_other(f"{addresses.list}/{known.exchange_id}")
     client_id, every = request.query_params.get("client_id", ""), request.query_params.get("view") == "requests"
-    found = exchanges.listed(client_id=client_id or None)
+    found = exchanges.list_exchanges(client_id=client_id or None)
     counted: dict[str, int] = {}
-    for each in exchanges.listed():
+    for each in exchanges.list_exchanges():
         counted[each.client_id] = counted.get(each.client_id, 0) + 1
     sign_ins = _sign_ins(found, addresses)
     rows = tuple(addresses.row(each, each) for each in reversed(found))

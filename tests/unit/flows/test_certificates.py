@@ -51,7 +51,7 @@ async def chain_for(registry: Registry, *, seconds: int = 3600) -> tuple[x509.Ce
 
 
 async def jwk_of(signing_keys: SigningKeys, now: float) -> dict[str, Any]:
-    jwk: dict[str, Any] = json.loads((await signing_keys.at(now)).ring.public_key_set)["keys"][0]
+    jwk: dict[str, Any] = json.loads((await signing_keys.keys_at(now)).ring.public_key_set)["keys"][0]
     return jwk
 
 
@@ -68,7 +68,7 @@ async def test_keys_carry_certificates_only_where_a_served_generation_wants_them
 async def test_the_default_is_the_same_for_every_process_and_after_a_restart(tmp_path: Path) -> None:
     async def published(registry: Registry) -> None:
         for _ in range(2):
-            seen.add((await SigningKeys(registry, certificates=True).at(NOW + len(seen))).ring.public_key_set)
+            seen.add((await SigningKeys(registry, certificates=True).keys_at(NOW + len(seen))).ring.public_key_set)
 
     seen: set[bytes] = set()
     for _ in range(2):
@@ -136,11 +136,11 @@ async def test_rotation_and_rewrapping_keep_the_chain(tmp_path: Path) -> None:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
         await key_certificates.certify(registry, OPERATOR, kid, chain, now=NOW)
         await signing_key_flows.rotate(registry, OPERATOR, now=NOW)
-        kept.append(await registry.keys.all())
+        kept.append(await registry.keys.list_all())
     async with sqlite(tmp_path, cipher=SecretCipher(bytes(32), [KEY])) as stores:
         assert await stores.rewrap(EVENT) > 0
     async with sqlite(tmp_path, cipher=SecretCipher(bytes(32))) as stores:
-        assert await stores.registry.keys.all() == kept[0]
+        assert await stores.registry.keys.list_all() == kept[0]
     assert sum(key.certificate_chain is not None for key in kept[0]) == 1
 
 

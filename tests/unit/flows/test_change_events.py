@@ -60,7 +60,7 @@ def test_an_authorisation_of_a_third_party_is_in_the_history_of_both_sides() -> 
 
 def test_the_actor_of_what_a_file_changes_is_the_file() -> None:
     """D54, D57, D65: with its digest, and who applies it."""
-    file = DirectoryFile.of("people.yaml", b"users: {}\n", by=LEE)
+    file = DirectoryFile.from_content("people.yaml", b"users: {}\n", by=LEE)
     change = changed(LIM, msgspec.structs.replace(LIM, name="Lim B"), kind="user", key=LIM.key)
     event = change_event(file, change)
     digest = "6c2bbaa7874bc3d9214a2ad93ae43f7e77b0d849667ce047fcad4d753a93bbbe"

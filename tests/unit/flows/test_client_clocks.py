@@ -96,7 +96,7 @@ class Nodes:
             clock=lambda: self.clock.now + off,
         )
         context = await request_context(at, request_id="r", address="192.0.2.1")
-        lead = await at.client_clocks.examined(assertion, at.transient)
+        lead = await at.client_clocks.record_skew(assertion, at.transient)
         async with at.transient.unit(context.now) as unit:
             await dpop.spend_proof_and_assertion(context, unit, None, assertion, lead)
 
@@ -273,8 +273,8 @@ async def test_a_lead_is_on_disk_before_the_assertion_is_spent(tmp_path: Path) -
         with pytest.raises(StoreUnavailable):
             await nodes.send(assertion)
         nodes.known[0] = working
-        await working.examined(assertion, nodes.engine.store)
-        stored = await nodes.provider.registry.client_clocks.of("rp0")
+        await working.record_skew(assertion, nodes.engine.store)
+        stored = await nodes.provider.registry.client_clocks.find("rp0")
         assert stored is not None
         assert stored.lead == 7
         await nodes.send(assertion)
@@ -290,14 +290,14 @@ async def test_a_lead_that_is_recorded_costs_no_statement_for_a_while(tmp_path: 
         async with stores.database.transaction():
             await stores.database.run(stores.database.prepare(client_clocks_table.delete()), {})
         await clocks.record("rp0", 3, NOW + CHECKED_SECONDS - 1)
-        assert await registry.client_clocks.of("rp0") is None
+        assert await registry.client_clocks.find("rp0") is None
         await clocks.record("rp0", 2, NOW + CHECKED_SECONDS)
         await clocks.record("rp0", 5, NOW + CHECKED_SECONDS + 1)
-        stored = await registry.client_clocks.of("rp0")
+        stored = await registry.client_clocks.find("rp0")
         assert stored is not None
         assert stored.lead == 5
         await clocks.record("rp0", -4, NOW + PERIOD_SECONDS)
-        stored = await registry.client_clocks.of("rp0")
+        stored = await registry.client_clocks.find("rp0")
         assert stored is not None
         assert (stored.lead, stored.lead_before) == (-4, 5)
 
@@ -307,7 +307,7 @@ async def test_a_process_that_starts_alone_or_sees_another_version_begins_the_re
     async with provider_at(tmp_path) as provider:
         registry, own = provider.registry, provider.node.process
         begun = registry.client_clocks.recorded_since
-        for each in await registry.server_processes.all():
+        for each in await registry.server_processes.list_all():
             await registry.server_processes.remove(each.process_id)
         await Registration(registry, own).round(now=NOW)
         assert await begun() == NOW

@@ -48,7 +48,7 @@ async def test_strangers_who_claim_to_be_a_client_push_none_of_its_refusals_out(
             recent.note(refusal(at, client_id=f"nobody{at}", claimed=True))
             recent.note(refusal(at, claimed=True))
         await recent.flush(registry)
-        found = await registry.client_refusals.of("rp0")
+        found = await registry.client_refusals.list_for_client("rp0")
         own = [each.at for each in found if not each.claimed]
         assert own == list(range(KEPT[False], 0, -1))
         assert len([each for each in found if each.claimed]) == KEPT[True]
@@ -65,7 +65,7 @@ async def test_what_could_not_be_written_is_written_later_in_order(tmp_path: Pat
         holder.rollback()
         holder.close()
         await recent.flush(registry)
-        assert [each.at for each in await registry.client_refusals.of("rp0")] == [2, 1]
+        assert [each.at for each in await registry.client_refusals.list_for_client("rp0")] == [2, 1]
 
 
 async def test_a_thousand_invented_clients_keep_no_other_request_waiting(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_each_cause_of_a_miss_has_a_reason() -> None:
     assert reason(known.issued_code("x"), challenge="d" * 43) is Reason.CODE_VERIFIER
     assert reason(known.issued_code("x"), now=60) is Reason.CODE_EXPIRED
     assert reason(known.issued_code("x")) is Reason.CODE_UNKNOWN
-    known.redeemed("x")
+    known.note_redeemed("x")
     assert reason(known.issued_code("x"), now=100) is Reason.CODE_REDEEMED
 
 

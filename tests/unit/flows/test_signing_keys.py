@@ -34,7 +34,7 @@ KEPT = 600 + 3600
 
 async def published(provider: Provider, now: float) -> list[str]:
     """The kids of the key set without that of the standby key, the one that signs first."""
-    ring = (await provider.signing_keys.at(now)).ring
+    ring = (await provider.signing_keys.keys_at(now)).ring
     kids = [jwk["kid"] for jwk in json.loads(ring.public_key_set)["keys"]]
     assert kids[0] == ring.active.kid
     waiting = [key.kid for key in await signing_keys.stored_keys(provider.registry) if rules.is_standby(key)]
@@ -51,10 +51,10 @@ async def standby(provider: Provider) -> str:
 
 async def test_the_first_keys_are_made_once(tmp_path: Path) -> None:
     async with provider_at(tmp_path) as provider:
-        before = await provider.registry.keys.all()
+        before = await provider.registry.keys.list_all()
         await signing_keys.ensure_first_keys(provider.registry, now=NOW + 99)
         assert not await signing_keys.ensure_standby_key(provider.registry, now=NOW + 99)
-        assert await provider.registry.keys.all() == before
+        assert await provider.registry.keys.list_all() == before
         assert sorted(key.use for key in before) == ["mac", "sig", "sig"]
 
 
@@ -74,16 +74,16 @@ async def test_a_rotation_lets_the_published_key_sign_after_two_hours_and_keeps_
     async with provider_at(tmp_path) as provider:
         (old,) = await published(provider, NOW)
         known = await standby(provider)
-        token = compact.parse((await provider.signing_keys.at(NOW)).ring.sign(b"{}", "JWT"))
+        token = compact.parse((await provider.signing_keys.keys_at(NOW)).ring.sign(b"{}", "JWT"))
         new = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW)).kid
         assert new == known
         for age, kids in ((5, [old, new]), (TWO_HOURS - 1, [old, new]), (TWO_HOURS, [new, old])):
             assert await published(provider, NOW + age) == kids
         last = NOW + TWO_HOURS + KEPT
-        (await provider.signing_keys.at(last - 1)).ring.verify(token)
+        (await provider.signing_keys.keys_at(last - 1)).ring.verify(token)
         assert await published(provider, last) == [new]
         with pytest.raises(BadSignature):
-            (await provider.signing_keys.at(last)).ring.verify(token)
+            (await provider.signing_keys.keys_at(last)).ring.verify(token)
 
 
 async def test_a_rotation_is_noticed_within_five_seconds_without_a_restart(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ async def test_a_rotation_is_noticed_within_five_seconds_without_a_restart(tmp_p
         start = NOW + LATER
         (old,) = await published(provider, start)
         new = (await signing_keys.rotate(provider.registry, OPERATOR, now=start + 1, at_once=True)).kid
-        assert (await provider.signing_keys.at(start + 4.9)).ring.active.kid == old
+        assert (await provider.signing_keys.keys_at(start + 4.9)).ring.active.kid == old
         assert await published(provider, start + 5) == [new, old]
 
 
@@ -109,7 +109,7 @@ async def test_a_key_that_not_every_process_knows_signs_when_they_do(tmp_path: P
         told = second_token = None
         for age, kids in ((1, {first, second.kid, third.kid}), (5, {second.kid, third.kid}), (10, {third.kid})):
             other = SigningKeys(registry)
-            ring = (await other.at(start + age)).ring
+            ring = (await other.keys_at(start + age)).ring
             assert set(ring.by_kid) == kids | {await standby(provider)}
             second_token = second_token or compact.parse(ring.sign(b"{}", "JWT"))
             told = ring.active.kid
@@ -124,7 +124,8 @@ async def test_two_rotations_in_a_row_leave_no_moment_without_a_key(tmp_path: Pa
         second = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW)).kid
         third = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW + 600)).kid
         signing = [
-            (await provider.signing_keys.at(NOW + TWO_HOURS + age)).ring.active.kid for age in (-1, 0, 599, 600, 10**6)
+            (await provider.signing_keys.keys_at(NOW + TWO_HOURS + age)).ring.active.kid
+            for age in (-1, 0, 599, 600, 10**6)
         ]
         assert signing == [first, second, second, third, third]
 
@@ -134,18 +135,18 @@ async def test_a_revoked_key_is_gone_in_five_seconds_and_the_published_one_signs
     async with provider_at(tmp_path) as provider:
         start = NOW + LATER
         (old,), known = await published(provider, start), await standby(provider)
-        stale = compact.parse((await provider.signing_keys.at(start)).ring.sign(b"{}", "JWT"))
+        stale = compact.parse((await provider.signing_keys.keys_at(start)).ring.sign(b"{}", "JWT"))
         next_key = await signing_keys.revoke(provider.registry, OPERATOR, old, now=start)
         assert next_key is not None
         assert next_key.kid == known
-        elsewhere = (await SigningKeys(provider.registry).at(start)).ring
+        elsewhere = (await SigningKeys(provider.registry).keys_at(start)).ring
         assert elsewhere.active.kid == known
         elsewhere.verify(stale)
-        (await provider.signing_keys.at(start + 4)).ring.verify(compact.parse(elsewhere.sign(b"{}", "JWT")))
+        (await provider.signing_keys.keys_at(start + 4)).ring.verify(compact.parse(elsewhere.sign(b"{}", "JWT")))
         assert await published(provider, start + 5) == [known]
         assert await published(provider, start + 10**7) == [known]
         with pytest.raises(BadSignature):
-            (await provider.signing_keys.at(start + 5)).ring.verify(stale)
+            (await provider.signing_keys.keys_at(start + 5)).ring.verify(stale)
         with pytest.raises(RotationRefused, match="revoked already"):
             await signing_keys.revoke(provider.registry, OPERATOR, old, now=start + 20)
 
@@ -155,9 +156,9 @@ async def test_a_clock_that_is_behind_does_not_bring_a_revoked_key_back(tmp_path
     async with provider_at(tmp_path) as provider:
         (old,) = await published(provider, NOW)
         await signing_keys.revoke(provider.registry, OPERATOR, old, now=NOW + 3600)
-        ring = (await provider.signing_keys.at(NOW + 10)).ring
+        ring = (await provider.signing_keys.keys_at(NOW + 10)).ring
         assert old in ring.by_kid
-        assert old not in (await provider.signing_keys.at(NOW + 20)).ring.by_kid
+        assert old not in (await provider.signing_keys.keys_at(NOW + 20)).ring.by_kid
 
 
 async def test_revoking_the_scheduled_key_lets_the_next_one_take_its_place(tmp_path: Path) -> None:
@@ -169,7 +170,9 @@ async def test_revoking_the_scheduled_key_lets_the_next_one_take_its_place(tmp_p
         assert made is not None
         assert made.active_from == NOW + TWO_HOURS
         assert await published(provider, NOW + 605) == [old, made.kid]
-        signing = [(await provider.signing_keys.at(NOW + TWO_HOURS + age)).ring.active.kid for age in (-1, 0, 10**6)]
+        signing = [
+            (await provider.signing_keys.keys_at(NOW + TWO_HOURS + age)).ring.active.kid for age in (-1, 0, 10**6)
+        ]
         assert signing == [old, made.kid, made.kid]
 
 
@@ -179,7 +182,7 @@ async def test_revoking_the_standby_key_publishes_another(tmp_path: Path) -> Non
         assert await signing_keys.revoke(provider.registry, OPERATOR, doubtful, now=NOW) is None
         assert await standby(provider) != doubtful
         assert await published(provider, NOW + 5) == [old]
-        assert doubtful not in (await provider.signing_keys.at(NOW + 5)).ring.by_kid
+        assert doubtful not in (await provider.signing_keys.keys_at(NOW + 5)).ring.by_kid
 
 
 async def test_revoking_the_middle_one_of_three_keys_leaves_no_gap(tmp_path: Path) -> None:
@@ -189,7 +192,8 @@ async def test_revoking_the_middle_one_of_three_keys_leaves_no_gap(tmp_path: Pat
         third = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW + 600)).kid
         assert await signing_keys.revoke(provider.registry, OPERATOR, second, now=NOW + 700) is None
         signing = [
-            (await provider.signing_keys.at(NOW + TWO_HOURS + age)).ring.active.kid for age in (-1, 0, 599, 600, 10**6)
+            (await provider.signing_keys.keys_at(NOW + TWO_HOURS + age)).ring.active.kid
+            for age in (-1, 0, 599, 600, 10**6)
         ]
         assert signing == [first, first, first, third, third]
 
@@ -202,7 +206,7 @@ async def test_revoking_the_key_that_signs_while_the_next_one_waits_lets_that_on
         next_key = await signing_keys.revoke(provider.registry, OPERATOR, first, now=NOW + 10)
         assert next_key is not None
         assert next_key.kid == scheduled.kid
-        signing = [(await provider.signing_keys.at(NOW + age)).ring.active.kid for age in (15, TWO_HOURS, 10**7)]
+        signing = [(await provider.signing_keys.keys_at(NOW + age)).ring.active.kid for age in (15, TWO_HOURS, 10**7)]
         assert signing == [scheduled.kid] * 3
 
 
@@ -222,14 +226,14 @@ async def test_a_change_that_fails_on_the_way_leaves_every_key_as_it_was(
 ) -> None:
     """As if the process died between two statements."""
     async with provider_at(tmp_path) as provider:
-        before = await provider.registry.keys.all()
+        before = await provider.registry.keys.list_all()
         with closing(sqlite3.connect(tmp_path / "corpid.sqlite")) as database, database:
             database.execute(
                 "CREATE TRIGGER broken BEFORE INSERT ON keys BEGIN SELECT RAISE(ABORT, 'nothing more'); END"
             )
         with pytest.raises(Conflict):
             await signing_keys.revoke(provider.registry, OPERATOR, (await published(provider, NOW))[0], now=NOW)
-        assert await provider.registry.keys.all() == before
+        assert await provider.registry.keys.list_all() == before
 
 
 async def test_dates_of_the_list_never_contradict_one_another(tmp_path: Path) -> None:
@@ -264,17 +268,17 @@ async def test_an_unknown_key_is_not_revoked(tmp_path: Path) -> None:
 async def test_only_an_operator_touches_the_keys(tmp_path: Path) -> None:
     """SECURITY.md: the law of access is asked by every write."""
     async with provider_at(tmp_path) as provider:
-        before = await provider.registry.keys.all()
+        before = await provider.registry.keys.list_all()
         with pytest.raises(Forbidden):
             await signing_keys.rotate(provider.registry, Person("u"), now=NOW)
         with pytest.raises(Forbidden):
             await signing_keys.revoke(provider.registry, Person("u"), before[0].kid, now=NOW)
-        assert await provider.registry.keys.all() == before
+        assert await provider.registry.keys.list_all() == before
 
 
 async def test_the_servers_mac_is_the_same_for_the_same_parts_only(tmp_path: Path) -> None:
     async with provider_at(tmp_path) as provider:
-        mac = (await provider.signing_keys.at(NOW)).mac
+        mac = (await provider.signing_keys.keys_at(NOW)).mac
         assert mac("code", "ab", "c") == mac("code", "ab", "c")
         assert len({mac("code", "ab", "c"), mac("code", "a", "bc"), mac("form", "ab", "c"), mac("code", "abc")}) == 4
         assert len(mac("code")) == 43
@@ -286,13 +290,13 @@ async def test_no_keys_are_given_out_without_the_server_secret(tmp_path: Path) -
         with closing(sqlite3.connect(tmp_path / "corpid.sqlite")) as database, database:
             database.execute("DELETE FROM keys WHERE use = 'mac'")
         with pytest.raises(ValueError, match="the server secret is missing"):
-            await SigningKeys(provider.registry).at(NOW)
+            await SigningKeys(provider.registry).keys_at(NOW)
 
 
 async def test_a_proofs_nonce_holds_for_its_step_of_two_minutes_and_the_next(tmp_path: Path) -> None:
     """RFC 9449 §8."""
     async with provider_at(tmp_path) as provider:
-        keys, begin = await provider.signing_keys.at(NOW), NOW // 120 * 120
+        keys, begin = await provider.signing_keys.keys_at(NOW), NOW // 120 * 120
         nonce = keys.dpop_nonce(begin, loss="")
         assert keys.dpop_nonce(begin + 119.9, loss="") == nonce
         assert keys.is_dpop_nonce(nonce, begin, loss="")
@@ -306,7 +310,7 @@ async def test_a_proofs_nonce_holds_for_its_step_of_two_minutes_and_the_next(tmp
 async def test_a_nonce_of_before_a_loss_of_data_is_none_after_it(tmp_path: Path) -> None:
     """D67: the name of the loss is part of it."""
     async with provider_at(tmp_path) as provider:
-        keys = await provider.signing_keys.at(NOW)
+        keys = await provider.signing_keys.keys_at(NOW)
         before, after = keys.dpop_nonce(NOW, loss=""), keys.dpop_nonce(NOW, loss="0001-a-b")
         assert keys.is_dpop_nonce(after, NOW, loss="0001-a-b")
         for nonce, loss in ((before, "0001-a-b"), (after, "0002-c-b"), (after, "")):

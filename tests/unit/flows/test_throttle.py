@@ -106,7 +106,7 @@ async def test_a_sign_in_of_the_owner_gives_a_guesser_at_many_addresses_nothing_
             await delay(provider, address=f"192.0.2.{number}", browser="stranger")
         async with provider.transient.unit(NOW) as unit:
             owner = await context(provider, now=NOW, address="198.51.100.7")
-            await throttle.succeeded(owner, unit, "rina", "own", known=False, of_address=2)
+            await throttle.forget_attempts(owner, unit, "rina", "own", known=False, of_address=2)
         assert await delay(provider, address="192.0.2.200", browser="stranger") > 0
 
 
@@ -149,7 +149,7 @@ async def test_a_browser_that_signed_in_before_is_not_slowed_by_strangers(tmp_pa
     """D47: a known browser keeps its own allowance, and only for its own account."""
     async with provider_at(tmp_path) as provider:
         async with provider.transient.unit(NOW) as unit:
-            await throttle.succeeded(
+            await throttle.forget_attempts(
                 await context(provider, now=NOW, address="192.0.2.1"), unit, "rina", "known", known=False, of_address=2
             )
             await throttle.remember(await context(provider, now=NOW), unit, "rina", "known", None, user_id="u1")
@@ -174,7 +174,7 @@ async def test_a_known_browser_is_slowed_by_nobody_at_its_address_and_forgives_n
         assert await delay(provider, user_name="another", browser="stranger") > 0
         assert [await delay(provider, browser="known") for _ in range(5)] == [0] * 5
         async with provider.transient.unit(NOW) as unit:
-            await throttle.succeeded(request, unit, "rina", "known", known=True, of_address=0)
+            await throttle.forget_attempts(request, unit, "rina", "known", known=True, of_address=0)
         assert [await delay(provider, browser="known") for _ in range(5)] == [0] * 5
         assert await delay(provider, user_name="another", browser="stranger") > 0
         assert await delay(provider, browser="stranger", address="198.51.100.1") > 0
@@ -187,7 +187,7 @@ async def test_an_account_of_ones_own_is_no_licence_to_try_others(tmp_path: Path
         for _ in range(2):
             assert await delay(provider, user_name=f"own{number}", browser="b") == 0
         async with provider.transient.unit(NOW) as unit:
-            await throttle.succeeded(
+            await throttle.forget_attempts(
                 await context(provider, now=NOW, address="192.0.2.1"),
                 unit,
                 f"own{number}",
@@ -211,7 +211,7 @@ async def test_an_office_behind_one_address_is_not_slowed_by_its_own_sign_ins(tm
             for _ in range(2):
                 assert await delay(provider, user_name=f"person{number}", browser=f"b{number}") == 0
             async with provider.transient.unit(NOW) as unit:
-                await throttle.succeeded(
+                await throttle.forget_attempts(
                     await context(provider, now=NOW, address="192.0.2.1"),
                     unit,
                     f"person{number}",
@@ -251,7 +251,7 @@ async def test_success_and_an_operator_end_the_delay(tmp_path: Path) -> None:
         assert [await delay(provider) for _ in range(6)] == [0] * 6
         assert await delay(provider) > 0
         async with provider.transient.unit(NOW) as unit:
-            await throttle.succeeded(
+            await throttle.forget_attempts(
                 await context(provider, now=NOW, address="192.0.2.1"), unit, "rina", "b1", known=False, of_address=2
             )
         assert [await delay(provider, browser="b2") for _ in range(6)] == [0] * 6

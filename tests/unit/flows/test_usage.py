@@ -45,9 +45,9 @@ async def test_a_sign_in_counts_once_and_so_does_each_of_its_habits(tmp_path: Pa
         log.note("rp0", "legacy", ("without_state", "without_state", "response_mode"), NOW)
         log.note("rp0", "legacy", (), NOW + 5.9)
         log.note("rp0", "legacy", iter(["without_state"]), NOW + 3)
-        assert await registry.usage.all() == []
+        assert await registry.usage.list_all() == []
         await log.flush(registry)
-        assert await registry.usage.all() == [
+        assert await registry.usage.list_all() == [
             use(3, last_at=NOW + 5),
             use(1, "response_mode"),
             use(2, "without_state", last_at=NOW + 3),
@@ -62,7 +62,7 @@ async def test_what_was_written_is_not_written_again(tmp_path: Path) -> None:
         await log.flush(registry)
         log.note("rp0", "legacy", (), NOW + 1)
         await log.flush(registry)
-        assert await registry.usage.all() == [use(2, last_at=NOW + 1)]
+        assert await registry.usage.list_all() == [use(2, last_at=NOW + 1)]
 
 
 @pytest.mark.full
@@ -80,9 +80,9 @@ async def test_a_store_that_is_busy_gets_the_counts_at_the_next_flush(tmp_path: 
         await asyncio.gather(log.flush(registry), note_later(log))
         other.rollback()
         other.close()
-        assert await registry.usage.all() == []
+        assert await registry.usage.list_all() == []
         await log.flush(registry)
-        assert await registry.usage.all() == [use(2, last_at=NOW + 9), use(1, "without_nonce")]
+        assert await registry.usage.list_all() == [use(2, last_at=NOW + 9), use(1, "without_nonce")]
 
 
 async def test_a_flush_that_is_stopped_loses_nothing(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ async def test_a_flush_that_is_stopped_loses_nothing(tmp_path: Path) -> None:
         other.rollback()
         other.close()
         await log.flush(registry)
-        assert await registry.usage.all() == [use(1)]
+        assert await registry.usage.list_all() == [use(1)]
 
 
 async def test_many_counters_are_written_in_short_transactions(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_many_counters_are_written_in_short_transactions(tmp_path: Path) -
         for number in range(450):
             log.note(f"rp{number}", "legacy", (), NOW)
         await log.flush(registry)
-        assert len(await registry.usage.all()) == 450
+        assert len(await registry.usage.list_all()) == 450
 
 
 async def test_a_full_log_counts_on_what_it_holds_and_nothing_new(
@@ -121,7 +121,7 @@ async def test_a_full_log_counts_on_what_it_holds_and_nothing_new(
         for client_id in ("rp0", "rp1", "rp2", "rp0"):
             log.note(client_id, "legacy", (), NOW)
         await log.flush(registry)
-        assert await registry.usage.all() == [use(2), use(1, client_id="rp1")]
+        assert await registry.usage.list_all() == [use(2), use(1, client_id="rp1")]
         log.note("rp2", "legacy", (), NOW)
         await log.flush(registry)
-        assert len(await registry.usage.all()) == 3
+        assert len(await registry.usage.list_all()) == 3

@@ -211,7 +211,7 @@ def test_a_known_token_with_another_signature_is_verified_and_refused() -> None:
     signature = bytearray(compact.parse(text).signature)
     signature[-1] ^= 1
     with pytest.raises(BadSignature, match="not valid"):
-        built.verify(compact.parse(compact.serialized(compact.parse(text).signing_input, bytes(signature))))
+        built.verify(compact.parse(compact.serialize_token(compact.parse(text).signing_input, bytes(signature))))
 
 
 def test_a_known_token_of_a_revoked_key_is_refused() -> None:
@@ -227,12 +227,12 @@ def test_a_signature_is_verified_once_and_only_the_latest_are_remembered() -> No
     """docs/decisions/0033"""
     of_another_process, here = ring(signing_key(0)), signing_key(0)
     token = compact.parse(of_another_process.sign(b"{}", key_ring.ACCESS_TOKEN))
-    assert not here.valid.has(token.signing_input, token.signature)
+    assert not here.valid.contains(token.signing_input, token.signature)
     ring(here).verify(token)
-    assert here.valid.has(token.signing_input, token.signature)
+    assert here.valid.contains(token.signing_input, token.signature)
     for number in range(key_ring.ValidSignatures.MOST):
         here.valid.add(b"%d" % number, b"")
-    assert not here.valid.has(token.signing_input, token.signature)
+    assert not here.valid.contains(token.signing_input, token.signature)
     ring(here).verify(token)
 
 

@@ -17,12 +17,12 @@ from corpid.rules.audit_seals import (
     ALGORITHM,
     TYP,
     Chain,
-    Claims,
     Prunes,
     RangeCheck,
     RemovalEntry,
     Row,
     Seal,
+    SealClaims,
     covering,
     entry_digest,
     payload_digest,
@@ -106,16 +106,19 @@ def test_what_was_pruned_is_said_by_the_strictest_prune_and_never_by_a_strange_n
     prunes = Prunes(told, now=1000 * DAY)
     of = [(name, number) for name in ("other", "sign_in", "prune") for number in (1, 49, 50, 59, 60, 99)]
     limits = [89, 89, 70, 70, 0, 0, 80, 80, 0, 0, 0, 0, *[0] * 6]
-    assert [prunes.before(*each) for each in of] == [each * DAY for each in limits]
+    assert [prunes.limit_before(*each) for each in of] == [each * DAY for each in limits]
     assert prunes.findings == []
 
 
 def test_what_tells_of_a_removal_in_the_future_explains_none_and_is_found() -> None:
     """D58: of a clock that runs a few seconds ahead nothing is said."""
     told = [RemovalEntry(number=9, at=100 * DAY, detail={"audit_days": "1"})]
-    assert Prunes(told, now=100 * DAY - 30).before("other", 1) == 99 * DAY
+    assert Prunes(told, now=100 * DAY - 30).limit_before("other", 1) == 99 * DAY
     early = Prunes(told, now=100 * DAY - 31)
-    assert (early.before("other", 1), [(each.number, each.problem) for each in early.findings]) == (0, [(9, "future")])
+    assert (early.limit_before("other", 1), [(each.number, each.problem) for each in early.findings]) == (
+        0,
+        [(9, "future")],
+    )
 
 
 def test_a_chain_is_followed() -> None:
@@ -123,7 +126,7 @@ def test_a_chain_is_followed() -> None:
     chain = signer.chain()
     for last in (7, 8, 20):
         claims, found = chain.follow(signer.seal({**ROW, "number": last}, last=last))
-        assert isinstance(claims, Claims)
+        assert isinstance(claims, SealClaims)
         assert (claims.last, found) == (last, [])
 
 

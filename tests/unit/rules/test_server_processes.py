@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from corpid.rules import diagnostics
-from corpid.rules.server_processes import GONE_SECONDS, ServerProcess, live, odd
+from corpid.rules.server_processes import GONE_SECONDS, ServerProcess, find_differing, live
 
 NOW = 1_800_000_000
 ONE = ServerProcess(
@@ -30,12 +30,12 @@ def test_a_process_that_was_not_seen_for_minutes_is_gone() -> None:
 def test_the_one_that_differs_from_most_is_marked_with_what_differs() -> None:
     """D43, D49."""
     other = replace(THREE, version="0.2.0", settings={**ONE.settings, "key_encryption_key": "bbbb"})
-    assert odd([other, TWO, ONE]) == {"three": ("version", "key_encryption_key")}
+    assert find_differing([other, TWO, ONE]) == {"three": ("version", "key_encryption_key")}
 
 
 def test_of_two_that_differ_the_later_one_is_marked() -> None:
     """D49."""
-    assert odd([replace(TWO, version="0.2.0"), ONE]) == {"two": ("version",)}
+    assert find_differing([replace(TWO, version="0.2.0"), ONE]) == {"two": ("version",)}
 
 
 def test_other_versions_are_a_warning_and_other_settings_a_problem_that_name_the_nodes() -> None:

@@ -12,7 +12,7 @@ from corpid.rules import signing_keys
 from corpid.rules.signing_keys import AGREED_SECONDS, STANDBY, SealedKey
 
 if TYPE_CHECKING:
-    from corpid.rules.signing_keys import Step
+    from corpid.rules.signing_keys import KeyTransition
 
 NOW = 1_800_000_000
 PAUSES = (0, 1, 2, 3, 5, 6, 60, 3600, 7200, 20_000)
@@ -41,7 +41,7 @@ class Calendar:
         keys = list(self.keys.values())
         self._take(signing_keys.revocation(keys, self.keys[kid], self.make, now=self.now))
 
-    def _take(self, steps: list[Step]) -> None:
+    def _take(self, steps: list[KeyTransition]) -> None:
         self.keys |= {step.key.kid: step.key for step in steps}
 
     def signing(self, moment: int) -> SealedKey:

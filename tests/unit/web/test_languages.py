@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.pages.rendering import Renderer
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, Pick, accepted, choose, translator
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, Pick, accepted_language, choose, translator
 from tests.browser.states import STATES
 from tests.unit.web.test_page_rendering import VIEWS
 
@@ -49,7 +49,7 @@ DATED = re.compile(
 )  # fmt: skip
 def test_what_a_browser_accepts_leads_to_a_language(header: str, tag: str | None) -> None:
     """RFC 4647 §3.4, RFC 9110 §12.5.4."""
-    found = accepted(header, LANGUAGES)
+    found = accepted_language(header, LANGUAGES)
     assert (found.tag if found else None) == tag
 
 

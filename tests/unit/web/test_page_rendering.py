@@ -31,11 +31,9 @@ from corpid.web.pages.layout import Form, Frame, Link, TimeLimit
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.views import (
     Arrive,
-    Asked,
     AskPasskey,
     Choice,
     ChooseEntity,
-    Confirm,
     Consent,
     Explain,
     FormPost,
@@ -44,8 +42,10 @@ from corpid.web.pages.views import (
     OfferPasskey,
     Problem,
     SecondFactor,
+    SecondFactorForm,
     SignedOut,
     SignIn,
+    SignInConfirmationView,
     SignOut,
     View,
     Wait,
@@ -77,7 +77,7 @@ CODE = SecondFactor(
     frame=FRAME,
     action="/code",
     heading=phrase("Enter your 6-digit code"),
-    asked=Asked(hint=SAID, ways_action="/way", ways=(("email", SAID), ("recovery", SAID))),
+    asked=SecondFactorForm(hint=SAID, ways_action="/way", ways=(("email", SAID), ("recovery", SAID))),
 )
 
 VIEWS: dict[str, View] = {
@@ -117,7 +117,7 @@ VIEWS: dict[str, View] = {
         items=(phrase("Your name"), SAID),
         until=None,
     ),
-    "confirm": Confirm(frame=FRAME, action="/confirm", user_name=HOSTILE, entity=HOSTILE),
+    "confirm": SignInConfirmationView(frame=FRAME, action="/confirm", user_name=HOSTILE, entity=HOSTILE),
     "leave": Leave(frame=Frame(client_name=HOSTILE), url='/leave?a=1&b="', client_name=HOSTILE),
     "form post": FormPost(
         frame=Frame(client_name=HOSTILE),
@@ -604,6 +604,6 @@ def test_a_sentence_that_ends_with_a_name_has_one_full_stop(name: str) -> None:
     )
     stem = name.removesuffix(".")
     assert f"Return to {stem}. Sign in to {name}, or {stem}." in Page(view).text()
-    confirm = Page(Confirm(frame=FRAME, action="/confirm", user_name="alice", entity=name))
+    confirm = Page(SignInConfirmationView(frame=FRAME, action="/confirm", user_name="alice", entity=name))
     assert f"will act for {stem}." in confirm.text()
     assert ".." not in confirm.text().replace("...", "")

@@ -10,12 +10,11 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from corpid.texts import phrase
+from corpid.web.pages.compiled_pages import separate_slots
 from corpid.web.pages.layout import Form, Frame, TimeLimit
-from corpid.web.pages.prepared import separated
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import LANGUAGES, Language
 from corpid.web.pages.views import (
-    Asked,
     AskPasskey,
     Choice,
     ChooseEntity,
@@ -23,6 +22,7 @@ from corpid.web.pages.views import (
     Leave,
     OfferPasskey,
     SecondFactor,
+    SecondFactorForm,
     SignIn,
     View,
 )
@@ -58,7 +58,9 @@ def views(sign_in: str, user_name: str, seconds: int) -> dict[str, View]:
         choice, id=user_name, number=user_name, usable=False, reason=phrase("Not here."), preselected=False
     )
     several = (choice, off, structs.replace(off, id="C3", usable=True, status=phrase("Registered")))
-    app = Asked(hint=phrase("Open it."), ways_action=f"{here}/way", ways=(("recovery", phrase("Recovery code")),))
+    app = SecondFactorForm(
+        hint=phrase("Open it."), ways_action=f"{here}/way", ways=(("recovery", phrase("Recovery code")),)
+    )
     code = SecondFactor(frame=frame, action=f"{here}/code", heading=phrase("Enter the code"), asked=app)
     choose = ChooseEntity(frame=frame, action=f"{here}/entity", search_action=here, choices=(choice,), total=1)
     return {
@@ -130,7 +132,7 @@ def test_a_page_shows_nothing_of_another_persons_sign_in(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_that_is_kept_serves_everybody(name: str) -> None:
     """What is kept holds nothing of a person: it is the same for the next one."""
-    theirs, own = (separated(views(who, who, 600)[name], str) for who in ("theirs", "own"))
+    theirs, own = (separate_slots(views(who, who, 600)[name], str) for who in ("theirs", "own"))
     assert (theirs is None) == (own is None)
     if theirs is not None and own is not None:
         assert theirs[0] == own[0]

@@ -24,7 +24,7 @@ from corpid.cli.doctor import (
     proxy_configuration,
     reachability,
 )
-from corpid.cli.doctor.findings import NotLookedAt, not_looked_at
+from corpid.cli.doctor.findings import SkippedCheck, not_looked_at
 from corpid.cli.doctor.raw_http import NoResponse, Origin
 from corpid.rules import diagnostics
 from corpid.rules.diagnostics import Finding
@@ -185,6 +185,6 @@ def _understood(about: str, look: Callable[[], Reported | Sequence[Reported] | N
     except Exception as error:  # noqa: BLE001 - the answer may be anything
         seen = f"The response cannot be understood ({type(error).__name__})."
         return [diagnostics.problem(about, seen, "Change: let the proxy send every path of this host to CorpID.")]
-    if isinstance(result, (Finding, NotLookedAt)):
+    if isinstance(result, (Finding, SkippedCheck)):
         return [result]
     return list(result or ())

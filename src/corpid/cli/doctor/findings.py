@@ -16,7 +16,7 @@ _COLOURS: Final = {"ok": "green", "warning": "yellow", "problem": "bold red", "n
 _WIDTH: Final = max(map(len, _COLOURS))
 
 
-class NotLookedAt(msgspec.Struct, frozen=True, kw_only=True):
+class SkippedCheck(msgspec.Struct, frozen=True, kw_only=True):
     """A check that could not be made, and why."""
 
     about: str
@@ -25,12 +25,12 @@ class NotLookedAt(msgspec.Struct, frozen=True, kw_only=True):
     change: str = ""
 
 
-Reported = Finding | NotLookedAt
+Reported = Finding | SkippedCheck
 
 
-def not_looked_at(about: str, reason: str) -> NotLookedAt:
+def not_looked_at(about: str, reason: str) -> SkippedCheck:
     """Not known from here; `reason` says what to do about it. Source: D49"""
-    return NotLookedAt(about=about, seen=plain(reason))
+    return SkippedCheck(about=about, seen=plain(reason))
 
 
 def print_text(url: str, findings: Sequence[Reported]) -> None:
@@ -48,7 +48,7 @@ def print_text(url: str, findings: Sequence[Reported]) -> None:
             output.line(indented, finding.change)
     reasons: dict[str, list[str]] = {}
     for each in findings:
-        if isinstance(each, NotLookedAt):
+        if isinstance(each, SkippedCheck):
             reasons.setdefault(each.seen, []).append(each.about)
     for reason, about in reasons.items():
         output.line(("not looked at", _COLOURS["not looked at"]), f" {', '.join(about)}")

@@ -20,13 +20,13 @@ from corpid.cli.doctor.raw_http import NoResponse, Origin
 from corpid.rules import diagnostics, probes
 from corpid.rules.diagnostics import Finding, ok, plain, problem, sentence, warning
 from corpid.rules.limits import CLOCKS_APART_SECONDS
-from corpid.settings.diagnostics import examined
+from corpid.settings.diagnostics import examine_settings
 from corpid.settings.issuers import issuers
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME, EncryptionError
 from corpid.stores.engines import engine_type, transient_engine
 from corpid.stores.sql import examination as database
 from corpid.stores.sql.migration_target import SchemaError
-from corpid.web.http.addresses import bracketed
+from corpid.web.http.addresses import bracket_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -132,7 +132,7 @@ def look_at_itself(settings: Settings) -> Reported:
     own_tls = settings.tls_certificate is not None or settings.makes_certificate
     scheme = "https" if own_tls else "http"
     try:
-        origin = Origin(f"{scheme}://{bracketed(host)}:{settings.port}", reachability.unchecked())
+        origin = Origin(f"{scheme}://{bracket_host(host)}:{settings.port}", reachability.unchecked())
     except ValueError:
         return not_looked_at(about, f"host is {settings.host[0]}, which is no address.")
     try:
@@ -150,7 +150,7 @@ _OLDEST_RUN: Final = 15
 
 def look(settings: Settings) -> Iterator[Finding]:
     """The checks that need no request to the nodes."""
-    yield from examined(settings)
+    yield from examine_settings(settings)
     yield _key_encryption_key(settings)
     yield from _database(settings)
     if settings.transient_url:

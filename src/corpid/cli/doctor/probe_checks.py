@@ -17,7 +17,7 @@ from corpid.cli.doctor.raw_http import NoResponse
 from corpid.rules import probes
 from corpid.rules.diagnostics import ok, problem, warning
 from corpid.rules.oauth import discovery
-from corpid.rules.probes import Probe, Received
+from corpid.rules.probes import Probe, RequestReport
 from corpid.web.http.addresses import ClientAddresses
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from corpid.cli.doctor.reachability import Deployment
     from corpid.settings import Settings
 
-    Check = Callable[["Probed"], Reported]
+    Check = Callable[["ProbeResult"], Reported]
 
 _PATH: Final = "/corpid-doctor"
 _ENCODED_PATH: Final = f"{_PATH}/a%2Fb//c%20d"
@@ -56,7 +56,7 @@ _NO_PROXY: Final = warning(
 )
 
 
-class NotReported(Exception):
+class NoReport(Exception):
     """The answer to a probe is not a node's report."""
 
     def __init__(self, answer: RawResponse) -> None:
@@ -72,54 +72,56 @@ class Prober:
         self.settings: Final = settings
         self._seal = seal
 
-    def ask(self, path: str, fields: Fields = (), *, wait: int = 0, padding: int = 0) -> tuple[Received, RawResponse]:
-        """A node's report of a request. Raises NotReported, NoResponse."""
+    def ask(
+        self, path: str, fields: Fields = (), *, wait: int = 0, padding: int = 0
+    ) -> tuple[RequestReport, RawResponse]:
+        """A node's report of a request. Raises NoReport, NoResponse."""
         probe = Probe(id=secrets.token_hex(8), at=int(time.time()), wait=wait, padding=padding)
         token = self._seal(msgspec.json.encode(probe).decode())
         # with a query that nobody else sends, so that a cache which keeps the answer gives it to nobody else
         target = path if "?" in path else f"{path}?corpid-doctor={probe.id}"
         answer = self.there.origin.ask("GET", target, [(probes.HEADER, token), *fields])
         try:
-            received = msgspec.json.decode(answer.body, type=Received)
+            received = msgspec.json.decode(answer.body, type=RequestReport)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            raise NotReported(answer) from None
+            raise NoReport(answer) from None
         if received.probe != probe.id:
-            raise NotReported(answer)
+            raise NoReport(answer)
         return received, answer
 
-    def ask_retrying(self, path: str, fields: Fields = ()) -> tuple[Received, RawResponse]:
+    def ask_retrying(self, path: str, fields: Fields = ()) -> tuple[RequestReport, RawResponse]:
         """The first report of a few probes.
 
-        Raises NotReported, NoResponse.
+        Raises NoReport, NoResponse.
         """
         for _ in range(_TRIES - 1):
             try:
                 return self.ask(path, fields)
-            except NotReported:
+            except NoReport:
                 continue
         return self.ask(path, fields)
 
 
-class Probed:
+class ProbeResult:
     """A request with forged headers, and the report of it."""
 
     def __init__(self, prober: Prober) -> None:
-        """Send it. Raises NotReported, NoResponse."""
+        """Send it. Raises NoReport, NoResponse."""
         self.prober: Final = prober
         self.settings: Final = prober.settings
         self.traceparent: Final = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
         self._fields: Final = [*_FORGED.items(), ("traceparent", self.traceparent)]
         self.received, self.answer = prober.ask_retrying(_PATH, self._fields)
 
-    def again(self) -> Received:
+    def again(self) -> RequestReport:
         """The report of the same request, perhaps by another node.
 
-        Raises NotReported, NoResponse.
+        Raises NoReport, NoResponse.
         """
         return self.prober.ask_retrying(_PATH, self._fields)[0]
 
 
-def addresses(probed: Probed) -> Reported:
+def addresses(probed: ProbeResult) -> Reported:
     """Check that nodes see callers' addresses, and no forged ones (D47)."""
     found = _addresses(probed, probed.received)
     for _ in range(_NODES):
@@ -129,7 +131,7 @@ def addresses(probed: Probed) -> Reported:
     return found
 
 
-def _addresses(probed: Probed, got: Received) -> Reported:
+def _addresses(probed: ProbeResult, got: RequestReport) -> Reported:
     about, settings = _ADDRESSES, probed.settings
     header = str(settings.forwarded_header)
     values = got.headers.get(header.lower(), [])
@@ -173,7 +175,7 @@ def _replacing(header: str) -> str:
     )
 
 
-def trace_context(probed: Probed) -> Reported:
+def trace_context(probed: ProbeResult) -> Reported:
     """Check that callers do not choose what is traced (D48)."""
     values = probed.received.headers.get("traceparent", [])
     if probed.traceparent in values:
@@ -182,7 +184,7 @@ def trace_context(probed: Probed) -> Reported:
     return ok("trace context", "A caller's traceparent does not arrive.")
 
 
-def host(probed: Probed) -> Reported:
+def host(probed: ProbeResult) -> Reported:
     """Check that Host arrives as it was sent (D35)."""
     sent, values = probed.prober.there.origin.netloc, probed.received.headers.get("host", [])
     if values == [sent]:
@@ -193,7 +195,7 @@ def host(probed: Probed) -> Reported:
     )
 
 
-def connections(probed: Probed) -> Reported:
+def connections(probed: ProbeResult) -> Reported:
     """Check that the proxy keeps connections to the nodes (RFC 9112 §9.3)."""
     about, got = "proxy's connections", probed.received
     change = 'Change: let the proxy keep connections (nginx: proxy_http_version 1.1; proxy_set_header Connection "").'
@@ -205,7 +207,7 @@ def connections(probed: Probed) -> Reported:
     return ok(about, f"HTTP/{got.http_version}, kept open." if got.is_trusted else f"HTTP/{got.http_version}.")
 
 
-def returned_headers(probed: Probed) -> Reported:
+def returned_headers(probed: ProbeResult) -> Reported:
     """Check that headers of answers come back unchanged."""
     expected: dict[str, list[str]] = {}
     for name, value in probes.RETURNED:
@@ -219,7 +221,7 @@ def returned_headers(probed: Probed) -> Reported:
     return ok("returned headers", f"{', '.join(expected)} come back unchanged.")
 
 
-def encoded_paths(probed: Probed) -> Reported:
+def encoded_paths(probed: ProbeResult) -> Reported:
     """Check that paths arrive undecoded."""
     about = "encoded paths"
     change = (
@@ -229,19 +231,19 @@ def encoded_paths(probed: Probed) -> Reported:
     sent = probed.prober.there.origin.path + _ENCODED_PATH
     try:
         got, _ = probed.prober.ask_retrying(_ENCODED_PATH)
-    except NotReported as error:
+    except NoReport as error:
         return warning(about, f"{sent} does not arrive: {error}.", change)
     if got.path == sent:
         return ok(about, "Paths arrive undecoded.")
     return warning(about, f"{sent} was sent, and {got.path} arrived.", change)
 
 
-def response_heads(probed: Probed) -> Reported:
+def response_heads(probed: ProbeResult) -> Reported:
     """Check that answers with long headers come back (D13)."""
     about = "response headers"
     try:
         _, answer = probed.prober.ask(_PATH, padding=_PADDING_BYTES)
-    except (NotReported, NoResponse) as error:
+    except (NoReport, NoResponse) as error:
         said = str(error)
     else:
         if len(answer.header(probes.PADDING)) == _PADDING_BYTES:
@@ -253,20 +255,20 @@ def response_heads(probed: Probed) -> Reported:
     return problem(about, seen, "Change: allow 16 KiB in the proxy (nginx: proxy_buffer_size 16k).")
 
 
-def long_queries(probed: Probed) -> Reported:
+def long_queries(probed: ProbeResult) -> Reported:
     """Check that long queries arrive (D13)."""
     about = "long queries"
     change = "Change: allow 32 KiB a request line in the proxy (nginx: large_client_header_buffers)."
     try:
         got, _ = probed.prober.ask(f"{_PATH}?x={'x' * (_QUERY_BYTES - 2)}")
-    except NotReported as error:
+    except NoReport as error:
         return problem(about, f"A query of {_QUERY_BYTES // _KIB} KiB does not arrive: {error}.", change)
     if got.query_bytes == _QUERY_BYTES:
         return ok(about, f"A query of {_QUERY_BYTES // _KIB} KiB arrives.")
     return problem(about, f"Of a query of {_QUERY_BYTES} bytes, {got.query_bytes} arrive.", change)
 
 
-def cached_answers(probed: Probed) -> Reported:
+def cached_answers(probed: ProbeResult) -> Reported:
     """Check that no cache answers in the place of a node.
 
     Each address is asked for as anybody would, which fills a cache, and then with a probe. Its query is one that nobody
@@ -279,7 +281,7 @@ def cached_answers(probed: Probed) -> Reported:
             probed.prober.there.origin.ask("GET", url)
         try:
             probed.prober.ask_retrying(url)
-        except NotReported:
+        except NoReport:
             found.append(path)
     if not found:
         return ok(about, "Every answer comes from a node.")
@@ -299,7 +301,7 @@ def slow_responses(slow: Future[object]) -> Reported:
     )
     try:
         slow.result()
-    except (NotReported, NoResponse) as error:
+    except (NoReport, NoResponse) as error:
         seen = f"A response that takes {_SLOW_SECONDS} seconds does not come back: {error}."
         return problem(about, seen, change)
     return ok(about, f"The proxy waits for more than {_SLOW_SECONDS} seconds.")
@@ -323,8 +325,8 @@ SLOW: Final = ("slow responses", slow_responses)
 def look(prober: Prober) -> Iterator[Reported]:
     """Every check; what cannot be looked at is said to be so."""
     try:
-        probed = Probed(prober)
-    except NotReported:
+        probed = ProbeResult(prober)
+    except NoReport:
         reason = (
             "No node knows this machine's probes: run this with the key-encryption key, the version and the time of the "
             "nodes, and let the proxy pass on the header CorpID-Probe."
@@ -342,10 +344,10 @@ def look(prober: Prober) -> Iterator[Reported]:
         yield slow_responses(slow) if slow else not_looked_at(SLOW[0], "No proxy is trusted, so none was tried.")
 
 
-def _checked(about: str, check: Check, probed: Probed) -> Reported:
+def _checked(about: str, check: Check, probed: ProbeResult) -> Reported:
     try:
         return check(probed)
-    except NotReported as error:
+    except NoReport as error:
         return not_looked_at(about, f"A probe was not answered by a node: {error}.")
     except NoResponse as error:
         return problem(

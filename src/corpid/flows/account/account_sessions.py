@@ -15,9 +15,9 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.account import own_sessions
-from corpid.flows.account.own_sessions import OwnVisit, TooOld
+from corpid.flows.account.own_sessions import SelfServiceRequest, TooOld
 from corpid.flows.authentication import browsers, throttle
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.actors import Person
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, ACCOUNT_PAGE_EXTENSIONS, ACCOUNT_PAGE_SECONDS
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccountVisit(OwnVisit):
+class AccountRequest(SelfServiceRequest):
     """A person, their browser, and its account session."""
 
     opening: Opening | None = None
@@ -43,22 +43,22 @@ class AccountVisit(OwnVisit):
     """the form that is being used"""
 
 
-async def visit(context: RequestContext, browser: Browser | None) -> AccountVisit | None:
+async def visit(context: RequestContext, browser: Browser | None) -> AccountRequest | None:
     """The person who is signed in to the account here.
 
     None as `own_sessions.visit`. Source: D30, D34
     """
     found = await own_sessions.visit(context, browser, "account")
-    return AccountVisit(user=found.user, browser=found.browser, session=found.session) if found else None
+    return AccountRequest(user=found.user, browser=found.browser, session=found.session) if found else None
 
 
-def require_fresh(visit: AccountVisit, *, now: float) -> None:
+def require_fresh(visit: AccountRequest, *, now: float) -> None:
     """Raise TooOld unless the person signed in a few minutes ago."""
     if now >= visit.session.auth_time + ACCOUNT_FRESH_SECONDS:
         raise TooOld
 
 
-def event(context: RequestContext, visit: AccountVisit, action: AuditAction) -> AuditEvent:
+def event(context: RequestContext, visit: AccountRequest, action: AuditAction) -> AuditEvent:
     """The audit event of a person's action in their account."""
     user_id = visit.user.user_id
     return context.event(Person(user_id=user_id), action, subject=user_id)
@@ -76,7 +76,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 _ACCOUNT_PAGE: Final = namespaces.ACCOUNT_PAGE.holding(Opening)
 
 
-async def opened(context: RequestContext, visit: AccountVisit, page: str) -> AccountVisit:
+async def open_page(context: RequestContext, visit: AccountRequest, page: str) -> AccountRequest:
     """The person at an open page, or at one opened now.
 
     Raises TooOld if a new sign-in is needed. Source: D45
@@ -90,7 +90,7 @@ async def opened(context: RequestContext, visit: AccountVisit, page: str) -> Acc
     return replace(visit, opening=found)
 
 
-async def still_open(context: RequestContext, visit: AccountVisit, page: str) -> AccountVisit:
+async def still_open(context: RequestContext, visit: AccountRequest, page: str) -> AccountRequest:
     """The person at a page that they opened before.
 
     Raises TooOld if its time is over, StaleStep if it was used already. Source: D45
@@ -103,7 +103,7 @@ async def still_open(context: RequestContext, visit: AccountVisit, page: str) ->
     return replace(visit, opening=found)
 
 
-def require(visit: AccountVisit, *, now: float) -> None:
+def require(visit: AccountRequest, *, now: float) -> None:
     """Raise TooOld unless the person is at an open page.
 
     No factor is changed without one. Source: D45
@@ -112,7 +112,7 @@ def require(visit: AccountVisit, *, now: float) -> None:
         raise TooOld
 
 
-async def admit(context: RequestContext, visit: AccountVisit) -> Attempt:
+async def admit(context: RequestContext, visit: AccountRequest) -> Attempt:
     """Begin a change of factors, before anything is hashed or written.
 
     Raises TooOld as `require`, and Throttled (D45, D47).
@@ -125,7 +125,7 @@ async def admit(context: RequestContext, visit: AccountVisit) -> Attempt:
     return msgspec.structs.replace(attempt, known=True)
 
 
-def ends_at(context: RequestContext, visit: AccountVisit) -> float:
+def ends_at(context: RequestContext, visit: AccountRequest) -> float:
     """The end of the page, or of the session.
 
     In epoch seconds. Source: D30
@@ -135,7 +135,7 @@ def ends_at(context: RequestContext, visit: AccountVisit) -> float:
     return browsers.ends_at(context, visit.session)
 
 
-def extendable(context: RequestContext, visit: AccountVisit) -> bool:
+def extendable(context: RequestContext, visit: AccountRequest) -> bool:
     """Return whether the page's time can be extended.
 
     A few times, and never past the end of the session. Source: D15
@@ -144,15 +144,15 @@ def extendable(context: RequestContext, visit: AccountVisit) -> bool:
     return extensions < ACCOUNT_PAGE_EXTENSIONS and ends_at(context, visit) < visit.session.expires_at
 
 
-async def extend(context: RequestContext, visit: AccountVisit) -> None:
+async def extend(context: RequestContext, visit: AccountRequest) -> None:
     """Extend the open page.
 
-    Raises Rejected, and StaleStep if extended before or closed.
+    Raises InvalidInput, and StaleStep if extended before or closed.
 
     Source: D15, WCAG 2.2.1
     """
     if not extendable(context, visit):
-        raise Rejected(phrase("You cannot get more time on this page."))
+        raise InvalidInput(phrase("You cannot get more time on this page."))
     await own_sessions.use(context, visit)
     before = visit.opening
     if before is None:
@@ -167,7 +167,7 @@ async def extend(context: RequestContext, visit: AccountVisit) -> None:
         await _save(context, unit, visit, longer)
 
 
-async def close(context: RequestContext, visit: AccountVisit) -> None:
+async def close(context: RequestContext, visit: AccountRequest) -> None:
     """Close the page after its change.
 
     The next change needs a fresh sign-in. It stays closed, even if another request extends it at this moment. Source:
@@ -179,11 +179,11 @@ async def close(context: RequestContext, visit: AccountVisit) -> None:
             await _closed(context, visit.opening).add(unit)
 
 
-def _from(context: RequestContext, visit: AccountVisit) -> float:
+def _from(context: RequestContext, visit: AccountRequest) -> float:
     return min(context.now + ACCOUNT_PAGE_SECONDS, float(visit.session.expires_at))
 
 
-async def _open_page(context: RequestContext, visit: AccountVisit, page: str) -> Opening | None:
+async def _open_page(context: RequestContext, visit: AccountRequest, page: str) -> Opening | None:
     found = await _entry(context, visit, page).read(context.provider.transient, now=context.now)
     return found if found is not None and context.now < found.ends_at else None
 
@@ -192,11 +192,11 @@ async def _is_closed(context: RequestContext, opening: Opening) -> bool:
     return await _closed(context, opening).read(context.provider.transient, now=context.now) is not None
 
 
-async def _save(context: RequestContext, unit: TransientUnit, visit: AccountVisit, opening: Opening) -> None:
+async def _save(context: RequestContext, unit: TransientUnit, visit: AccountRequest, opening: Opening) -> None:
     await _entry(context, visit, opening.page).put(unit, opening)
 
 
-def _entry(context: RequestContext, visit: AccountVisit, page: str) -> Entry[Opening]:
+def _entry(context: RequestContext, visit: AccountRequest, page: str) -> Entry[Opening]:
     return _ACCOUNT_PAGE.entry(context.provider.policy.base_url, visit.session.session_id, page)
 
 

@@ -18,7 +18,7 @@ from corpid.rules.directory.records import Entity
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpid.flows.account.account_sessions import AccountVisit
+    from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEntry, Session
     from corpid.rules.oauth.records import Client
@@ -61,14 +61,14 @@ class PastSignIn:
     entity_name: str
     amr: tuple[str, ...]
     way: str
-    """of the second factor (`second_factor_methods.Way`), or `completion.OF_SESSION`; empty if that is not known, or
+    """of the second factor (`rules.authentication.sign_in`), or `completion.OF_SESSION`; empty if that is not known, or
     there was none"""
     device: str
     network: str
     """by the operator's file of today; empty without one, or without an address"""
 
 
-async def signed_in(context: RequestContext, visit: AccountVisit) -> list[SignedInBrowser]:
+async def signed_in(context: RequestContext, visit: AccountRequest) -> list[SignedInBrowser]:
     """The browsers in which this person is signed in.
 
     This one comes first, then the others, the last used first. Source: D30
@@ -100,14 +100,14 @@ def _name(browser_id: str) -> str:
     return sha256(browser_id.encode()).hexdigest()[:_NAME_CHARACTERS]
 
 
-async def _sessions(context: RequestContext, visit: AccountVisit) -> list[Session]:
+async def _sessions(context: RequestContext, visit: AccountRequest) -> list[Session]:
     """The person's sessions, including those opened for a sign-in under way."""
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="session", user_id=user_id))
-    return await context.provider.registry.sessions.of(user_id, now=context.now)
+    return await context.provider.registry.sessions.list_for_user(user_id, now=context.now)
 
 
-async def end(context: RequestContext, visit: AccountVisit, *, name: str) -> None:
+async def end(context: RequestContext, visit: AccountRequest, *, name: str) -> None:
     """Sign out of one other browser.
 
     Unknown ones and other people's are ignored. Source: D30
@@ -117,14 +117,14 @@ async def end(context: RequestContext, visit: AccountVisit, *, name: str) -> Non
             await sessions.end(context, session)
 
 
-async def rename(context: RequestContext, visit: AccountVisit, browser: SignedInBrowser, *, typed: str) -> None:
+async def rename(context: RequestContext, visit: AccountRequest, browser: SignedInBrowser, *, typed: str) -> None:
     """Name a browser of the person.
 
-    An empty text takes the name away. Raises Rejected, StaleStep. Source: D30, D51
+    An empty text takes the name away. Raises InvalidInput, StaleStep. Source: D30, D51
     """
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="session", user_id=user_id))
-    name = passkeys.chosen(typed) if typed.strip() else ""
+    name = passkeys.canonical_name(typed) if typed.strip() else ""
     entry = event(context, visit, AuditAction.SESSION_NAME)
     sessions_of_all, at = context.provider.registry.sessions, int(context.now)
     try:
@@ -133,7 +133,7 @@ async def rename(context: RequestContext, visit: AccountVisit, browser: SignedIn
         raise StaleStep from None
 
 
-async def end_others(context: RequestContext, visit: AccountVisit) -> None:
+async def end_others(context: RequestContext, visit: AccountRequest) -> None:
     """Sign out of every browser but this one (D30)."""
     user_id, here = visit.user.user_id, visit.browser.browser_id
     authorise(Person(user_id=user_id), "delete", Object(kind="session", user_id=user_id))
@@ -141,7 +141,7 @@ async def end_others(context: RequestContext, visit: AccountVisit) -> None:
     await context.provider.registry.sessions.end_all(user_id, entry, but_browser=here)
 
 
-async def past(context: RequestContext, visit: AccountVisit) -> list[PastSignIn]:
+async def past(context: RequestContext, visit: AccountRequest) -> list[PastSignIn]:
     """The last sign-ins of this person, the latest first."""
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="session", user_id=user_id))
@@ -171,7 +171,7 @@ def _past(entry: AuditEntry, client: Client | None, entity: Entity | None, netwo
     )
 
 
-async def choose_language(context: RequestContext, visit: AccountVisit, *, language: str) -> None:
+async def choose_language(context: RequestContext, visit: AccountRequest, *, language: str) -> None:
     """Store the language (a tag) of e-mails to this person."""
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="user", user_id=user_id, members=frozenset({"language"})))

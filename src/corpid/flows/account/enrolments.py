@@ -19,11 +19,11 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.account import links
-from corpid.flows.account.links import Step, chosen_steps, next_step
+from corpid.flows.account.links import EnrolmentStep, chosen_steps, next_step
 from corpid.flows.authentication import sent_forms, throttle
 from corpid.flows.authentication.interactions import claim_step_of
 from corpid.flows.authentication.sent_forms import SentForm
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.ports import LinkPurpose
 from corpid.rules.authentication import link_codes, records, totp
 from corpid.rules.authentication.records import Passkey
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import EmailChange, Invited, Link, TransientUnit
+    from corpid.ports import EmailChange, Link, OpenInvitation, TransientUnit
     from corpid.rules.directory.records import Entity
 
 _PURPOSE: Final = "enrolment"
@@ -51,7 +51,7 @@ class NotHere(Exception):
     """
 
 
-class Expired(NotHere):
+class InvitationExpired(NotHere):
     """The link of a standing invitation, sent too long ago."""
 
     def __init__(self, entity: Entity) -> None:
@@ -67,7 +67,7 @@ class OpenElsewhere(Exception):
     """Another browser has begun with this link, or cookies are refused."""
 
 
-class Stopped(Exception):
+class EnrolmentStopped(Exception):
     """Too many wrong codes ended this enrolment (D45)."""
 
 
@@ -81,7 +81,7 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     user_id: str
     expires_at: float
     serial: int = 0
-    done: tuple[Step, ...] = ()
+    done: tuple[EnrolmentStep, ...] = ()
     password_hash: str = ""
     """that of the new password"""
     app_step: int = 0
@@ -118,14 +118,14 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         return User(user_id=self.user_id, user_name=self.user_name, name=self.name, email=self.email)
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[EnrolmentStep, ...]:
         """The steps of its whole path."""
         return chosen_steps(
             links.PURPOSES[self.purpose].steps, passkey_first=self.passkey_first, by_email=self.by_email
         )
 
     @property
-    def step(self) -> Step | None:
+    def step(self) -> EnrolmentStep | None:
         """The current step; None when all are done."""
         return next_step(self.steps, set(self.done))
 
@@ -134,7 +134,7 @@ _ENROLMENT: Final = namespaces.ENROLMENT.holding(Enrolment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnrolmentVisit:
+class EnrolmentContext:
     """A person at their enrolment, in the browser that began it."""
 
     enrolment: Enrolment
@@ -142,7 +142,7 @@ class EnrolmentVisit:
     """a new one as they will be once this is written"""
     link_ends_at: float
     """in epoch seconds"""
-    invited: Invited | None = None
+    invited: OpenInvitation | None = None
     """the invitation that it answers, if its link is an entity's"""
     typed: Mapping[str, str] = field(default_factory=dict)
     """what a page shows again after an error"""
@@ -169,7 +169,7 @@ def step_name(enrolment: Enrolment) -> str:
 def form_place(enrolment: Enrolment) -> tuple[str, ...]:
     """The place of the current step's form, if it is not accepted.
 
-    `kept_forms` keeps it there. A step that has moved on has another place. Source: D73
+    `stored_forms` keeps it there. A step that has moved on has another place. Source: D73
     """
     return ("enrolment", enrolment.enrolment_id, step_name(enrolment))
 
@@ -219,16 +219,16 @@ class OpenedLink:
 
     link: Link
     user: User
-    invited: Invited | None = None
+    invited: OpenInvitation | None = None
     """the invitation that it answers, if it is an entity's"""
     email_change: EmailChange | None = None
     """the change that it undoes, if it is of that purpose"""
 
 
-async def look(context: RequestContext, link_hash: str) -> OpenedLink:
+async def read_link(context: RequestContext, link_hash: str) -> OpenedLink:
     """A link and its owner.
 
-    Spends nothing. Raises NotHere, Expired. Source: D50, SECURITY.md
+    Spends nothing. Raises NotHere, InvitationExpired. Source: D50, SECURITY.md
     """
     registry = context.provider.registry
     found = await links.holding(registry, link_hash, now=context.now)
@@ -247,9 +247,9 @@ async def _refuse_expired(context: RequestContext, link_hash: str) -> None:
     """Name the entity of an expired invitation, which can send it again."""
     link = await context.provider.registry.factors.link(link_hash)
     if link is not None and links.PURPOSES[link.purpose].joins and context.now >= link.expires_at:
-        invited = await context.provider.registry.invitations.of(link.user_id)
+        invited = await context.provider.registry.invitations.find(link.user_id)
         if invited is not None:
-            raise Expired(invited.entity)
+            raise InvitationExpired(invited.entity)
 
 
 async def open_link(context: RequestContext, browser: Browser, code: str, *, digest: bytes = b"") -> str:
@@ -261,10 +261,10 @@ async def open_link(context: RequestContext, browser: Browser, code: str, *, dig
     Raises ValueError for what cannot be a code, Throttled, NotHere and
     StoreUnavailable. Source: D34, D47, D73
     """
-    link_hash = link_codes.hashed(code)
+    link_hash = link_codes.hash_code(code)
     attempt = await throttle.attempt_link_code(context)
     try:
-        await look(context, link_hash)
+        await read_link(context, link_hash)
     except NotHere:
         if digest:
             place = ("link code", browser.browser_id)
@@ -286,7 +286,7 @@ async def opened_link(context: RequestContext, browser: Browser | None, opened_i
     browser_id, _, link_hash = (found or "").partition(" ")
     if browser is None or browser.browser_id != browser_id:
         raise NotOpened
-    return await look(context, link_hash)
+    return await read_link(context, link_hash)
 
 
 def derive_opened_id(context: RequestContext, browser_id: str, link_hash: str) -> str:
@@ -323,7 +323,7 @@ async def begin(context: RequestContext, link: Link, browser: Browser, *, user_i
             raise OpenElsewhere
         # Whatever process claimed it may have ended before it wrote more: on Valkey, one verb may be written without the next.
         await _open(context, unit, msgspec.structs.replace(enrolment, enrolment_id=enrolment_id))
-    return (await sit(context, enrolment_id, browser.browser_id)).enrolment
+    return (await load_own_enrolment(context, enrolment_id, browser.browser_id)).enrolment
 
 
 async def _open(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
@@ -362,10 +362,10 @@ async def _stored(context: RequestContext, enrolment_id: str) -> Enrolment | Non
     return await _entry(context, enrolment_id).read(context.provider.transient, now=context.now)
 
 
-async def sit(context: RequestContext, enrolment_id: str, browser_id: str) -> EnrolmentVisit:
+async def load_own_enrolment(context: RequestContext, enrolment_id: str, browser_id: str) -> EnrolmentContext:
     """This browser's own enrolment, also after its end.
 
-    Raises OpenElsewhere, Stopped, and NotHere, also if its link was spent or is void. Source: D34, D50
+    Raises OpenElsewhere, EnrolmentStopped, and NotHere, also if its link was spent or is void. Source: D34, D50
     """
     enrolment = await _stored(context, enrolment_id)
     if enrolment is None or context.now >= enrolment.expires_at:
@@ -373,7 +373,7 @@ async def sit(context: RequestContext, enrolment_id: str, browser_id: str) -> En
     if enrolment.browser_id != browser_id:
         raise OpenElsewhere
     if enrolment.stopped:
-        raise Stopped
+        raise EnrolmentStopped
     registry, joins = context.provider.registry, links.PURPOSES[enrolment.purpose].joins and not enrolment.finished
     user = None if joins else await registry.directory.user(enrolment.user_id)
     if not joins and (user is None or not user.enabled):
@@ -385,7 +385,7 @@ async def sit(context: RequestContext, enrolment_id: str, browser_id: str) -> En
         user = enrolment.new_person
     if user is None:
         raise NotHere
-    return EnrolmentVisit(
+    return EnrolmentContext(
         enrolment=enrolment,
         user=user,
         link_ends_at=found.link.expires_at if found else enrolment.expires_at,
@@ -410,7 +410,7 @@ async def _claim_step(context: RequestContext, unit: TransientUnit, enrolment: E
     await claim_step_of(context, unit, _ENROLMENT, enrolment.enrolment_id, enrolment)
 
 
-async def move(context: RequestContext, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
+async def move(context: RequestContext, enrolment: Enrolment, step: EnrolmentStep, **changes: object) -> Enrolment:
     """Claim a step, do it, and store its result.
 
     Raises StaleStep, also for a step that is not current. Source: D15
@@ -418,7 +418,9 @@ async def move(context: RequestContext, enrolment: Enrolment, step: Step, **chan
     return await claim_step(context, enrolment, step, done=(*enrolment.done, step), **changes)
 
 
-async def claim_step(context: RequestContext, enrolment: Enrolment, step: Step, **changes: object) -> Enrolment:
+async def claim_step(
+    context: RequestContext, enrolment: Enrolment, step: EnrolmentStep, **changes: object
+) -> Enrolment:
     """Claim a step and store the changes made at it.
 
     The step itself is still to be done. Raises StaleStep as `move` (D15).
@@ -426,7 +428,7 @@ async def claim_step(context: RequestContext, enrolment: Enrolment, step: Step, 
     if enrolment.step is not step:
         raise StaleStep
     moved = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, **changes)
-    if moved.step is Step.RECOVERY_CODES:
+    if moved.step is EnrolmentStep.RECOVERY_CODES:
         moved = msgspec.structs.replace(moved, codes_at=context.now)
     async with context.provider.transient.unit(context.now) as unit:
         await _claim_step(context, unit, enrolment)
@@ -434,15 +436,15 @@ async def claim_step(context: RequestContext, enrolment: Enrolment, step: Step, 
     return moved
 
 
-async def extend(context: RequestContext, visit: EnrolmentVisit) -> Enrolment:
+async def extend(context: RequestContext, visit: EnrolmentContext) -> Enrolment:
     """Extend the enrolment by an hour.
 
-    As often as `rules.limits` allows, and not past the end of the link. Raises Rejected and StaleStep. Source: D15,
+    As often as `rules.limits` allows, and not past the end of the link. Raises InvalidInput and StaleStep. Source: D15,
     WCAG 2.2.1
     """
     enrolment = visit.enrolment
     if not visit.extendable:
-        raise Rejected(phrase("You cannot get more time on this page."))
+        raise InvalidInput(phrase("You cannot get more time on this page."))
     extended = msgspec.structs.replace(
         enrolment,
         serial=enrolment.serial + 1,

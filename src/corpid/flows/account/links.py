@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from corpid.flows.notifications import Notice
-    from corpid.ports import EmailChange, Invited, LinkPurpose, Registry
+    from corpid.ports import EmailChange, LinkPurpose, OpenInvitation, Registry
     from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
 
 
-class Step(Enum):
+class EnrolmentStep(Enum):
     """One page of an enrolment."""
 
     PROFILE = "profile"
@@ -63,12 +63,14 @@ class Step(Enum):
     """keep ten codes"""
 
 
-_BESIDE_A_PASSWORD: Final = frozenset({Step.SECOND_FACTOR, Step.RECOVERY_CODES})
-_BY_EMAIL: Final[Mapping[Step, Step]] = {Step.SECOND_FACTOR: Step.MAILED_CODE}
+_BESIDE_A_PASSWORD: Final = frozenset({EnrolmentStep.SECOND_FACTOR, EnrolmentStep.RECOVERY_CODES})
+_BY_EMAIL: Final[Mapping[EnrolmentStep, EnrolmentStep]] = {EnrolmentStep.SECOND_FACTOR: EnrolmentStep.MAILED_CODE}
 """what takes the place of which step"""
 
 
-def chosen_steps(steps: tuple[Step, ...], *, passkey_first: bool = False, by_email: bool = False) -> tuple[Step, ...]:
+def chosen_steps(
+    steps: tuple[EnrolmentStep, ...], *, passkey_first: bool = False, by_email: bool = False
+) -> tuple[EnrolmentStep, ...]:
     """The remaining steps of a link, with the person's choice applied.
 
     A passkey chosen first needs nothing else: a recovery code only goes with a password. `by_email`: codes by e-mail as
@@ -79,7 +81,7 @@ def chosen_steps(steps: tuple[Step, ...], *, passkey_first: bool = False, by_ema
     return tuple(_BY_EMAIL.get(step, step) for step in steps) if by_email else steps
 
 
-def next_step(steps: tuple[Step, ...], done: AbstractSet[Step]) -> Step | None:
+def next_step(steps: tuple[EnrolmentStep, ...], done: AbstractSet[EnrolmentStep]) -> EnrolmentStep | None:
     """The first step that is not done.
 
     None at the end.
@@ -98,7 +100,7 @@ class Purpose:
     seconds: int
     object_kind: ObjectKind
     """as what making one is authorised"""
-    steps: tuple[Step, ...]
+    steps: tuple[EnrolmentStep, ...]
     asks_for: Literal["", "password", "second factor"]
     """what has to be shown first"""
     begins: bool = False
@@ -127,7 +129,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
     "invitation": Purpose(
         seconds=SET_UP_LINK_SECONDS,
         object_kind="link",
-        steps=(Step.FIRST, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
+        steps=(EnrolmentStep.FIRST, EnrolmentStep.SECOND_FACTOR, EnrolmentStep.RECOVERY_CODES),
         asks_for="",
         begins=True,
         heading=phrase("Set up your sign-in"),
@@ -144,7 +146,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
     "membership": Purpose(
         seconds=MEMBERSHIP_LINK_SECONDS,
         object_kind="link",
-        steps=(Step.PROFILE, Step.FIRST, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
+        steps=(EnrolmentStep.PROFILE, EnrolmentStep.FIRST, EnrolmentStep.SECOND_FACTOR, EnrolmentStep.RECOVERY_CODES),
         asks_for="",
         begins=True,
         joins=True,
@@ -162,7 +164,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
     "password": Purpose(
         seconds=PASSWORD_LINK_SECONDS,
         object_kind="password link",
-        steps=(Step.PROVE_SECOND_FACTOR, Step.PASSWORD),
+        steps=(EnrolmentStep.PROVE_SECOND_FACTOR, EnrolmentStep.PASSWORD),
         asks_for="second factor",
         heading=phrase("Choose a new password"),
         lead=phrase(
@@ -179,7 +181,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
     "second_factor": Purpose(
         seconds=SECOND_FACTOR_LINK_SECONDS,
         object_kind="second factor link",
-        steps=(Step.PROVE_PASSWORD, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
+        steps=(EnrolmentStep.PROVE_PASSWORD, EnrolmentStep.SECOND_FACTOR, EnrolmentStep.RECOVERY_CODES),
         asks_for="password",
         drops_app=True,
         heading=phrase("Set up a new second step"),
@@ -262,7 +264,7 @@ async def write_link(
     """
     code = link_codes.code_from(new_id())
     link = Link(
-        link_hash=link_codes.hashed(code),
+        link_hash=link_codes.hash_code(code),
         purpose=purpose,
         user_id=user.user_id,
         created_at=int(now),
@@ -273,13 +275,13 @@ async def write_link(
     return NewLink(page=base_url + PATH, code=code, expires_at=link.expires_at)
 
 
-def of_invitation(invited: Invited, code: str, *, now: float) -> Link:
+def of_invitation(invited: OpenInvitation, code: str, *, now: float) -> Link:
     """The new link of an entity's invitation.
 
     `code` as `link_codes.code_from` makes it. A change of the address makes the link void. Source: D60
     """
     return Link(
-        link_hash=link_codes.hashed(code),
+        link_hash=link_codes.hash_code(code),
         purpose="membership",
         user_id=invited.user.user_id,
         created_at=int(now),
@@ -295,7 +297,7 @@ class ValidLink:
     link: Link
     credentials: Credentials
     """its owner's; a placeholder has none"""
-    invited: Invited | None = None
+    invited: OpenInvitation | None = None
     """the invitation that it answers, if it is an entity's"""
     email_change: EmailChange | None = None
     """the change that it undoes, if it is of that purpose"""
@@ -307,7 +309,7 @@ async def holding(registry: Registry, link_hash: str, *, now: float) -> ValidLin
     if link is None:
         return await _undoing(registry, link_hash, now=now)
     if PURPOSES[link.purpose].joins:
-        invited, nothing = await registry.invitations.of(link.user_id), Credentials(user_id=link.user_id)
+        invited, nothing = await registry.invitations.find(link.user_id), Credentials(user_id=link.user_id)
         works = invited is not None and invites(link, invited, now=now)
         return ValidLink(link=link, credentials=nothing, invited=invited) if works else None
     credentials = await registry.factors.credentials(link.user_id)
@@ -337,7 +339,7 @@ def opens(link: Link, credentials: Credentials, *, now: float) -> bool:
     return now < link.expires_at and _fingerprint(credentials) == link.factors
 
 
-def invites(link: Link, invited: Invited, *, now: float) -> bool:
+def invites(link: Link, invited: OpenInvitation, *, now: float) -> bool:
     """Return whether an unspent link of an invitation is still valid.
 
     It is until it expires, the address changes, or the membership or its entity is disabled. Source: D60
@@ -350,5 +352,5 @@ def _fingerprint(credentials: Credentials) -> str:
     return base64url(fingerprint(credentials))
 
 
-def _address_fingerprint(invited: Invited) -> str:
+def _address_fingerprint(invited: OpenInvitation) -> str:
     return base64url(sha256(tuple_bytes("invited address", invited.membership.email)).digest())

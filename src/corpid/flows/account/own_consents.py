@@ -14,7 +14,7 @@ from corpid.rules.directory.records import Entity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.flows.account.account_sessions import AccountVisit
+    from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.consent import Consent
 
@@ -41,12 +41,12 @@ class SharedWith:
     until: int
 
 
-async def count(context: RequestContext, visit: AccountVisit) -> int:
+async def count(context: RequestContext, visit: AccountRequest) -> int:
     """Return the number of clients that a person shares data with (D29)."""
     return len({each.client_id for each in await _of(context, visit)})
 
 
-async def shared(context: RequestContext, visit: AccountVisit, *, page: int) -> tuple[list[SharedWith], int]:
+async def list_shares(context: RequestContext, visit: AccountRequest, *, page: int) -> tuple[list[SharedWith], int]:
     """Return one page of what is shared, and the number of all.
 
     The latest consent comes first. `page` counts from one. Source: D29
@@ -56,7 +56,7 @@ async def shared(context: RequestContext, visit: AccountVisit, *, page: int) -> 
     return await _named(context, grouped[first : first + SHOWN]), len(grouped)
 
 
-async def one(context: RequestContext, visit: AccountVisit, *, name: str) -> SharedWith | None:
+async def find_share(context: RequestContext, visit: AccountRequest, *, name: str) -> SharedWith | None:
     """Return what is shared under a name of `SharedWith`.
 
     None for an unknown one, also if it is another person's. Source: D29
@@ -65,7 +65,7 @@ async def one(context: RequestContext, visit: AccountVisit, *, name: str) -> Sha
     return next(iter(await _named(context, grouped)), None)
 
 
-async def withdraw(context: RequestContext, visit: AccountVisit, ended: SharedWith) -> None:
+async def withdraw(context: RequestContext, visit: AccountRequest, ended: SharedWith) -> None:
     """Withdraw consent for one client and entity.
 
     What was withdrawn before is ignored. Source: D29
@@ -83,13 +83,13 @@ async def withdraw(context: RequestContext, visit: AccountVisit, ended: SharedWi
     await context.provider.registry.consents.withdraw(user_id, ended.entity_id, ended.client_id, withdrawn)
 
 
-async def _of(context: RequestContext, visit: AccountVisit) -> list[Consent]:
+async def _of(context: RequestContext, visit: AccountRequest) -> list[Consent]:
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="consent", user_id=user_id))
-    return await context.provider.registry.consents.of(user_id, now=context.now)
+    return await context.provider.registry.consents.list_for_user(user_id, now=context.now)
 
 
-async def _grouped(context: RequestContext, visit: AccountVisit) -> list[list[Consent]]:
+async def _grouped(context: RequestContext, visit: AccountRequest) -> list[list[Consent]]:
     """The person's consents by entity and client, the latest first."""
     found: dict[tuple[str, str], list[Consent]] = {}
     for each in await _of(context, visit):

@@ -12,7 +12,7 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.account import account_sessions, deletion, own_email, own_factors
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import StaleStep
@@ -33,7 +33,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from corpid.flows.account.account_sessions import AccountVisit
+    from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account
     from corpid.rules.directory.access import ObjectKind
@@ -48,10 +48,10 @@ _READ: Final[tuple[ObjectKind, ...]] = (
 )  # fmt: skip
 
 
-async def copied(context: RequestContext, visit: AccountVisit) -> AsyncIterator[bytes]:
+async def copy_data(context: RequestContext, visit: AccountRequest) -> AsyncIterator[bytes]:
     """Return the copy as JSON, in pieces.
 
-    It is counted and audited before the first piece is read. Raises Rejected, StaleStep, TooOld, StoreUnavailable; a copy that ends early lacks its last member.
+    It is counted and audited before the first piece is read. Raises InvalidInput, StaleStep, TooOld, StoreUnavailable; a copy that ends early lacks its last member.
     Source: D45, D61
     """
     account_sessions.require(visit, now=context.now)
@@ -64,7 +64,7 @@ async def copied(context: RequestContext, visit: AccountVisit) -> AsyncIterator[
     counter = namespaces.DATA_COPIES.entry(context.provider.policy.deployment_url, user_id)
     async with context.provider.transient.unit(context.now) as unit:
         if await context.counts.count(unit, counter) > DATA_COPIES_PER_DAY:
-            raise Rejected(
+            raise InvalidInput(
                 phrase(
                     "You have downloaded your data {copies} times today. Try again tomorrow.",
                     copies=DATA_COPIES_PER_DAY,
@@ -75,7 +75,7 @@ async def copied(context: RequestContext, visit: AccountVisit) -> AsyncIterator[
     return _pieces(context, visit, account)
 
 
-async def _pieces(context: RequestContext, visit: AccountVisit, account: Account) -> AsyncIterator[bytes]:
+async def _pieces(context: RequestContext, visit: AccountRequest, account: Account) -> AsyncIterator[bytes]:
     yield b"{" + _members(await _alone(context, visit, account))
     for name, items in (
         ("memberships", _memberships(context, visit)),
@@ -99,15 +99,15 @@ def _members(found: dict[str, object]) -> bytes:
     return b",\n".join(msgspec.json.encode(name) + b": " + msgspec.json.encode(each) for name, each in found.items())
 
 
-async def _alone(context: RequestContext, visit: AccountVisit, account: Account) -> dict[str, object]:
+async def _alone(context: RequestContext, visit: AccountRequest, account: Account) -> dict[str, object]:
     """Return everything of which a person has few."""
     registry, user = context.provider.registry, visit.user
     held = account.held
-    sessions = await registry.sessions.of(user.user_id, now=context.now)
+    sessions = await registry.sessions.list_for_user(user.user_id, now=context.now)
     names = await registry.sessions.browser_names(user.user_id)
     links = await registry.factors.links_of(user.user_id)
-    waiting = await own_email.waiting(context, visit)
-    asked = await deletion.requested(context, visit)
+    waiting = await own_email.find_pending_change(context, visit)
+    asked = await deletion.find_request(context, visit)
     operator = (await registry.directory.read(Operator, [user.key])).get(user.key)
     profile = {name: value for name, value in msgspec.structs.asdict(user).items() if name != "placeholder"}
     return {
@@ -152,7 +152,7 @@ def _moment(at: int) -> str | None:
     return moment(at) if at else None
 
 
-async def _memberships(context: RequestContext, visit: AccountVisit) -> AsyncIterator[Sequence[dict[str, object]]]:
+async def _memberships(context: RequestContext, visit: AccountRequest) -> AsyncIterator[Sequence[dict[str, object]]]:
     directory, after = context.provider.registry.directory, ("", "")
     while found := await directory.page(Membership, {"user_id": visit.user.user_id}, after=after, limit=_PAGE):
         entities = await directory.read(Entity, [each.key[1:] for each in found])
@@ -175,7 +175,7 @@ def _membership(held: Membership, entity: Entity | None, level: Administrator | 
     }
 
 
-async def _roles(context: RequestContext, visit: AccountVisit) -> AsyncIterator[Sequence[dict[str, object]]]:
+async def _roles(context: RequestContext, visit: AccountRequest) -> AsyncIterator[Sequence[dict[str, object]]]:
     directory, after = context.provider.registry.directory, ("",) * 6
     while found := await directory.page(Assignment, {"user_id": visit.user.user_id}, after=after, limit=_PAGE):
         yield [_row(each) for each in found]
@@ -183,7 +183,7 @@ async def _roles(context: RequestContext, visit: AccountVisit) -> AsyncIterator[
 
 
 async def _third_party_roles(
-    context: RequestContext, visit: AccountVisit
+    context: RequestContext, visit: AccountRequest
 ) -> AsyncIterator[Sequence[dict[str, object]]]:
     directory, after = context.provider.registry.directory, ("",) * 7
     where = {"user_id": visit.user.user_id}
@@ -209,8 +209,8 @@ def _row(row: Assignment | ThirdPartyAssignment) -> dict[str, object]:
     }  # fmt: skip
 
 
-async def _consents(context: RequestContext, visit: AccountVisit) -> AsyncIterator[Sequence[dict[str, object]]]:
-    found = await context.provider.registry.consents.of(visit.user.user_id, now=context.now)
+async def _consents(context: RequestContext, visit: AccountRequest) -> AsyncIterator[Sequence[dict[str, object]]]:
+    found = await context.provider.registry.consents.list_for_user(visit.user.user_id, now=context.now)
     yield [
         {
             "client": each.client_id, "entity": each.entity_id, "scopes": each.scopes,
@@ -220,7 +220,7 @@ async def _consents(context: RequestContext, visit: AccountVisit) -> AsyncIterat
     ]  # fmt: skip
 
 
-async def _events(context: RequestContext, visit: AccountVisit) -> AsyncIterator[Sequence[dict[str, Any]]]:
+async def _events(context: RequestContext, visit: AccountRequest) -> AsyncIterator[Sequence[dict[str, Any]]]:
     """Return audit entries of the person, the latest first."""
     before = 0
     while True:

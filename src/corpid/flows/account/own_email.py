@@ -16,7 +16,7 @@ from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, links, own_factors
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.authentication import second_factors, sent_forms
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.ports import AuditEvent, EmailChange
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import link_codes
@@ -37,7 +37,7 @@ from corpid.rules.limits import (
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.account.account_sessions import AccountVisit
+    from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.account.enrolments import OpenedLink
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
@@ -49,7 +49,7 @@ _FINISHED_AT_ONCE: Final = 100
 _ENDED: Final = phrase("This code no longer works. Enter your new e-mail address again.")
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class UnprovenAddress(msgspec.Struct, frozen=True, kw_only=True):
     """An address that a code was sent to, in one browser."""
 
     wanted_id: str
@@ -58,7 +58,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     sent_at: int
 
 
-_WANTED: Final = namespaces.NEW_EMAIL.holding(Wanted)
+_WANTED: Final = namespaces.NEW_EMAIL.holding(UnprovenAddress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,53 +70,53 @@ class OwnEmail:
 
     waiting: EmailChange | None
     """proven, and not yet in effect"""
-    wanted: Wanted | None
+    wanted: UnprovenAddress | None
     """not yet proven"""
     from_file: bool
     """whether the address in effect comes from a directory file (D65)"""
 
 
-async def of(context: RequestContext, visit: AccountVisit) -> OwnEmail:
+async def load_email_state(context: RequestContext, visit: AccountRequest) -> OwnEmail:
     """Return the state of the visiting person's address.
 
     Source: D61, D65
     """
-    change = await waiting(context, visit)
+    change = await find_pending_change(context, visit)
     wanted = None if change else await _entry(context, visit).read(context.provider.transient, now=context.now)
     key = visit.user.key
     found = (await context.provider.registry.directory.sourced(User, [key])).get(key)
     return OwnEmail(
         waiting=change,
         wanted=wanted,
-        from_file=found is not None and channel(found.sources.of("email")) == "file",
+        from_file=found is not None and channel(found.sources.source_of("email")) == "file",
     )
 
 
-async def waiting(context: RequestContext, visit: AccountVisit) -> EmailChange | None:
+async def find_pending_change(context: RequestContext, visit: AccountRequest) -> EmailChange | None:
     """Return the proven change that is not yet in effect (D61)."""
     authorise(Person(user_id=visit.user.user_id), "read", Object(kind="user", user_id=visit.user.user_id))
-    return await context.provider.registry.email_changes.of(visit.user.user_id)
+    return await context.provider.registry.email_changes.find(visit.user.user_id)
 
 
-async def ask(context: RequestContext, visit: AccountVisit, *, email: str) -> None:
+async def ask(context: RequestContext, visit: AccountRequest, *, email: str) -> None:
     """Send a code to a new address.
 
-    Whether another account has the address makes no difference. Raises Rejected, StaleStep, Throttled and TooOld.
+    Whether another account has the address makes no difference. Raises InvalidInput, StaleStep, Throttled and TooOld.
     Source: D47, D61
     """
     await account_sessions.admit(context, visit)
-    if not context.provider.mail.works or await waiting(context, visit) is not None:
+    if not context.provider.mail.works or await find_pending_change(context, visit) is not None:
         raise StaleStep
     address = _checked(visit, email)
     _authorise(visit)
     issuer = context.provider.policy.deployment_url
     of_person = namespaces.NEW_EMAIL_CODES.entry(issuer, visit.user.user_id)
     if await _counted(context, of_person) > EMAIL_CODES_PER_PERSON:
-        raise Rejected(phrase("We have sent you too many codes. Try again tomorrow."))
+        raise InvalidInput(phrase("We have sent you too many codes. Try again tomorrow."))
     to_address = namespaces.NEW_EMAIL_CODES_TO.entry(issuer, address.lower())
     if await _counted(context, to_address) > EMAIL_CODES_PER_ADDRESS:
-        raise Rejected(phrase("We have sent too many codes to this address. Try again tomorrow."), field="email")
-    wanted = Wanted(wanted_id=context.provider.new_id(), email=address, sent_at=int(context.now))
+        raise InvalidInput(phrase("We have sent too many codes to this address. Try again tomorrow."), field="email")
+    wanted = UnprovenAddress(wanted_id=context.provider.new_id(), email=address, sent_at=int(context.now))
     async with context.provider.transient.unit(context.now) as unit:
         await _entry(context, visit).put(unit, wanted)
         event = account_sessions.event(context, visit, AuditAction.USER_MAIL_CODE)
@@ -135,51 +135,51 @@ async def _counted(context: RequestContext, entry: Entry[int]) -> int:
         return await context.counts.count(unit, entry)
 
 
-def _checked(visit: AccountVisit, email: str) -> str:
+def _checked(visit: AccountRequest, email: str) -> str:
     typed = email.strip()
     if not typed:
-        raise Rejected(phrase("Enter your new e-mail address."), field="email")
+        raise InvalidInput(phrase("Enter your new e-mail address."), field="email")
     try:
         address = values.address(typed)
     except ValueError as error:
         remedy = names.remedy_of(error, phrase("Enter an e-mail address such as name@example.com."))
-        raise Rejected(remedy, field="email") from None
+        raise InvalidInput(remedy, field="email") from None
     if address.lower() == visit.user.email.lower():
-        raise Rejected(phrase("This is your e-mail address already. Enter another one."), field="email")
+        raise InvalidInput(phrase("This is your e-mail address already. Enter another one."), field="email")
     return address
 
 
-async def send_again(context: RequestContext, visit: AccountVisit) -> None:
+async def send_again(context: RequestContext, visit: AccountRequest) -> None:
     """Send another code, which ends the earlier one.
 
     Raises as `ask`, and Rejected if the earlier one has ended. Source: D47, D61
     """
-    wanted = (await of(context, visit)).wanted
+    wanted = (await load_email_state(context, visit)).wanted
     if wanted is None:
-        raise Rejected(_ENDED)
+        raise InvalidInput(_ENDED)
     try:
         await ask(context, visit, email=wanted.email)
-    except Rejected as refused:
+    except InvalidInput as refused:
         # The page has no field for the address.
-        raise Rejected(refused.sentence) from None
+        raise InvalidInput(refused.sentence) from None
 
 
-async def forget(context: RequestContext, visit: AccountVisit) -> None:
+async def forget(context: RequestContext, visit: AccountRequest) -> None:
     """Give up an address that was not proven yet (D61)."""
     async with context.provider.transient.unit(context.now) as unit:
         await _entry(context, visit).take(unit)
 
 
-async def prove(context: RequestContext, visit: AccountVisit, *, code: str) -> None:
+async def prove(context: RequestContext, visit: AccountRequest, *, code: str) -> None:
     """Accept the code from the new address, which then waits.
 
-    Five wrong codes end it. Every other session of the person ends. Raises Rejected, StaleStep, Throttled and TooOld.
+    Five wrong codes end it. Every other session of the person ends. Raises InvalidInput, StaleStep, Throttled and TooOld.
     Source: D45, D47, D61
     """
     await account_sessions.admit(context, visit)
-    wanted = (await of(context, visit)).wanted
+    wanted = (await load_email_state(context, visit)).wanted
     if wanted is None:
-        raise Rejected(_ENDED)
+        raise InvalidInput(_ENDED)
     await _require_code(context, visit, wanted, code)
     account_sessions.require(visit, now=context.now)
     _authorise(visit)
@@ -189,7 +189,7 @@ async def prove(context: RequestContext, visit: AccountVisit, *, code: str) -> N
     link_code = link_codes.code_from(context.provider.new_id())
     change = EmailChange(
         user_id=visit.user.user_id,
-        link_hash=link_codes.hashed(link_code),
+        link_hash=link_codes.hash_code(link_code),
         old_email=visit.user.email,
         new_email=wanted.email,
         proved_at=int(context.now),
@@ -203,7 +203,7 @@ async def prove(context: RequestContext, visit: AccountVisit, *, code: str) -> N
     )
     registry, session_id = context.provider.registry, visit.session.session_id
     if not await registry.email_changes.begin(change, event, session_id=session_id):
-        raise Rejected(own_factors.MEANWHILE)
+        raise InvalidInput(own_factors.MEANWHILE)
     await account_sessions.close(context, visit)
     notifications.email_will_change(
         context,
@@ -218,7 +218,7 @@ async def prove(context: RequestContext, visit: AccountVisit, *, code: str) -> N
     )
 
 
-async def _require_code(context: RequestContext, visit: AccountVisit, wanted: Wanted, code: str) -> None:
+async def _require_code(context: RequestContext, visit: AccountRequest, wanted: UnprovenAddress, code: str) -> None:
     """Raise Rejected for a wrong code.
 
     It is counted before it is compared, and once for the same bytes.
@@ -233,26 +233,26 @@ async def _require_code(context: RequestContext, visit: AccountVisit, wanted: Wa
             tries = await context.counts.count(unit, misses, -1)
     if tries >= CODE_MISSES:
         await forget(context, visit)
-        raise Rejected(phrase("Too many wrong codes. Enter your new e-mail address again."))
-    raise Rejected(
+        raise InvalidInput(phrase("Too many wrong codes. Enter your new e-mail address again."))
+    raise InvalidInput(
         phrase("This code is not right. Enter the one from the latest e-mail, or send a new one."), field="code"
     )
 
 
-async def keep(context: RequestContext, visit: AccountVisit) -> None:
+async def keep(context: RequestContext, visit: AccountRequest) -> None:
     """Undo the waiting change from the account.
 
-    Every other session ends. Raises Rejected, StaleStep, Throttled and TooOld. Source: D61
+    Every other session ends. Raises InvalidInput, StaleStep, Throttled and TooOld. Source: D61
     """
     await account_sessions.admit(context, visit)
-    change = await waiting(context, visit)
+    change = await find_pending_change(context, visit)
     if change is None:
         raise StaleStep
     _authorise(visit)
     event = _undoing(context, change, "account")
     session_id = visit.session.session_id
     if not await context.provider.registry.email_changes.undo(change, event, but_session=session_id):
-        raise Rejected(own_factors.MEANWHILE)
+        raise InvalidInput(own_factors.MEANWHILE)
     await account_sessions.close(context, visit)
     _tell_both(context, visit.user, change)
 
@@ -313,7 +313,7 @@ def _undoing(context: RequestContext, change: EmailChange, way: str) -> AuditEve
     return context.event(actor, AuditAction.USER_UNDO_EMAIL, subject=change.user_id, way=way)
 
 
-def _authorise(visit: AccountVisit) -> None:
+def _authorise(visit: AccountRequest) -> None:
     authorise(Person(user_id=visit.user.user_id), "write", _object(visit.user.user_id))
 
 
@@ -321,11 +321,11 @@ def _object(user_id: str) -> Object:
     return Object(kind="user", user_id=user_id, members=frozenset({"email"}))
 
 
-def _code(context: RequestContext, visit: AccountVisit, wanted: Wanted) -> str:
+def _code(context: RequestContext, visit: AccountRequest, wanted: UnprovenAddress) -> str:
     return second_factors.digits_of(context.keys.mac("new-email", wanted.wanted_id, visit.user.user_id, wanted.email))
 
 
-def _entry(context: RequestContext, visit: AccountVisit) -> Entry[Wanted]:
+def _entry(context: RequestContext, visit: AccountRequest) -> Entry[UnprovenAddress]:
     """By browser, so that a sign-in in between loses nothing."""
     return _WANTED.entry(context.provider.policy.base_url, visit.user.user_id, visit.browser.browser_id)
 

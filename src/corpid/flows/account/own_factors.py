@@ -19,7 +19,7 @@ import msgspec
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, enrolments
 from corpid.flows.authentication import browsers, passkeys, password_checks, second_factor_methods
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.jose.encoding import base64url
 from corpid.ports import FactorChange
 from corpid.rules.audit_actions import AuditAction
@@ -33,21 +33,21 @@ from corpid.rules.limits import PASSKEYS_PER_PERSON, SHOWN_ONCE_SECONDS
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.account.account_sessions import AccountVisit
+    from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.namespaces import Entry
     from corpid.flows.notifications import Notice
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
+    from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
 
 MEANWHILE: Final = phrase("Your sign-in was changed on another page. Check it before you continue.")
 
 
-async def of(context: RequestContext, visit: AccountVisit) -> HeldFactors:
+async def load_factors(context: RequestContext, visit: AccountRequest) -> PersonFactors:
     """The factors of the visiting person (D44, D45, D46)."""
     return await second_factor_methods.held_factors(context.provider.registry, visit.user.user_id)
 
 
-def go_with_password(context: RequestContext, visit: AccountVisit, factors: HeldFactors) -> bool:
+def go_with_password(context: RequestContext, visit: AccountRequest, factors: PersonFactors) -> bool:
     """Return whether the person has a second factor to a password.
 
     It does not matter whether they have a password. Source: D45
@@ -55,7 +55,7 @@ def go_with_password(context: RequestContext, visit: AccountVisit, factors: Held
     return bool(second_factor_methods.available(context, visit.user, factors))
 
 
-def need_passkey(context: RequestContext, visit: AccountVisit, factors: HeldFactors) -> bool:
+def need_passkey(context: RequestContext, visit: AccountRequest, factors: PersonFactors) -> bool:
     """Return whether only a passkey lets this person in permanently.
 
     Source: D45
@@ -63,7 +63,7 @@ def need_passkey(context: RequestContext, visit: AccountVisit, factors: HeldFact
     return not factors.can_sign_in_without_passkeys(mailed=second_factor_methods.mails_codes(context, visit.user))
 
 
-def app_used_at(factors: HeldFactors) -> int:
+def app_used_at(factors: PersonFactors) -> int:
     """The time of the app's last accepted code, in epoch seconds.
 
     0: never (RFC 6238 §4).
@@ -71,28 +71,28 @@ def app_used_at(factors: HeldFactors) -> int:
     return factors.credentials.totp_last_step * STEP_SECONDS if factors.app else 0
 
 
-async def change_password(context: RequestContext, visit: AccountVisit, *, password: str) -> None:
+async def change_password(context: RequestContext, visit: AccountRequest, *, password: str) -> None:
     """Set a new password.
 
-    Raises Rejected, Throttled, TooOld, PasswordsBusy. Source: D44, D47
+    Raises InvalidInput, Throttled, TooOld, PasswordsBusy. Source: D44, D47
     """
     attempt = await account_sessions.admit(context, visit)
-    before = (await of(context, visit)).credentials
+    before = (await load_factors(context, visit)).credentials
     try:
-        password_hash = await password_checks.chosen(context, attempt, visit.user, password)
+        password_hash = await password_checks.hash_new_password(context, attempt, visit.user, password)
     except PasswordRefused as refusal:
-        raise Rejected(refusal.sentence) from None
+        raise InvalidInput(refusal.sentence) from None
     after = before.with_password(password_hash, "user")
     change = FactorChange(before=before, after=after, end_sessions_but=visit.session.session_id)
     await write(context, visit, change, AuditAction.FACTORS_PASSWORD, notifications.PASSWORD_CHANGED)
 
 
 async def write(
-    context: RequestContext, visit: AccountVisit, change: FactorChange, action: AuditAction, notice: Notice
+    context: RequestContext, visit: AccountRequest, change: FactorChange, action: AuditAction, notice: Notice
 ) -> None:
     """Write a change, close its page, and notify the person.
 
-    Raises Rejected and TooOld.
+    Raises InvalidInput and TooOld.
 
     A session that has ended since the page was sent writes nothing. Source: D30, D45
     """
@@ -100,17 +100,17 @@ async def write(
     authorise(Person(user_id=visit.user.user_id), "write", Object(kind="credentials", user_id=change.after.user_id))
     change = msgspec.structs.replace(change, session_id=visit.session.session_id)
     if not await context.provider.registry.factors.change(change, account_sessions.event(context, visit, action)):
-        raise Rejected(MEANWHILE)
+        raise InvalidInput(MEANWHILE)
     await account_sessions.close(context, visit)
     notifications.notify(context, visit.user, notice)
 
 
-def offered(context: RequestContext) -> bool:
+def are_passkeys_offered(context: RequestContext) -> bool:
     """Return whether passkeys work in this deployment (D46)."""
     return context.provider.policy.takes_passkeys
 
 
-def full(factors: HeldFactors) -> bool:
+def full(factors: PersonFactors) -> bool:
     """Return whether this person has as many passkeys as allowed.
 
     Source: D46
@@ -118,7 +118,7 @@ def full(factors: HeldFactors) -> bool:
     return len(factors.passkeys) >= PASSKEYS_PER_PERSON
 
 
-async def options(context: RequestContext, visit: AccountVisit) -> str:
+async def options(context: RequestContext, visit: AccountRequest) -> str:
     """The WebAuthn creation options (JSON) of a new passkey.
 
     Empty if passkeys do not work (D46).
@@ -126,15 +126,15 @@ async def options(context: RequestContext, visit: AccountVisit) -> str:
     return await passkeys.registration_options(context, visit.user, visit.session.session_id)
 
 
-async def add(context: RequestContext, visit: AccountVisit, cookie: str, *, answer: str) -> None:
+async def add(context: RequestContext, visit: AccountRequest, cookie: str, *, answer: str) -> None:
     """Add a passkey, which this browser's next sign-in offers first.
 
-    `cookie` is the browser's value. Raises Rejected, StaleStep, Throttled and TooOld. Source: WebAuthn §7.1, D46
+    `cookie` is the browser's value. Raises InvalidInput, StaleStep, Throttled and TooOld. Source: WebAuthn §7.1, D46
     """
     await account_sessions.admit(context, visit)
-    factors = await of(context, visit)
+    factors = await load_factors(context, visit)
     if full(factors):
-        raise Rejected(
+        raise InvalidInput(
             phrase("You have {passkeys} passkeys, which is the most you can have.", passkeys=PASSKEYS_PER_PERSON)
         )
     made = await passkeys.newly_made(context, visit.session.session_id, answer=answer)
@@ -145,33 +145,33 @@ async def add(context: RequestContext, visit: AccountVisit, cookie: str, *, answ
     await browsers.record_passkey(context, cookie, visit.browser)
 
 
-async def rename(context: RequestContext, visit: AccountVisit, passkey: Passkey, *, name: str) -> None:
+async def rename(context: RequestContext, visit: AccountRequest, passkey: Passkey, *, name: str) -> None:
     """Rename a passkey.
 
-    Raises Rejected, Throttled, TooOld and access.Forbidden. Source: D46, D51
+    Raises InvalidInput, Throttled, TooOld and access.Forbidden. Source: D46, D51
     """
     await account_sessions.admit(context, visit)
-    renamed = msgspec.structs.replace(passkey, name=passkeys.chosen(name))
+    renamed = msgspec.structs.replace(passkey, name=passkeys.canonical_name(name))
     actor = Person(user_id=visit.user.user_id)
     authorise(actor, "write", Object(kind="credentials", user_id=passkey.user_id))
     event = account_sessions.event(context, visit, AuditAction.FACTORS_RENAME_PASSKEY)
     if not await context.provider.registry.factors.rename_passkey(renamed, event):
-        raise Rejected(MEANWHILE)
+        raise InvalidInput(MEANWHILE)
     await account_sessions.close(context, visit)
 
 
-async def remove(context: RequestContext, visit: AccountVisit, passkey: Passkey) -> None:
+async def remove(context: RequestContext, visit: AccountRequest, passkey: Passkey) -> None:
     """Remove a passkey, unless it is the only lasting way in.
 
-    Another passkey, or a password with a second factor that does not run out, must remain. Raises Rejected, Throttled,
+    Another passkey, or a password with a second factor that does not run out, must remain. Raises InvalidInput, Throttled,
     TooOld and access.Forbidden. Source: D45, D46
     """
     await account_sessions.admit(context, visit)
     authorise(Person(user_id=visit.user.user_id), "write", Object(kind="credentials", user_id=passkey.user_id))
-    factors = await of(context, visit)
+    factors = await load_factors(context, visit)
     needed = need_passkey(context, visit, factors)
     if needed and len(factors.passkeys) == 1:
-        raise Rejected(
+        raise InvalidInput(
             phrase(
                 "This passkey is your only way to sign in. First add another one, or a password and an authenticator "
                 "app."
@@ -191,7 +191,7 @@ Offered: TypeAlias = Literal["app", "codes"]
 _PURPOSE: Final = "account"
 
 
-async def offer(context: RequestContext, visit: AccountVisit, what: Offered) -> str:
+async def offer(context: RequestContext, visit: AccountRequest, what: Offered) -> str:
     """The identifier of this browser's offered secrets, stable for a day.
 
     After its dot is the moment at which they were first shown. Source: D45
@@ -207,12 +207,14 @@ async def offer(context: RequestContext, visit: AccountVisit, what: Offered) -> 
     return offered
 
 
-def _offer(context: RequestContext, visit: AccountVisit, credentials: Credentials, what: Offered) -> Entry[str]:
+def _offer(context: RequestContext, visit: AccountRequest, credentials: Credentials, what: Offered) -> Entry[str]:
     parts = (visit.browser.browser_id, credentials.user_id, base64url(fingerprint(credentials)), what)
     return namespaces.ACCOUNT_OFFER.entry(context.provider.policy.base_url, *parts)
 
 
-async def _spend(context: RequestContext, visit: AccountVisit, before: Credentials, what: Offered, shown: str) -> None:
+async def _spend(
+    context: RequestContext, visit: AccountRequest, before: Credentials, what: Offered, shown: str
+) -> None:
     async with context.provider.transient.unit(context.now) as unit:
         spent = await _offer(context, visit, before, what).take(unit)
     if spent != shown:
@@ -229,7 +231,7 @@ def codes(context: RequestContext, shown: str) -> tuple[str, ...]:
     return enrolments.derived_codes(context, _PURPOSE, shown)
 
 
-def are_readable(context: RequestContext, visit: AccountVisit, shown: str) -> bool:
+def are_readable(context: RequestContext, visit: AccountRequest, shown: str) -> bool:
     """Return whether the page may show the codes of an offer.
 
     For a minute, and in the session to which they were first shown. Source: D73
@@ -238,7 +240,7 @@ def are_readable(context: RequestContext, visit: AccountVisit, shown: str) -> bo
     return visit.session.auth_time <= first and context.now < first + SHOWN_ONCE_SECONDS
 
 
-async def offer_other_codes(context: RequestContext, visit: AccountVisit, *, shown: str) -> None:
+async def offer_other_codes(context: RequestContext, visit: AccountRequest, *, shown: str) -> None:
     """End the offer of codes that the person has not saved.
 
     The page then offers others. Raises TooOld. Source: D73
@@ -251,10 +253,10 @@ async def offer_other_codes(context: RequestContext, visit: AccountVisit, *, sho
             await entry.take(unit)
 
 
-async def set_up_app(context: RequestContext, visit: AccountVisit, *, code: str) -> None:
+async def set_up_app(context: RequestContext, visit: AccountRequest, *, code: str) -> None:
     """Set up a new app, proven by its first code.
 
-    Raises Rejected, StaleStep, Throttled and TooOld. Source: D45
+    Raises InvalidInput, StaleStep, Throttled and TooOld. Source: D45
     """
     await account_sessions.admit(context, visit)
     shown = await offer(context, visit, "app")
@@ -262,10 +264,10 @@ async def set_up_app(context: RequestContext, visit: AccountVisit, *, code: str)
     try:
         step = totp.matching_step(secret, code, context.now)
     except totp.WrongCode:
-        raise Rejected(
+        raise InvalidInput(
             phrase("This code is not right. Check that the app shows this account, then enter its latest code.")
         ) from None
-    before = (await of(context, visit)).credentials
+    before = (await load_factors(context, visit)).credentials
     await _spend(context, visit, before, "app", shown)
     after = before.with_app(secret, "user", step=step)
     change = FactorChange(before=before, after=after, end_sessions_but=visit.session.session_id)
@@ -273,53 +275,53 @@ async def set_up_app(context: RequestContext, visit: AccountVisit, *, code: str)
     await write(context, visit, change, AuditAction.FACTORS_APP, notice)
 
 
-async def remove_app(context: RequestContext, visit: AccountVisit) -> None:
+async def remove_app(context: RequestContext, visit: AccountRequest) -> None:
     """Remove the app, if another lasting way in remains.
 
-    Raises Rejected, StaleStep, Throttled and TooOld. Source: D45
+    Raises InvalidInput, StaleStep, Throttled and TooOld. Source: D45
     """
     await account_sessions.admit(context, visit)
-    factors = await of(context, visit)
+    factors = await load_factors(context, visit)
     before = factors.credentials
     if not factors.app:
         raise StaleStep
     after = before.without_app("user")
     needed = need_passkey(context, visit, msgspec.structs.replace(factors, credentials=after))
     if needed and not factors.passkeys:
-        raise Rejected(phrase("Without the app you could no longer sign in. Add a passkey first."))
+        raise InvalidInput(phrase("Without the app you could no longer sign in. Add a passkey first."))
     change = FactorChange(before=before, after=after, passkey_remains=needed, end_sessions_but=visit.session.session_id)
     await write(context, visit, change, AuditAction.FACTORS_REMOVE_APP, notifications.APP_REMOVED)
 
 
-async def replace_codes(context: RequestContext, visit: AccountVisit, *, shown: str, kept: bool) -> None:
+async def replace_codes(context: RequestContext, visit: AccountRequest, *, shown: str, kept: bool) -> None:
     """Replace the recovery codes by those the person has confirmed.
 
-    Raises Rejected, StaleStep, Throttled and TooOld. Source: D45
+    Raises InvalidInput, StaleStep, Throttled and TooOld. Source: D45
     """
     await account_sessions.admit(context, visit)
     if shown != await offer(context, visit, "codes"):
         raise StaleStep
     if not kept:
-        raise Rejected(phrase("Save your codes first, then tick the box."))
-    before, user_id = (await of(context, visit)).credentials, visit.user.user_id
+        raise InvalidInput(phrase("Save your codes first, then tick the box."))
+    before, user_id = (await load_factors(context, visit)).credentials, visit.user.user_id
     await _spend(context, visit, before, "codes", shown)
     hashes = tuple(records.recovery_code_hash(user_id, code) for code in codes(context, shown))
     change = FactorChange(before=before, after=before, recovery_codes=hashes, end_sessions_but=visit.session.session_id)
     await write(context, visit, change, AuditAction.FACTORS_RECOVERY_CODES, notifications.NEW_RECOVERY_CODES)
 
 
-async def remove_codes(context: RequestContext, visit: AccountVisit) -> None:
+async def remove_codes(context: RequestContext, visit: AccountRequest) -> None:
     """Remove the remaining recovery codes, if another way in remains.
 
-    Raises Rejected, StaleStep, Throttled and TooOld. Source: D45
+    Raises InvalidInput, StaleStep, Throttled and TooOld. Source: D45
     """
     await account_sessions.admit(context, visit)
-    factors = await of(context, visit)
+    factors = await load_factors(context, visit)
     if not factors.codes:
         raise StaleStep
     needed = need_passkey(context, visit, factors)
     if needed and not factors.passkeys:
-        raise Rejected(
+        raise InvalidInput(
             phrase("Without these codes you could no longer sign in. Set up an authenticator app or a passkey first.")
         )
     change = FactorChange(

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from corpid.flows import kept_forms, namespaces
+from corpid.flows import namespaces, stored_forms
 from corpid.flows.authentication import browsers, own_pages, sessions
-from corpid.flows.kept_forms import KeptForm
-from corpid.flows.oauth import held_arrivals
-from corpid.flows.oauth.arrival import Entered
-from corpid.flows.oauth.held_arrivals import HeldArrival
+from corpid.flows.oauth import pending_requests
+from corpid.flows.oauth.authorization import InteractionRedirect
+from corpid.flows.oauth.pending_requests import PendingRequest
+from corpid.flows.stored_forms import StoredForm
 from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
 from corpid.rules.directory.access import RECENT_SECONDS
 
@@ -35,7 +35,7 @@ class TooOld(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnVisit:
+class SelfServiceRequest:
     """A person, their browser, and its session for these pages."""
 
     user: User
@@ -48,10 +48,10 @@ class OwnVisit:
         return f"{self.session.purpose} {self.session.session_id}"
 
 
-Visit = TypeVar("Visit", bound=OwnVisit)
+Visit = TypeVar("Visit", bound=SelfServiceRequest)
 
 
-async def visit(context: RequestContext, browser: Browser | None, purpose: SessionPurpose) -> OwnVisit | None:
+async def visit(context: RequestContext, browser: Browser | None, purpose: SessionPurpose) -> SelfServiceRequest | None:
     """The person who is signed in to these pages here.
 
     None without a session, or after idling. Notes the use of the session, at most every two minutes. Source: D30, D34
@@ -65,7 +65,7 @@ async def visit(context: RequestContext, browser: Browser | None, purpose: Sessi
     user = await context.provider.registry.directory.user(session.user_id)
     if user is None or not user.enabled:
         return None
-    return OwnVisit(user=user, browser=browser, session=await sessions.use_seldom(context, session))
+    return SelfServiceRequest(user=user, browser=browser, session=await sessions.use_seldom(context, session))
 
 
 async def use(context: RequestContext, visit: Visit) -> Visit:
@@ -85,7 +85,7 @@ async def enter(
     purpose: SessionPurpose = "account",
     renewed: Session | None = None,
     back: str | None = None,
-) -> Entered:
+) -> InteractionRedirect:
     """Begin a sign-in that leads to one of these pages.
 
     A browser that is new gets a cookie, and holds the sign-in. `fresh`: the person is signed in, but not lately enough
@@ -93,7 +93,7 @@ async def enter(
     or to the home page without one. Raises TooManyRequests. Source: D15, D34, D54
     """
     at, cookie = (browser, None) if browser else await browsers.issue_cookie(context)
-    begun = HeldArrival(
+    begun = PendingRequest(
         interaction=Interaction(
             interaction_id=context.provider.new_id(),
             browser_id=at.browser_id,
@@ -106,13 +106,13 @@ async def enter(
     )
     held = ""
     if browser is None:
-        held = held_arrivals.seal(context, begun)
+        held = pending_requests.seal(context, begun)
     else:
-        await held_arrivals.store(context, browser, begun)
-    return Entered(interaction_id=begun.interaction.interaction_id, cookie=cookie, held=held)
+        await pending_requests.store(context, browser, begun)
+    return InteractionRedirect(interaction_id=begun.interaction.interaction_id, cookie=cookie, held=held)
 
 
-def _late_place(visit: OwnVisit, page: str) -> tuple[str, ...]:
+def _late_place(visit: SelfServiceRequest, page: str) -> tuple[str, ...]:
     """The place of a late form of a person in this browser.
 
     They have another session afterwards.
@@ -121,17 +121,17 @@ def _late_place(visit: OwnVisit, page: str) -> tuple[str, ...]:
     return ("late form", session.purpose, session.browser_id, session.user_id, session.entity_id, page)
 
 
-async def keep_late_form(context: RequestContext, visit: OwnVisit, page: str, form: dict[str, str]) -> None:
+async def keep_late_form(context: RequestContext, visit: SelfServiceRequest, page: str, form: dict[str, str]) -> None:
     """Keep a late form while its person signs in again.
 
     Its step stays with it: what was changed meanwhile is not overwritten. Raises StoreUnavailable. Source: D54, D73
     """
-    sealed = kept_forms.seal(context, _late_place(visit, page), KeptForm(fields=form))
+    sealed = stored_forms.seal(context, _late_place(visit, page), StoredForm(fields=form))
     async with context.provider.transient.unit(context.now) as unit:
         await _late(context, visit, page).put(unit, sealed.encode())
 
 
-async def late_form(context: RequestContext, visit: OwnVisit, page: str, *, take: bool) -> dict[str, str]:
+async def late_form(context: RequestContext, visit: SelfServiceRequest, page: str, *, take: bool) -> dict[str, str]:
     """The form that was kept for this page; empty without one.
 
     It stays kept unless it is to be taken, which works once. Raises StoreUnavailable. Source: D54
@@ -142,7 +142,7 @@ async def late_form(context: RequestContext, visit: OwnVisit, page: str, *, take
             sealed = await entry.take(unit)
     else:
         sealed = await entry.read(context.provider.transient, now=context.now)
-    kept = kept_forms.unseal(context, _late_place(visit, page), (sealed or b"").decode("latin-1"))
+    kept = stored_forms.unseal(context, _late_place(visit, page), (sealed or b"").decode("latin-1"))
     return dict(kept.fields) if kept else {}
 
 
@@ -154,26 +154,26 @@ def digest_of(form: Mapping[str, str]) -> str:
     return sha256(msgspec.json.encode(sorted(form.items()))).hexdigest()
 
 
-def form_place(visit: OwnVisit, page: str, name: str) -> tuple[str, ...]:
+def form_place(visit: SelfServiceRequest, page: str, name: str) -> tuple[str, ...]:
     """The place of a form of a page in this session.
 
-    As `kept_forms` takes it. Source: D73
+    As `stored_forms` takes it. Source: D73
     """
     return ("own page", visit.form, page, name)
 
 
-async def forget_form(context: RequestContext, visit: OwnVisit, page: str, name: str) -> None:
+async def forget_form(context: RequestContext, visit: SelfServiceRequest, page: str, name: str) -> None:
     """Forget a kept form after its next submission. Raises StoreUnavailable. Source: D73"""
     async with context.provider.transient.unit(context.now) as unit:
-        await kept_forms.drop(context, unit, form_place(visit, page, name))
+        await stored_forms.drop(context, unit, form_place(visit, page, name))
 
 
-def _late(context: RequestContext, visit: OwnVisit, page: str) -> Entry[bytes]:
+def _late(context: RequestContext, visit: SelfServiceRequest, page: str) -> Entry[bytes]:
     _, *who = _late_place(visit, page)
     return namespaces.LATE_FORM.entry(context.provider.policy.base_url, *who)
 
 
-def as_if_recent(context: RequestContext, visit: OwnVisit) -> OwnVisit:
+def as_if_recent(context: RequestContext, visit: SelfServiceRequest) -> SelfServiceRequest:
     """The person as after a sign-in now, to see their kept form.
 
     For a page that is only looked at: to send the form, they have to sign in. Source: D54
@@ -185,7 +185,7 @@ FORM_SECONDS: Final = RECENT_SECONDS - 300
 """how old a sign-in may be when a form of portal or console is opened, so that some minutes are left to fill it in"""
 
 
-def require_recent(context: RequestContext, visit: OwnVisit, *, seconds: int = RECENT_SECONDS) -> None:
+def require_recent(context: RequestContext, visit: SelfServiceRequest, *, seconds: int = RECENT_SECONDS) -> None:
     """Raise TooOld unless the person signed in so many seconds ago.
 
     Source: D54

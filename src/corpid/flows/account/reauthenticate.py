@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import enrolments
-from corpid.flows.account.links import Step
+from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.authentication import (
     code_guesses,
     passkeys,
@@ -15,7 +15,7 @@ from corpid.flows.authentication import (
     sent_forms,
     throttle,
 )
-from corpid.flows.authentication.sign_in import WRONG_PASSWORD, Rejected
+from corpid.flows.authentication.sign_in import WRONG_PASSWORD, InvalidInput
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.passkeys import PasskeyRefused
 from corpid.rules.authentication.sign_in import StaleStep
@@ -28,7 +28,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from typing import Literal
 
-    from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
+    from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 _PURPOSE: Final = "enrolment-proof"
 
 
-async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, password: str) -> Enrolment:
+async def submit_password(context: RequestContext, visit: EnrolmentContext, *, password: str) -> Enrolment:
     """Verify the person's password.
 
-    Raises Rejected, Repeated, Throttled, PasswordsBusy and StaleStep (D44, D47, D73).
+    Raises InvalidInput, Repeated, Throttled, PasswordsBusy and StaleStep (D44, D47, D73).
     """
-    enrolment, user = _at(visit, Step.PROVE_PASSWORD), visit.user
+    enrolment, user = _at(visit, EnrolmentStep.PROVE_PASSWORD), visit.user
     counted = await attempt(context, visit)
     await sent_forms.refuse_repeated(context, visit.sent)
     known = await context.provider.registry.factors.credentials(user.user_id)
@@ -53,11 +53,11 @@ async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, pas
             await context.provider.registry.audit.write(
                 event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"), now=context.now
             )
-        raise Rejected(WRONG_PASSWORD)
-    return await enrolments.move(context, enrolment, Step.PROVE_PASSWORD)
+        raise InvalidInput(WRONG_PASSWORD)
+    return await enrolments.move(context, enrolment, EnrolmentStep.PROVE_PASSWORD)
 
 
-async def attempt(context: RequestContext, visit: EnrolmentVisit) -> Attempt:
+async def attempt(context: RequestContext, visit: EnrolmentContext) -> Attempt:
     """Count an attempt with the link, and note it with the form.
 
     Raises Throttled. Source: D47, D73
@@ -68,13 +68,13 @@ async def attempt(context: RequestContext, visit: EnrolmentVisit) -> Attempt:
     return counted
 
 
-async def submit_code(context: RequestContext, visit: EnrolmentVisit, *, code: str) -> Enrolment:
+async def submit_code(context: RequestContext, visit: EnrolmentContext, *, code: str) -> Enrolment:
     """Verify an app code, or spend a recovery code.
 
-    Five misses end the enrolment. Raises Rejected, Repeated, Stopped, Throttled (also as Paused) and StaleStep. Source:
+    Five misses end the enrolment. Raises InvalidInput, Repeated, EnrolmentStopped, Throttled (also as Paused) and StaleStep. Source:
     D45, D47, D73
     """
-    enrolment, user = _at(visit, Step.PROVE_SECOND_FACTOR), visit.user
+    enrolment, user = _at(visit, EnrolmentStep.PROVE_SECOND_FACTOR), visit.user
     known = await context.provider.registry.factors.credentials(user.user_id)
     by_app, guesses = bool(known.totp_secret) and typed_code(code).isdecimal(), None
     if by_app:
@@ -97,22 +97,22 @@ async def submit_code(context: RequestContext, visit: EnrolmentVisit, *, code: s
         entry = event(context, user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused", reason=str(refused))
         await context.counts.take_back(context.provider.transient, now=context.now)
         await context.provider.registry.audit.write(entry, now=context.now)
-        raise Rejected(refused.sentence) from None
+        raise InvalidInput(refused.sentence) from None
     except WrongCode:
         await miss(context, visit, guesses)
-        raise Rejected(
+        raise InvalidInput(
             phrase(
                 "This code is not right, or was already used. Enter the latest code from your app, or a recovery code."
             )
         ) from None
     await context.provider.registry.code_guesses.forget(user.user_id, code_guesses.LINK)
-    return await enrolments.move(context, enrolment, Step.PROVE_SECOND_FACTOR)
+    return await enrolments.move(context, enrolment, EnrolmentStep.PROVE_SECOND_FACTOR)
 
 
-async def miss(context: RequestContext, visit: EnrolmentVisit, guesses: CodeGuesses | None = None) -> None:
+async def miss(context: RequestContext, visit: EnrolmentContext, guesses: CodeGuesses | None = None) -> None:
     """Count a wrong code, unless it came in the same bytes before.
 
-    Raises Stopped at the fifth, which ends the enrolment. Source: D45, D73
+    Raises EnrolmentStopped at the fifth, which ends the enrolment. Source: D45, D73
     """
     enrolment = visit.enrolment
     if not await sent_forms.counts(context, visit.sent):
@@ -132,7 +132,7 @@ async def miss(context: RequestContext, visit: EnrolmentVisit, guesses: CodeGues
             )
             await context.provider.registry.audit.write(entry, now=context.now)
     if last:
-        raise enrolments.Stopped
+        raise enrolments.EnrolmentStopped
 
 
 async def has_codes(context: RequestContext, user: User) -> bool:
@@ -143,7 +143,7 @@ async def has_codes(context: RequestContext, user: User) -> bool:
     return (await second_factor_methods.held_factors(context.provider.registry, user.user_id)).typed_code
 
 
-async def passkey_options(context: RequestContext, visit: EnrolmentVisit) -> str:
+async def passkey_options(context: RequestContext, visit: EnrolmentContext) -> str:
     """The WebAuthn request options (JSON) of the person's passkeys.
 
     Empty if none of them works here (D46).
@@ -155,18 +155,18 @@ async def passkey_options(context: RequestContext, visit: EnrolmentVisit) -> str
     return passkeys.authentication_options(context, _PURPOSE, subject, allowed=own)
 
 
-async def submit_passkey(context: RequestContext, visit: EnrolmentVisit, *, passkey: str) -> Enrolment:
+async def submit_passkey(context: RequestContext, visit: EnrolmentContext, *, passkey: str) -> Enrolment:
     """Verify one of the person's own passkeys.
 
-    Raises Rejected, Throttled and StaleStep (WebAuthn §7.2, D46).
+    Raises InvalidInput, Throttled and StaleStep (WebAuthn §7.2, D46).
     """
-    enrolment, user = _at(visit, Step.PROVE_SECOND_FACTOR), visit.user
+    enrolment, user = _at(visit, EnrolmentStep.PROVE_SECOND_FACTOR), visit.user
     async with context.provider.transient.unit(context.now) as unit:
         await throttle.attempt_unguessable(context, unit)
     try:
-        await passkeys.proved(
+        await passkeys.verify_claim(
             context,
-            await passkeys.claimed(context, passkey),
+            await passkeys.read_claim(context, passkey),
             purpose=_PURPOSE,
             subject=enrolment.enrolment_id,
             entry_of=lambda owner: event(context, owner, AuditAction.ENROLMENT_PASSKEY, "ok"),
@@ -176,11 +176,11 @@ async def submit_passkey(context: RequestContext, visit: EnrolmentVisit, *, pass
         entry = event(context, user, AuditAction.ENROLMENT_PASSKEY, "refused", reason=passkeys.reason(refusal))
         if await sent_forms.counts(context, visit.sent):
             await context.provider.registry.audit.write(entry, now=context.now)
-        raise Rejected(phrase("This passkey was not accepted. Use another passkey or a code.")) from None
-    return await enrolments.move(context, enrolment, Step.PROVE_SECOND_FACTOR)
+        raise InvalidInput(phrase("This passkey was not accepted. Use another passkey or a code.")) from None
+    return await enrolments.move(context, enrolment, EnrolmentStep.PROVE_SECOND_FACTOR)
 
 
-def _at(visit: EnrolmentVisit, step: Step) -> Enrolment:
+def _at(visit: EnrolmentContext, step: EnrolmentStep) -> Enrolment:
     if visit.enrolment.step is not step:
         raise StaleStep
     return visit.enrolment

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
-from corpid.flows import kept_forms, namespaces, notifications
+from corpid.flows import namespaces, notifications, stored_forms
 from corpid.flows.account import enrolments, links
 from corpid.flows.authentication import second_factor_methods, throttle
 from corpid.flows.authentication.throttle import Throttled
@@ -87,7 +87,7 @@ async def _named(context: RequestContext, user_name: str) -> User | None:
 
 
 async def _admitted(context: RequestContext, user: User, browser_key: str, digest: bytes) -> bool:
-    if digest and not await kept_forms.is_first_rejection(context, ("forgotten password", user.user_id), digest):
+    if digest and not await stored_forms.is_first_rejection(context, ("forgotten password", user.user_id), digest):
         return False
     known = await throttle.is_known(context, names.user_name(user.user_name), browser_key, user_id=user.user_id)
     emails = namespaces.RECOVERY_EMAILS.entry(

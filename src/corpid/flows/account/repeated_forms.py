@@ -13,12 +13,12 @@ from corpid.flows.account.own_sessions import digest_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.account.own_sessions import OwnVisit
+    from corpid.flows.account.own_sessions import SelfServiceRequest
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
 
 
-class _Accepted(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class _AcceptedForm(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The form that a session has accepted last."""
 
     save_id: str
@@ -28,7 +28,7 @@ class _Accepted(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     led_to: str
 
 
-_NEWEST_FORM: Final = namespaces.NEWEST_FORM.holding(_Accepted)
+_NEWEST_FORM: Final = namespaces.NEWEST_FORM.holding(_AcceptedForm)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +40,9 @@ class FormClaim:
     """of the form; and of its use after another form was accepted"""
 
 
-async def claim(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> FormClaim | str:
+async def claim(
+    context: RequestContext, visit: SelfServiceRequest, page: str, form: Mapping[str, str]
+) -> FormClaim | str:
     """Claim a form before it is used.
 
     If the session accepted the same form last, returns the address to which it led; empty while it is in use. If the
@@ -69,21 +71,21 @@ async def release(context: RequestContext, claimed: FormClaim) -> None:
         await claimed.entries[-1].take(unit)
 
 
-async def save(context: RequestContext, visit: OwnVisit, claimed: FormClaim, led_to: str) -> None:
+async def save(context: RequestContext, visit: SelfServiceRequest, claimed: FormClaim, led_to: str) -> None:
     """Save the address to which an accepted form led.
 
     It counts for ten minutes, until the session accepts another form. Raises StoreUnavailable. Source: D15, D73
     """
-    newest = _Accepted(save_id=context.provider.new_id(), sent=claimed.sent, led_to=led_to)
+    newest = _AcceptedForm(save_id=context.provider.new_id(), sent=claimed.sent, led_to=led_to)
     async with context.provider.transient.unit(context.now) as unit:
         for entry in claimed.entries:
             await entry.put(unit, led_to, seconds=_NEWEST_FORM.seconds)
         await _newest(context, visit).put(unit, newest)
 
 
-def _entry(context: RequestContext, visit: OwnVisit, *parts: str) -> Entry[str]:
+def _entry(context: RequestContext, visit: SelfServiceRequest, *parts: str) -> Entry[str]:
     return namespaces.SAVED_FORM.entry(context.provider.policy.base_url, visit.session.session_id, *parts)
 
 
-def _newest(context: RequestContext, visit: OwnVisit) -> Entry[_Accepted]:
+def _newest(context: RequestContext, visit: SelfServiceRequest) -> Entry[_AcceptedForm]:
     return _NEWEST_FORM.entry(context.provider.policy.base_url, visit.session.session_id)

@@ -10,7 +10,7 @@ import msgspec
 from corpid.flows import notifications
 from corpid.flows.account import enrolments, links, reauthenticate
 from corpid.flows.account.enrolments import NotHere
-from corpid.flows.account.links import Step
+from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.authentication import (
     passkeys,
     password_checks,
@@ -20,14 +20,14 @@ from corpid.flows.authentication import (
     session_start,
     throttle,
 )
-from corpid.flows.authentication.second_factor_methods import AskSecondFactor
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.second_factor_methods import SecondFactorQuestion
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.ports import FactorChange, MemberQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.password_rules import PasswordRefused
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.authentication.sign_in import StaleStep, Way
+from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Object, authorise
@@ -36,13 +36,13 @@ from corpid.rules.limits import MAILED_CODES_PER_SIGN_IN
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
+    from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, Invited, Registry
+    from corpid.ports import AuditEvent, OpenInvitation, Registry
     from corpid.rules.authentication.records import Passkey
     from corpid.rules.directory.records import Membership
 
-_MAILED_STEPS: Final = frozenset({Step.SECOND_FACTOR, Step.MAILED_CODE})
+_MAILED_STEPS: Final = frozenset({EnrolmentStep.SECOND_FACTOR, EnrolmentStep.MAILED_CODE})
 
 
 _NAME_CHARACTERS: Final = 200
@@ -61,36 +61,36 @@ _BY_EMAIL: Final = phrase("Codes by e-mail were set up for your account.")
 _PASSKEY_SET_UP: Final = phrase("A new passkey was set up for your account.")
 
 
-async def submit_profile(context: RequestContext, visit: EnrolmentVisit, *, user_name: str, name: str) -> Enrolment:
+async def submit_profile(context: RequestContext, visit: EnrolmentContext, *, user_name: str, name: str) -> Enrolment:
     """Accept the names of a new person, written at the end.
 
-    Raises Rejected, Throttled and StaleStep. Source: D47, D51, D60
+    Raises InvalidInput, Throttled and StaleStep. Source: D47, D51, D60
     """
     enrolment, invited = visit.enrolment, visit.invited
-    if enrolment.step is not Step.PROFILE or invited is None:
+    if enrolment.step is not EnrolmentStep.PROFILE or invited is None:
         raise StaleStep
     try:
         full_name = names.display_name(name)
     except ValueError as error:
-        raise Rejected(names.remedy_of(error, phrase("Enter your name.")), field="name") from None
+        raise InvalidInput(names.remedy_of(error, phrase("Enter your name.")), field="name") from None
     if len(full_name) > _NAME_CHARACTERS:
-        raise Rejected(phrase("Enter a name of at most {count} characters.", count=_NAME_CHARACTERS), field="name")
+        raise InvalidInput(phrase("Enter a name of at most {count} characters.", count=_NAME_CHARACTERS), field="name")
     try:
         key = names.user_name(user_name.strip())
     except ValueError:
-        raise Rejected(_NO_USER_NAME, field="user_name") from None
+        raise InvalidInput(_NO_USER_NAME, field="user_name") from None
     if not _can_be_chosen(key, invited.membership.email):
-        raise Rejected(_NOT_CHOSEN, field="user_name")
+        raise InvalidInput(_NOT_CHOSEN, field="user_name")
     # The answer says which user names there are, so only a free one costs nothing.
     attempt = await reauthenticate.attempt(context, visit)
     registry = context.provider.registry
     named = await registry.directory.user_by_name(key)
     if named is not None or await _is_called_so(registry, invited.membership, key):
         await sent_forms.counts(context, visit.sent)
-        raise Rejected(NAME_TAKEN, field="user_name")
+        raise InvalidInput(NAME_TAKEN, field="user_name")
     await throttle.give_back(context, attempt)
     chosen = {"user_name": user_name.strip(), "name": full_name, "email": invited.membership.email, "name_taken": False}
-    return await enrolments.move(context, enrolment, Step.PROFILE, **chosen)
+    return await enrolments.move(context, enrolment, EnrolmentStep.PROFILE, **chosen)
 
 
 def _can_be_chosen(user_name: str, address: str) -> bool:
@@ -112,44 +112,44 @@ async def _is_called_so(registry: Registry, invited: Membership, user_name: str)
     return any(each.membership.membership_id != invited.membership_id for each in found)
 
 
-async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, password: str) -> Enrolment:
+async def submit_password(context: RequestContext, visit: EnrolmentContext, *, password: str) -> Enrolment:
     """Accept a new password, written at the end.
 
-    Raises Rejected, Throttled, PasswordsBusy and StaleStep (D44, D47).
+    Raises InvalidInput, Throttled, PasswordsBusy and StaleStep (D44, D47).
     """
     enrolment, user = visit.enrolment, visit.user
     step = enrolment.step
-    if step not in {Step.FIRST, Step.PASSWORD}:
+    if step not in {EnrolmentStep.FIRST, EnrolmentStep.PASSWORD}:
         raise StaleStep
     attempt = await throttle.change(context, enrolment.link_hash)
     if visit.sent is not None:
         visit.sent.attempt = attempt
     try:
-        password_hash = await password_checks.chosen(context, attempt, user, password)
+        password_hash = await password_checks.hash_new_password(context, attempt, user, password)
     except PasswordRefused as refusal:
         await sent_forms.counts(context, visit.sent)
-        raise Rejected(refusal.sentence) from None
+        raise InvalidInput(refusal.sentence) from None
     return await enrolments.move(context, enrolment, step, password_hash=password_hash)
 
 
-async def submit_app(context: RequestContext, visit: EnrolmentVisit, *, code: str) -> Enrolment:
+async def submit_app(context: RequestContext, visit: EnrolmentContext, *, code: str) -> Enrolment:
     """Accept a new app by its first code.
 
-    Raises Rejected and StaleStep. Source: D45
+    Raises InvalidInput and StaleStep. Source: D45
     """
     enrolment = visit.enrolment
-    if enrolment.step is not Step.SECOND_FACTOR:
+    if enrolment.step is not EnrolmentStep.SECOND_FACTOR:
         raise StaleStep
     try:
         step = totp.matching_step(enrolments.app_secret(context, enrolment), code, context.now)
     except totp.WrongCode:
-        raise Rejected(
+        raise InvalidInput(
             phrase("This code is not right. Check that the app shows this account, then enter its latest code.")
         ) from None
-    return await enrolments.move(context, enrolment, Step.SECOND_FACTOR, app_step=step)
+    return await enrolments.move(context, enrolment, EnrolmentStep.SECOND_FACTOR, app_step=step)
 
 
-def email_offered(context: RequestContext, visit: EnrolmentVisit) -> bool:
+def email_offered(context: RequestContext, visit: EnrolmentContext) -> bool:
     """Return whether this person can choose codes by e-mail.
 
     Mail must be configured, and a code must have been sent or still be allowed. Source: D45
@@ -164,35 +164,37 @@ def _more_mails(enrolment: Enrolment) -> bool:
     return enrolment.mails < MAILED_CODES_PER_SIGN_IN
 
 
-def mailed_code_request(context: RequestContext, visit: EnrolmentVisit) -> AskSecondFactor:
+def mailed_code_request(context: RequestContext, visit: EnrolmentContext) -> SecondFactorQuestion:
     """The request of the code's page (D45)."""
     at = visit.enrolment
     sent = second_factor_methods.under_way(at, now=context.now)
-    return AskSecondFactor(way=Way.EMAIL, email=visit.user.email, under_way=sent, more=_more_mails(at))
+    return SecondFactorQuestion(
+        way=SecondFactorMethod.EMAIL, email=visit.user.email, under_way=sent, more=_more_mails(at)
+    )
 
 
-async def choose_way(context: RequestContext, visit: EnrolmentVisit, *, decision: str) -> Enrolment:
+async def choose_way(context: RequestContext, visit: EnrolmentContext, *, decision: str) -> Enrolment:
     """Switch to codes by e-mail and send one, or switch back.
 
-    None is sent if an earlier one can still be typed. The alternative is an app (`second_factor_methods.Way`). Raises
+    None is sent if an earlier one can still be typed. The alternative is an app (`rules.authentication.sign_in`). Raises
     Rejected and StaleStep. Source: D45
     """
     enrolment = visit.enrolment
     if enrolment.step not in _MAILED_STEPS:
         raise StaleStep
-    if decision == Way.APP.value:
+    if decision == SecondFactorMethod.APP.value:
         return await enrolments.claim_step(context, enrolment, enrolment.step, by_email=False)
-    if decision != Way.EMAIL.value or not second_factor_methods.mails_codes(context, visit.user):
-        raise Rejected(phrase("Choose one of the options."))
+    if decision != SecondFactorMethod.EMAIL.value or not second_factor_methods.mails_codes(context, visit.user):
+        raise InvalidInput(phrase("Choose one of the options."))
     if not enrolment.by_email and second_factor_methods.under_way(enrolment, now=context.now):
         return await enrolments.claim_step(context, enrolment, enrolment.step, by_email=True)
     return await _mail_code(context, visit, enrolment.step)
 
 
-async def _mail_code(context: RequestContext, visit: EnrolmentVisit, step: Step) -> Enrolment:
+async def _mail_code(context: RequestContext, visit: EnrolmentContext, step: EnrolmentStep) -> Enrolment:
     enrolment, user = visit.enrolment, visit.user
     if not _more_mails(enrolment):
-        raise Rejected(
+        raise InvalidInput(
             phrase("We cannot send any more codes here. Use the latest one, or set up an authenticator app.")
         )
     name = names.user_name(user.user_name)
@@ -209,44 +211,44 @@ async def _mail_code(context: RequestContext, visit: EnrolmentVisit, step: Step)
     return moved
 
 
-async def submit_mailed_code(context: RequestContext, visit: EnrolmentVisit, *, code: str) -> Enrolment:
+async def submit_mailed_code(context: RequestContext, visit: EnrolmentContext, *, code: str) -> Enrolment:
     """Verify the code sent by e-mail: later ones will arrive, too.
 
-    Five misses end the enrolment. Raises Rejected, Stopped, Throttled and StaleStep. Source: D45, D47
+    Five misses end the enrolment. Raises InvalidInput, EnrolmentStopped, Throttled and StaleStep. Source: D45, D47
     """
     enrolment = visit.enrolment
-    if enrolment.step is not Step.MAILED_CODE:
+    if enrolment.step is not EnrolmentStep.MAILED_CODE:
         raise StaleStep
     await reauthenticate.attempt(context, visit)
     try:
         second_factors.check(context, enrolment.enrolment_id, enrolment, visit.user, code)
     except WrongCode:
         await reauthenticate.miss(context, visit)
-        raise Rejected(
+        raise InvalidInput(
             phrase("This code is not right. Enter the one from the latest e-mail, or send a new one.")
         ) from None
-    return await enrolments.move(context, enrolment, Step.MAILED_CODE)
+    return await enrolments.move(context, enrolment, EnrolmentStep.MAILED_CODE)
 
 
-async def submit_codes(context: RequestContext, visit: EnrolmentVisit, *, kept: str, decision: str) -> Enrolment:
+async def submit_codes(context: RequestContext, visit: EnrolmentContext, *, kept: str, decision: str) -> Enrolment:
     """Accept that the person has saved the recovery codes.
 
-    `kept` is the form's field, not empty. With any `decision`, they have not, and are offered others. Raises Rejected
+    `kept` is the form's field, not empty. With any `decision`, they have not, and are offered others. Raises InvalidInput
     and StaleStep. Source: D45, D73
     """
     enrolment = visit.enrolment
-    if enrolment.step is not Step.RECOVERY_CODES:
+    if enrolment.step is not EnrolmentStep.RECOVERY_CODES:
         raise StaleStep
     if decision:
         return await enrolments.claim_step(
-            context, enrolment, Step.RECOVERY_CODES, other_codes=enrolment.other_codes + 1
+            context, enrolment, EnrolmentStep.RECOVERY_CODES, other_codes=enrolment.other_codes + 1
         )
     if not kept:
-        raise Rejected(phrase("Save your codes first, then tick the box."))
-    return await enrolments.move(context, enrolment, Step.RECOVERY_CODES)
+        raise InvalidInput(phrase("Save your codes first, then tick the box."))
+    return await enrolments.move(context, enrolment, EnrolmentStep.RECOVERY_CODES)
 
 
-async def passkey_options(context: RequestContext, visit: EnrolmentVisit) -> str:
+async def passkey_options(context: RequestContext, visit: EnrolmentContext) -> str:
     """The WebAuthn creation options (JSON) of a new passkey.
 
     Empty if passkeys do not work (D46).
@@ -254,22 +256,22 @@ async def passkey_options(context: RequestContext, visit: EnrolmentVisit) -> str
     return await passkeys.registration_options(context, visit.user, visit.enrolment.enrolment_id)
 
 
-async def submit_passkey(context: RequestContext, visit: EnrolmentVisit, *, passkey: str) -> Enrolment:
+async def submit_passkey(context: RequestContext, visit: EnrolmentContext, *, passkey: str) -> Enrolment:
     """Accept a new passkey, the browser's JSON, written at the end.
 
-    Raises Rejected and StaleStep (WebAuthn §7.1, D46).
+    Raises InvalidInput and StaleStep (WebAuthn §7.1, D46).
     """
     enrolment = visit.enrolment
     step = enrolment.step
-    if step not in {Step.FIRST, Step.SECOND_FACTOR}:
+    if step not in {EnrolmentStep.FIRST, EnrolmentStep.SECOND_FACTOR}:
         raise StaleStep
     made = await passkeys.newly_made(context, enrolment.enrolment_id, answer=passkey)
     passkey_record = passkeys.of_person(context, enrolment.user_id, made)
-    first = step is Step.FIRST
+    first = step is EnrolmentStep.FIRST
     return await enrolments.move(context, enrolment, step, passkey=passkey_record, passkey_first=first)
 
 
-async def passkeys_from_before(context: RequestContext, visit: EnrolmentVisit) -> list[Passkey]:
+async def passkeys_from_before(context: RequestContext, visit: EnrolmentContext) -> list[Passkey]:
     """The person's passkeys from before this enrolment.
 
     They are listed because a lost device may hold one. Source: D46
@@ -285,11 +287,11 @@ class FactorsToWrite:
 
     change: FactorChange
     event: AuditEvent
-    invited: Invited | None
+    invited: OpenInvitation | None
     """the invitation that it answers, if it is an entity's"""
 
 
-async def to_write(context: RequestContext, visit: EnrolmentVisit) -> FactorsToWrite:
+async def to_write(context: RequestContext, visit: EnrolmentContext) -> FactorsToWrite:
     """Return what a finished enrolment writes. Its link is spent with it.
 
     Raises NotHere and StaleStep. Source: D44, D45, D46
@@ -303,7 +305,7 @@ async def to_write(context: RequestContext, visit: EnrolmentVisit) -> FactorsToW
     before = Credentials(user_id=enrolment.user_id) if found.invited else found.credentials
     after, actor = _set(context, enrolment, before), Person(user_id=enrolment.user_id)
     authorise(actor, "write", Object(kind="credentials", user_id=enrolment.user_id))
-    keeps_codes = Step.RECOVERY_CODES in enrolment.done
+    keeps_codes = EnrolmentStep.RECOVERY_CODES in enrolment.done
     hashes = tuple(records.recovery_code_hash(enrolment.user_id, code) for code in enrolments.codes(context, enrolment))
     change = FactorChange(
         before=before,
@@ -317,7 +319,7 @@ async def to_write(context: RequestContext, visit: EnrolmentVisit) -> FactorsToW
     return FactorsToWrite(change=change, event=_event(context, enrolment, actor), invited=found.invited)
 
 
-async def finish(context: RequestContext, visit: EnrolmentVisit) -> None:
+async def finish(context: RequestContext, visit: EnrolmentContext) -> None:
     """Write everything, spend the link, end every session, and notify the person.
 
     An answer to an invitation is written by `flows.directory.acceptance`. Raises NotHere and StaleStep.
@@ -327,10 +329,10 @@ async def finish(context: RequestContext, visit: EnrolmentVisit) -> None:
     factors = await to_write(context, visit)
     if factors.invited is not None or not await context.provider.registry.factors.change(factors.change, factors.event):
         raise NotHere
-    await written(context, visit)
+    await end_written(context, visit)
 
 
-async def written(context: RequestContext, visit: EnrolmentVisit) -> None:
+async def end_written(context: RequestContext, visit: EnrolmentContext) -> None:
     """Notify the person, and end the enrolment whose factors were written (D45, D47)."""
     enrolment, user = visit.enrolment, visit.user
     notifications.notify(context, user, links.PURPOSES[enrolment.purpose].notice or _made(enrolment))

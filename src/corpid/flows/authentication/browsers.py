@@ -104,7 +104,7 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         return self.kept_name or self.browser_id
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """True if any person ever signed in here.
 
         They may have signed out since.
@@ -112,7 +112,7 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         return bool(self.user_id or self.kept_name)
 
     @property
-    def stored(self) -> bool:
+    def is_stored(self) -> bool:
         """True if its cookie value is stored, as after each sign-in.
 
         That of a new browser proves itself. Source: D34
@@ -209,7 +209,7 @@ async def retire(context: RequestContext, unit: TransientUnit, cookie: str, brow
     `browser` is the one that it stood for. Returns False if another request was first. Source: D34
     """
     issuer = context.provider.policy.base_url
-    if browser.stored:
+    if browser.is_stored:
         return await _BROWSER.entry(issuer, cookie).take(unit) is not None
     return await namespaces.RETIRED_BROWSER.entry(issuer, cookie).add(unit)
 
@@ -220,7 +220,7 @@ async def revive(context: RequestContext, unit: TransientUnit, cookie: str, brow
     It also works on an engine that does not roll back its units. Source: D34
     """
     issuer = context.provider.policy.base_url
-    if browser.stored:
+    if browser.is_stored:
         await _BROWSER.entry(issuer, cookie).put(unit, browser)
     else:
         await namespaces.RETIRED_BROWSER.entry(issuer, cookie).take(unit)

@@ -11,12 +11,12 @@ from corpid.flows import namespaces
 from corpid.flows.authentication import interactions, own_pages
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import Completed, Interaction, Outcome
+from corpid.rules.authentication.sign_in import CompletedInteraction, Interaction, InteractionOutcome
 from corpid.rules.directory.actors import ANONYMOUS, Person
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
 from corpid.rules.oauth.errors import AccessDenied, InvalidRequest, InvalidRequestURI, reason_of
-from corpid.rules.oauth.explanations import listed, shown, without_query
+from corpid.rules.oauth.explanations import list_values, shorten_value, without_query
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Grant, RequestingClient
 from corpid.rules.oauth.refusals import Reason
@@ -41,7 +41,7 @@ class AlreadyCompleted(Exception):
     """Another page or tab completed this request before (D15)."""
 
 
-async def registered(context: RequestContext, request: AuthorizationRequest) -> Client:
+async def find_client(context: RequestContext, request: AuthorizationRequest) -> Client:
     """Return the client of a request that may still be answered.
 
     Its redirect URI must still be registered. Raises InvalidRequest, which becomes a page. Source: D16, D50
@@ -55,11 +55,11 @@ async def registered(context: RequestContext, request: AuthorizationRequest) -> 
             InvalidRequest(
                 Reason.REDIRECT_URI_NOT_REGISTERED, "the address to return to is no longer registered for this client"
             )
-            .explained(
+            .with_cause(
                 received=without_query(request.redirect_uri),
-                registered=listed(map(without_query, client.redirect_uris)),
+                registered=list_values(map(without_query, client.redirect_uris)),
             )
-            .of(requesting_client)
+            .with_client(requesting_client)
         )
     return client
 
@@ -72,34 +72,38 @@ async def still_allowed(context: RequestContext, client: Client, interaction: In
     request = interaction.request
     generation = context.provider.policy.serving(request.generation)
     if generation is None or not client_registration.serves(client, generation, context.today):
-        raise AccessDenied(Reason.GENERATION_WITHDRAWN, "this client may no longer use this interface").explained(
+        raise AccessDenied(Reason.GENERATION_WITHDRAWN, "this client may no longer use this interface").with_cause(
             expected=f"the generation {request.generation}",
             registered=client_registration.registered_generations(client),
         )
-    if not scopes.covered(client, request.scopes):
-        raise AccessDenied(Reason.SCOPE_WITHDRAWN, "this client may no longer ask for these scopes").explained(
-            received=shown(" ".join(request.scopes)), registered=shown(" ".join(client.scopes))
+    if not scopes.are_allowed(client, request.scopes):
+        raise AccessDenied(Reason.SCOPE_WITHDRAWN, "this client may no longer ask for these scopes").with_cause(
+            received=shorten_value(" ".join(request.scopes)), registered=shorten_value(" ".join(client.scopes))
         )
-    if not acr.met(request.acr, prefix=context.provider.policy.acr_prefix, level=interaction.level):
+    if not acr.is_met(request.acr, prefix=context.provider.policy.acr_prefix, level=interaction.level):
         raise AccessDenied(Reason.ASSURANCE_LEVEL, "the assurance level that was asked for was not reached")
     if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
-        cause = await context.provider.registry_cache.obstacle(interaction.user_id, interaction.entity_id, context.now)
+        cause = await context.provider.registry_cache.find_obstacle(
+            interaction.user_id, interaction.entity_id, context.now
+        )
         raise AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may no longer act for this entity", detail=cause)
 
 
-async def completed_or_claimed(context: RequestContext, interaction: Interaction) -> tuple[Completed | None, bool]:
-    """Return as `completed`, and whether another browser has claimed the request.
+async def completed_or_claimed(
+    context: RequestContext, interaction: Interaction
+) -> tuple[CompletedInteraction | None, bool]:
+    """Return as `find_completion`, and whether another browser has claimed the request.
 
     The latter is False if the interaction has claimed it itself. Source: D15
     """
     if interaction.user_id and not interaction.session_id:
-        return await completed(context, interaction), False
+        return await find_completion(context, interaction), False
     claim, completion = interactions.claim_of(context, interaction), interactions.completion_of(context, interaction)
     value, owner = await namespaces.read_each(context.provider.transient, completion, claim, now=context.now)
     return _completed(value), owner not in (None, interaction.browser_id)
 
 
-async def completed(context: RequestContext, interaction: Interaction) -> Completed | None:
+async def find_completion(context: RequestContext, interaction: Interaction) -> CompletedInteraction | None:
     """Return the completion of an interaction's request.
 
     The result is None if the request has not been answered yet. Source: D15
@@ -109,12 +113,12 @@ async def completed(context: RequestContext, interaction: Interaction) -> Comple
     )
 
 
-def _completed(value: str | None) -> Completed | None:
+def _completed(value: str | None) -> CompletedInteraction | None:
     if value is None:
         return None
     interaction_id, _, at = value.partition(" ")
     # During an upgrade, a process of the previous version may have written no time.
-    return Completed(interaction_id=interaction_id, at=int(at or 0))
+    return CompletedInteraction(interaction_id=interaction_id, at=int(at or 0))
 
 
 def code_of(context: RequestContext, interaction: Interaction) -> str:
@@ -123,7 +127,7 @@ def code_of(context: RequestContext, interaction: Interaction) -> str:
     return prefix + context.keys.mac("code", interaction.interaction_id)
 
 
-async def win(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
+async def complete_request(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
     """Complete the request of an interaction; only one can.
 
     Raises OtherBrowser and AlreadyCompleted. Source: D15
@@ -139,7 +143,7 @@ def _winner(context: RequestContext, interaction: Interaction) -> str:
 
 
 async def reopen(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
-    """Undo `win` after a failure.
+    """Undo `complete_request` after a failure.
 
     It also works on an engine that does not roll back its units. Source: D15
     """
@@ -157,7 +161,7 @@ async def write_code(context: RequestContext, unit: TransientUnit, interaction: 
         raise OtherBrowser
     code, entry, grant = _granted(context, interaction)
     completion, claim = interactions.completion_of(context, interaction), interactions.claim_of(context, interaction)
-    # The claim before the completion, as `win` writes them, else both wait for each other's rows in PostgreSQL.
+    # The claim before the completion, as `complete_request` writes them, else both wait for each other's rows in PostgreSQL.
     *_, is_first = await namespaces.together(
         unit,
         entry.adding(grant),
@@ -246,7 +250,9 @@ def event(context: RequestContext, interaction: Interaction, action: AuditAction
     )
 
 
-async def concluded(context: RequestContext, client: Client, before: Interaction, after: Interaction) -> Interaction:
+async def conclude_sign_in(
+    context: RequestContext, client: Client, before: Interaction, after: Interaction
+) -> Interaction:
     """Finish a sign-in in which nothing remains to be asked.
 
     The result is a code, or a refusal if the sign-in is no longer allowed. `before` is the sign-in as it was loaded,
@@ -256,14 +262,14 @@ async def concluded(context: RequestContext, client: Client, before: Interaction
         await still_allowed(context, client, after)
     except AccessDenied as error:
         return _refused(context, before, after, error)
-    return machine.ended(before, after, Outcome.CODE, now=context.now)
+    return machine.with_outcome(before, after, InteractionOutcome.CODE, now=context.now)
 
 
 def _refused(context: RequestContext, before: Interaction, after: Interaction, error: OAuthError) -> Interaction:
-    return machine.ended(
+    return machine.with_outcome(
         before,
         after,
-        Outcome.REFUSED,
+        InteractionOutcome.REFUSED,
         now=context.now,
         description=error.explained_description if context.provider.policy.developer_mode else error.description,
         reason=error.reason.code,
@@ -275,10 +281,10 @@ async def write_outcome(context: RequestContext, unit: TransientUnit, finished: 
 
     The request must have been won; the interaction itself is written afterwards. Source: D15, D18, SECURITY.md
     """
-    if finished.outcome is Outcome.CODE:
+    if finished.outcome is InteractionOutcome.CODE:
         await write_grant(context, unit, finished)
         return
-    refused = finished.error_description if finished.outcome is Outcome.REFUSED else ""
+    refused = finished.error_description if finished.outcome is InteractionOutcome.REFUSED else ""
     action = AuditAction.SIGN_IN_REFUSE if refused else AuditAction.SIGN_IN_COMPLETE
     entry = event(context, finished, action, refused=refused)
     await context.provider.registry.audit.write(entry, now=context.now)
@@ -294,7 +300,7 @@ async def refuse(context: RequestContext, interaction: Interaction, error: OAuth
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, interaction)
         if interaction.user_id or await interactions.is_claimed(context, unit, interaction):
-            await win(context, unit, interaction)
+            await complete_request(context, unit, interaction)
         await interactions.save(context, unit, finished)
         await write_outcome(context, unit, finished)
     return finished
@@ -317,16 +323,16 @@ async def leave(context: RequestContext, interaction: Interaction) -> Authorizat
     exists. Source: D15, D16
     """
     request = interaction.request
-    await registered(context, request)
+    await find_client(context, request)
     if own_pages.purpose(request) != "sign_in":
-        cancelled = interaction.outcome is Outcome.REFUSED
+        cancelled = interaction.outcome is InteractionOutcome.REFUSED
         return own_pages.way_on(context, request, cancelled=cancelled, back=interaction.back)
     address = authorization_response.of_request(request, iss=context.provider.policy.iss_of_callback)
     repeated = context.now < interaction.finished_at + REDIRECT_REPEATED_SECONDS
-    if interaction.outcome is Outcome.CODE and repeated:
+    if interaction.outcome is InteractionOutcome.CODE and repeated:
         return authorization_response.success(address, code=code_of(context, interaction))
     error = _ended(request)
-    if interaction.outcome is Outcome.REFUSED and repeated:
+    if interaction.outcome is InteractionOutcome.REFUSED and repeated:
         error = AccessDenied(reason_of(interaction.error_reason), interaction.error_description)
     return authorization_response.failure(
         address, error, reference=context.request_id, catalogue=context.provider.policy.error_catalogue

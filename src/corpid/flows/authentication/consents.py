@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def is_asked(client: Client, request: AuthorizationRequest) -> bool:
     """Return whether a sign-in needs consent, given now or before (D29, D40)."""
-    return consent.needed(client, request.scopes) or single_sign_on.asks_consent(request)
+    return consent.needs_consent(client, request.scopes) or single_sign_on.asks_consent(request)
 
 
 def is_remembered_here(context: RequestContext, client: Client, request: AuthorizationRequest) -> bool:
@@ -27,7 +27,7 @@ def is_remembered_here(context: RequestContext, client: Client, request: Authori
 
     Consent that only the client asked for would not be asked for again in any case. Source: D29, D40
     """
-    return bool(context.provider.policy.consent_days) and consent.needed(client, request.scopes)
+    return bool(context.provider.policy.consent_days) and consent.needs_consent(client, request.scopes)
 
 
 def spares_page(context: RequestContext, client: Client, request: AuthorizationRequest) -> bool:
@@ -45,10 +45,10 @@ async def is_given(
     if not entity_id or not spares_page(context, client, request):
         return False
     authorise(Person(user_id=user_id), "read", Object(kind="consent", user_id=user_id))
-    remembered = await context.provider.registry.consents.remembered(
+    remembered = await context.provider.registry.consents.find_remembered(
         user_id, entity_id, client.client_id, context.provider.policy.issuer_id, now=context.now
     )
-    return consent.covered(request, (each.scopes for each in remembered))
+    return consent.is_covered(request, (each.scopes for each in remembered))
 
 
 def expiry(context: RequestContext, client: Client, request: AuthorizationRequest) -> int | None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.rules.authentication import single_sign_on
-from corpid.rules.directory.entity_choice import Choice, accepted, search_words, usable
+from corpid.rules.directory.entity_choice import Choice, accepted_entities, search_words, usable
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.records import Acting, Service
+    from corpid.rules.directory.records import ActingPerson, Service
     from corpid.rules.oauth.records import AuthorizationRequest, Client
 
 SHOWN: Final = 50
@@ -37,7 +37,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """an entity_id: the only usable one, else the one given as first, which may be none of these"""
 
 
-async def unasked(context: RequestContext, user_id: str, client: Client, request: AuthorizationRequest) -> str:
+async def find_only_entity(context: RequestContext, user_id: str, client: Client, request: AuthorizationRequest) -> str:
     """Return the identifier of the only usable entity.
 
     No choice is needed then. The result is empty for none or several, and if the client requests a choice in any case.
@@ -54,7 +54,7 @@ async def any_usable(context: RequestContext, user_id: str, client: Client) -> b
     return bool(await _first_usable(context, user_id, client))
 
 
-async def usable_here(context: RequestContext, user_id: str, entity_id: str, client: Client) -> Acting | None:
+async def usable_here(context: RequestContext, user_id: str, entity_id: str, client: Client) -> ActingPerson | None:
     """Return a person and their entity if usable at this client.
 
     The result is None otherwise. Whether the person is enabled is checked at the end of the sign-in. Source: D17, D50
@@ -75,7 +75,7 @@ async def offer(context: RequestContext, user_id: str, client: Client, *, query:
     services = await _services(context, client)
     found, total = await context.provider.registry.directory.choices(
         user_id,
-        accepted(services),
+        accepted_entities(services),
         words=_words(query),
         first=preselected,
         limit=SHOWN,
@@ -93,9 +93,9 @@ def _words(query: str) -> tuple[str, ...]:
     return search_words(query[:QUERY_CHARACTERS])[:_QUERY_WORDS]
 
 
-async def _first_usable(context: RequestContext, user_id: str, client: Client) -> list[Acting]:
+async def _first_usable(context: RequestContext, user_id: str, client: Client) -> list[ActingPerson]:
     return await context.provider.registry_cache.usable(
-        user_id, accepted(await _services(context, client)), context.now
+        user_id, accepted_entities(await _services(context, client)), context.now
     )
 
 

@@ -52,7 +52,7 @@ async def load(context: RequestContext, interaction_id: str) -> Interaction | No
     return await stored.read(context.provider.transient, now=context.now)
 
 
-def lost(context: RequestContext) -> Phrase | None:
+def loss_reason(context: RequestContext) -> Phrase | None:
     """The reason of a sign-in that is not found after a loss.
 
     None if that was not in the last minutes. Source: D67

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 from corpid.flows import notifications
 from corpid.flows.authentication import browsers, passkeys, sign_in, throttle
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.ports import FactorChange, MissingReference
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import Event, StaleStep
+from corpid.rules.authentication.sign_in import SignInEvent, StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.authentication.sign_in import OfferPasskey
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.interaction_context import InteractionContext
+    from corpid.flows.authentication.sign_in import PasskeyOffer
     from corpid.flows.request_context import RequestContext
 
 
-def options(context: RequestContext, visit: Visit, page: OfferPasskey) -> str:
+def options(context: RequestContext, visit: InteractionContext, page: PasskeyOffer) -> str:
     """Return the JSON with which the browser creates the passkey.
 
     The result is empty if passkeys no longer work here. Opening the page uses nothing up. Source: WebAuthn §5.4, D46
@@ -34,20 +34,20 @@ def options(context: RequestContext, visit: Visit, page: OfferPasskey) -> str:
     return passkeys.creation_options(context, account.user, _subject(visit), known=account.held.passkeys)
 
 
-def _subject(visit: Visit) -> str:
+def _subject(visit: InteractionContext) -> str:
     """Return what a challenge is for: this person in this sign-in."""
     return f"{visit.interaction.interaction_id} {visit.interaction.user_id}"
 
 
-async def create(context: RequestContext, visit: Visit, *, answer: str) -> Visit:
+async def create(context: RequestContext, visit: InteractionContext, *, answer: str) -> InteractionContext:
     """Add the new passkey and continue the sign-in; return the updated visit.
 
-    The passkey is written only while the session lives that the sign-in's factors began. Raises Rejected, Throttled and
-    StaleStep, and the errors of `completion.win` if nothing else remains to be asked. Source: WebAuthn §7.1, D15, D46,
+    The passkey is written only while the session lives that the sign-in's factors began. Raises InvalidInput, Throttled and
+    StaleStep, and the errors of `completion.complete_request` if nothing else remains to be asked. Source: WebAuthn §7.1, D15, D46,
     D47
     """
     interaction = visit.interaction
-    visit.require(context, Event.MAKE_PASSKEY)
+    visit.require(context, SignInEvent.MAKE_PASSKEY)
     user_id = interaction.user_id
     await throttle.change(context, user_id)
     made = await passkeys.newly_made(context, _subject(visit), answer=answer)
@@ -67,18 +67,18 @@ async def create(context: RequestContext, visit: Visit, *, answer: str) -> Visit
     client_id = visit.client.client_id
     event = context.event(person, AuditAction.FACTORS_ADD_PASSKEY, subject=user_id, client_id=client_id)
     if not await context.provider.registry.factors.change(change, event):
-        raise Rejected(phrase("The passkey could not be set up. Try again, or choose another way."))
+        raise InvalidInput(phrase("The passkey could not be set up. Try again, or choose another way."))
     notifications.notify(context, account.user, notifications.PASSKEY_ADDED)
     await browsers.record_passkey(context, visit.cookie, visit.browser)
     return await _onwards(context, visit)
 
 
-async def decline(context: RequestContext, visit: Visit) -> Visit:
+async def decline(context: RequestContext, visit: InteractionContext) -> InteractionContext:
     """Continue the sign-in without a passkey; return the updated visit.
 
     The person is not offered one again for 30 days. Raises the same errors as `create`. Source: D15, D46
     """
-    visit.require(context, Event.NOT_NOW)
+    visit.require(context, SignInEvent.NOT_NOW)
     user_id = visit.interaction.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="credentials", user_id=user_id))
     try:
@@ -88,6 +88,6 @@ async def decline(context: RequestContext, visit: Visit) -> Visit:
     return await _onwards(context, visit)
 
 
-async def _onwards(context: RequestContext, visit: Visit) -> Visit:
-    usable = await sign_in.chosen(context, visit) is not None
-    return await sign_in.onwards(context, visit, machine.offer_answered(visit.interaction), usable=usable)
+async def _onwards(context: RequestContext, visit: InteractionContext) -> InteractionContext:
+    usable = await sign_in.find_chosen_entity(context, visit) is not None
+    return await sign_in.continue_sign_in(context, visit, machine.offer_answered(visit.interaction), usable=usable)

@@ -16,13 +16,13 @@ from msgspec.structs import replace
 
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers, second_factors, session_start, throttle
-from corpid.flows.authentication.sign_in import Rejected, event
+from corpid.flows.authentication.sign_in import InvalidInput, event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import passkeys as law
 from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused
 from corpid.rules.authentication.records import Passkey
 from corpid.rules.authentication.rp_id import relying_party
-from corpid.rules.authentication.sign_in import Event, StaleStep, Way
+from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
 from corpid.rules.oauth import acr
 from corpid.texts import phrase
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Literal
 
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account, AuditEvent, TransientUnit
     from corpid.rules.authentication.passkeys import NewPasskey
@@ -91,7 +91,7 @@ def _mac(context: RequestContext, purpose: str, subject: str, nonce: str) -> str
 CHARACTERS: Final = 60
 
 
-def given(context: RequestContext) -> str:
+def default_name(context: RequestContext) -> str:
     """Return the default name of a new passkey.
 
     It consists of the browser that created it and the day, e.g. `Firefox on Linux, 2027-01-15`. If the browser names no
@@ -102,18 +102,18 @@ def given(context: RequestContext) -> str:
     return f"{where[: CHARACTERS - len(day) - 2]}, {day}"
 
 
-def chosen(typed: str) -> str:
+def canonical_name(typed: str) -> str:
     """Return the canonical form of a name that a person has typed.
 
-    Raises Rejected for a name that is unreadable or too long. Source: D51
+    Raises InvalidInput for a name that is unreadable or too long. Source: D51
     """
     remedy = phrase("Enter a name of at most {characters} characters.", characters=CHARACTERS)
     try:
         name = names.display_name(typed)
     except ValueError as error:
-        raise Rejected(names.remedy_of(error, remedy)) from None
+        raise InvalidInput(names.remedy_of(error, remedy)) from None
     if len(name) > CHARACTERS:
-        raise Rejected(remedy)
+        raise InvalidInput(remedy)
     return name
 
 
@@ -172,7 +172,7 @@ def _load_verification_meanwhile() -> None:
     threading.Thread(target=load_verification, name="passkey-verification", daemon=True).start()
 
 
-async def claimed(context: RequestContext, answer: str) -> Claim:
+async def read_claim(context: RequestContext, answer: str) -> Claim:
     """Return the claim of a browser's answer in JSON.
 
     Raises PasskeyRefused. Source: WebAuthn §7.2, D46
@@ -183,7 +183,7 @@ async def claimed(context: RequestContext, answer: str) -> Claim:
     return Claim(answer=parsed, challenge=law.challenge_of(parsed), passkey=passkey, user=user)
 
 
-async def proved(
+async def verify_claim(
     context: RequestContext,
     claim: Claim,
     *,
@@ -205,7 +205,7 @@ async def proved(
 async def _verified(
     context: RequestContext, claim: Claim, *, entry_of: Callable[[User], AuditEvent], only: str
 ) -> tuple[User, Passkey]:
-    """Verify an answer as `proved` does, after its challenge was used up."""
+    """Verify an answer as `verify_claim` does, after its challenge was used up."""
     passkey, user = claim.passkey, claim.user
     if passkey is None:
         raise PasskeyRefused("no such passkey is known here")
@@ -269,13 +269,15 @@ def creation_options(context: RequestContext, user: User, subject: str, *, known
 
 def of_person(context: RequestContext, user_id: str, made: NewPasskey) -> Passkey:
     """Return the record of a person's new passkey (D46)."""
-    return Passkey(user_id=user_id, name=given(context), created_at=int(context.now), **msgspec.structs.asdict(made))
+    return Passkey(
+        user_id=user_id, name=default_name(context), created_at=int(context.now), **msgspec.structs.asdict(made)
+    )
 
 
 async def newly_made(context: RequestContext, subject: str, *, answer: str) -> NewPasskey:
     """Verify a new passkey and use up the challenge of its subject.
 
-    Raises Rejected and StaleStep. Source: WebAuthn §7.1, D46
+    Raises InvalidInput and StaleStep. Source: WebAuthn §7.1, D46
     """
     from corpid.rules.authentication.passkey_verification import verify_registration  # noqa: PLC0415 - loaded by now
 
@@ -287,7 +289,7 @@ async def newly_made(context: RequestContext, subject: str, *, answer: str) -> N
         if await context.provider.registry.factors.passkey(made.credential_id) is not None:
             raise PasskeyRefused("this passkey is known already")
     except PasskeyRefused:
-        raise Rejected(phrase("The passkey could not be set up. Try again, or choose another way.")) from None
+        raise InvalidInput(phrase("The passkey could not be set up. Try again, or choose another way.")) from None
     return made
 
 
@@ -306,7 +308,7 @@ def _purpose(interaction: Interaction) -> str:
     return _BESIDE_A_PASSWORD if interaction.user_id else _ALONE
 
 
-def options(context: RequestContext, visit: Visit, *, allowed: Iterable[Passkey] = ()) -> str:
+def options(context: RequestContext, visit: InteractionContext, *, allowed: Iterable[Passkey] = ()) -> str:
     """Return the passkey JSON for a page of the sign-in.
 
     The result is empty if passkeys do not work here, or if the one person who may sign in has none. Opening the page uses
@@ -320,16 +322,16 @@ def options(context: RequestContext, visit: Visit, *, allowed: Iterable[Passkey]
     return authentication_options(context, _purpose(interaction), interaction.interaction_id, allowed=allowed)
 
 
-async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) -> Visit:
+async def submit_passkey(context: RequestContext, visit: InteractionContext, *, answer: str) -> InteractionContext:
     """Verify a browser's answer in JSON and continue the sign-in.
 
     Returns the updated visit, with a new cookie value. After the password, or if one person has to sign in again, the
-    passkey has to be theirs. The person reads the same sentence for every fault. Raises Rejected, Throttled, StaleStep,
+    passkey has to be theirs. The person reads the same sentence for every fault. Raises InvalidInput, Throttled, StaleStep,
     OtherBrowser, FormHandled, AlreadyCompleted. Source: WebAuthn §7.2, D15, D45, D46, D54
     """
     interaction = visit.interaction
     expected = visit.renewing.user.user_id if visit.renewing else interaction.user_id
-    visit.require(context, Event.PASSKEY)
+    visit.require(context, SignInEvent.PASSKEY)
     parsed: dict[str, Any] = {}
     challenge, refusal, spent = b"", None, False
     try:
@@ -345,7 +347,7 @@ async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) 
         await throttle.attempt_unguessable(context, unit)
         if refusal is None:
             spent = await spend(context, unit, challenge)
-    pending = await second_factors.person(context, visit, Event.PASSKEY) if interaction.user_id else None
+    pending = await second_factors.person(context, visit, SignInEvent.PASSKEY) if interaction.user_id else None
     account = pending.account if pending else None
     try:
         if refusal is not None and not challenge:
@@ -362,7 +364,7 @@ async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) 
         owner = account.user if account else None
         entry = _event(context, visit, owner, "refused", reason=reason(refused))
         await context.provider.registry.audit.write(entry, now=context.now)
-        raise Rejected(_OF_THIS_ACCOUNT if expected else _OF_ANY_ACCOUNT) from None
+        raise InvalidInput(_OF_THIS_ACCOUNT if expected else _OF_ANY_ACCOUNT) from None
     amr = acr.PASSWORD_AND_PASSKEY if pending else acr.PASSKEY
     if pending is None and visit.knows():
         name, browser_key = names.user_name(account.user.user_name), visit.browser.browser_key
@@ -395,9 +397,13 @@ _OF_ANY_ACCOUNT: Final = phrase("This passkey was not accepted. Use another one,
 
 
 def _event(
-    context: RequestContext, visit: Visit, user: User | None, outcome: Literal["ok", "refused"], **detail: str
+    context: RequestContext,
+    visit: InteractionContext,
+    user: User | None,
+    outcome: Literal["ok", "refused"],
+    **detail: str,
 ) -> AuditEvent:
     if visit.interaction.user_id:
-        way = Way.PASSKEY.value
+        way = SecondFactorMethod.PASSKEY.value
         return event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, outcome, way=way, **detail)
     return event(context, visit, user, AuditAction.SIGN_IN_PASSKEY, outcome, **detail)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import User
 
 
-async def hashed(passwords: Passwords, user: User, password: str, *, source: HashingSource) -> str:
+async def hash_password(passwords: Passwords, user: User, password: str, *, source: HashingSource) -> str:
     """Return the hash of a password that this person may have.
 
     Raises PasswordRefused and PasswordsBusy. Source: D44
@@ -39,16 +39,16 @@ async def fits(
     return await context.provider.passwords.verify(password_hash, password, source=source)
 
 
-async def chosen(context: RequestContext, attempt: Attempt, user: User, password: str) -> str:
+async def hash_new_password(context: RequestContext, attempt: Attempt, user: User, password: str) -> str:
     """Return the hash of a new password of this person.
 
     Raises PasswordRefused and PasswordsBusy. Source: D44, D47
     """
     source = _source(context, names.user_name(user.user_name), attempt)
-    return await hashed(context.provider.passwords, user, password, source=source)
+    return await hash_password(context.provider.passwords, user, password, source=source)
 
 
-async def strengthened(
+async def rehash_if_outdated(
     context: RequestContext, attempt: Attempt, account: str, *, credentials: Credentials, password: str
 ) -> Credentials:
     """Return the credentials after a correct password, rehashed if outdated.
@@ -58,7 +58,7 @@ async def strengthened(
     """
     passwords, factors = context.provider.passwords, context.provider.registry.factors
     old, source = credentials.password_hash or "", _source(context, account, attempt)
-    if not passwords.outdated(old):
+    if not passwords.is_outdated(old):
         return credentials
     try:
         new = await passwords.hash(password, source=source)

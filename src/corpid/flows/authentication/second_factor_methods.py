@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from corpid.ports import Account
-from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
-from corpid.rules.authentication.sign_in import Way
+from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
+from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_SIGN_IN
 
 if TYPE_CHECKING:
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import User
 
 
-async def held_factors(registry: Registry, user_id: str) -> HeldFactors:
+async def held_factors(registry: Registry, user_id: str) -> PersonFactors:
     """Return the factors of a person.
 
     They are empty for an unknown person. Raises StoreUnavailable. Source: D45, D46
     """
     found = await registry.factors.account(user_id)
-    return HeldFactors(credentials=Credentials(user_id=user_id), passkeys=(), codes=0) if found is None else found.held
+    return (
+        PersonFactors(credentials=Credentials(user_id=user_id), passkeys=(), codes=0) if found is None else found.held
+    )
 
 
 class Mailed(Protocol):
@@ -42,18 +44,18 @@ class AtSecondFactor(Mailed, Protocol):
     """A sign-in whose password was correct."""
 
     @property
-    def way(self) -> Way | None:
+    def way(self) -> SecondFactorMethod | None:
         """The chosen method, None if none was chosen."""
 
 
-class AskSecondFactor(msgspec.Struct, frozen=True, kw_only=True):
+class SecondFactorQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """The question for a second factor after a correct password.
 
     It asks for one method and offers the others.
     """
 
-    way: Way
-    others: tuple[Way, ...] = ()
+    way: SecondFactorMethod
+    others: tuple[SecondFactorMethod, ...] = ()
     email: str = ""
     """the address for codes, if the method is e-mail"""
     under_way: bool = False
@@ -71,7 +73,7 @@ class PendingSecondFactor(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     account: Account
-    ways: tuple[Way, ...]
+    ways: tuple[SecondFactorMethod, ...]
     shows_passkeys: bool
     """true if passkeys work here"""
 
@@ -95,18 +97,18 @@ def pending_second_factor(context: RequestContext, account: Account) -> PendingS
     There are none if nothing can be combined with the password. Source: D45, D46
     """
     found = available(context, account.user, account.held)
-    return PendingSecondFactor(account=account, ways=found, shows_passkeys=Way.PASSKEY in found)
+    return PendingSecondFactor(account=account, ways=found, shows_passkeys=SecondFactorMethod.PASSKEY in found)
 
 
-def available(context: RequestContext, user: User, held: HeldFactors) -> tuple[Way, ...]:
+def available(context: RequestContext, user: User, held: PersonFactors) -> tuple[SecondFactorMethod, ...]:
     """Return the second-factor methods that this person has.
 
     The result is empty if nothing can be combined with the password. Source: D45, D46
     """
-    app = (Way.APP,) if held.app else ()
-    passkey = (Way.PASSKEY,) if held.passkeys and context.provider.policy.takes_passkeys else ()
-    email = (Way.EMAIL,) if mails_codes(context, user) else ()
-    return (*app, *passkey, *email, *((Way.RECOVERY,) if held.codes else ()))
+    app = (SecondFactorMethod.APP,) if held.app else ()
+    passkey = (SecondFactorMethod.PASSKEY,) if held.passkeys and context.provider.policy.takes_passkeys else ()
+    email = (SecondFactorMethod.EMAIL,) if mails_codes(context, user) else ()
+    return (*app, *passkey, *email, *((SecondFactorMethod.RECOVERY,) if held.codes else ()))
 
 
 def mails_codes(context: RequestContext, user: User) -> bool:
@@ -114,7 +116,7 @@ def mails_codes(context: RequestContext, user: User) -> bool:
     return context.provider.policy.email_codes and context.provider.mail.works and bool(user.email)
 
 
-def chosen(interaction: AtSecondFactor, person: PendingSecondFactor) -> Way:
+def current_method(interaction: AtSecondFactor, person: PendingSecondFactor) -> SecondFactorMethod:
     """Return the current second-factor method of an interaction.
 
     It is the chosen one, as long as it is available. The person must have at least one. Source: D45
@@ -127,19 +129,21 @@ def under_way(mailed: Mailed, *, now: float) -> bool:
     return bool(mailed.mailed_at) and now < mailed.mailed_at + MAILED_CODE_SECONDS
 
 
-def asked(interaction: AtSecondFactor, person: PendingSecondFactor, *, now: float) -> AskSecondFactor:
+def second_factor_question(
+    interaction: AtSecondFactor, person: PendingSecondFactor, *, now: float
+) -> SecondFactorQuestion:
     """Return the content of the second-factor page.
 
     The person must have at least one method. Source: D45
     """
-    way, sent = chosen(interaction, person), under_way(interaction, now=now)
+    way, sent = current_method(interaction, person), under_way(interaction, now=now)
     more = interaction.mails < MAILED_CODES_PER_SIGN_IN
-    lead_on = (other for other in person.ways if other is not Way.EMAIL or sent or more)
-    return AskSecondFactor(
+    lead_on = (other for other in person.ways if other is not SecondFactorMethod.EMAIL or sent or more)
+    return SecondFactorQuestion(
         way=way,
         others=tuple(other for other in lead_on if other is not way),
         email=person.user.email,
         under_way=sent,
         more=more,
-        passkeys=person.passkeys if way is Way.PASSKEY else (),
+        passkeys=person.passkeys if way is SecondFactorMethod.PASSKEY else (),
     )

@@ -19,12 +19,12 @@ from corpid.flows.authentication import (
     session_start,
     throttle,
 )
-from corpid.flows.authentication.sign_in import Rejected, event, without_second_factor
+from corpid.flows.authentication.sign_in import InvalidInput, event, without_second_factor
 from corpid.ports import StoreUnavailable
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import Event, StaleStep, Way
+from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.authentication.throttling import pause_after
 from corpid.rules.authentication.totp import DIGITS, WrongCode
 from corpid.rules.directory import names
@@ -38,9 +38,9 @@ from corpid.texts import counted, phrase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.authentication.second_factor_methods import Mailed, PendingSecondFactor
     from corpid.flows.authentication.throttle import Attempt
-    from corpid.flows.authentication.visits import Visit
     from corpid.flows.notifications import Notice
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account, AuditEvent, TransientUnit
@@ -109,18 +109,18 @@ async def count_miss(context: RequestContext, unit: TransientUnit, name: str) ->
     return await context.counts.count(unit, misses) >= CODE_MISSES
 
 
-async def send(context: RequestContext, visit: Visit, user: User) -> Interaction:
+async def send(context: RequestContext, visit: InteractionContext, user: User) -> Interaction:
     """Send a code, which invalidates the previous one.
 
     In a browser known for the person the e-mail is in the language that they picked, else in their account's. Returns the updated interaction. Raises StaleStep, and Rejected if too many codes were sent. Source: D45
     """
     interaction = visit.interaction
     if interaction.mails >= MAILED_CODES_PER_SIGN_IN:
-        raise Rejected(
+        raise InvalidInput(
             phrase("We cannot send any more codes in this sign-in. Use the latest one, or cancel and start again.")
         )
     await count(context, user, visit.browser.browser_key, known=visit.last_entity is not None)
-    moved = machine.mailed(interaction, now=context.now)
+    moved = machine.with_mailed_code(interaction, now=context.now)
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, interaction)
         await interactions.save(context, unit, moved)
@@ -138,14 +138,14 @@ async def send(context: RequestContext, visit: Visit, user: User) -> Interaction
 async def count(context: RequestContext, user: User, browser_key: str, *, known: bool) -> None:
     """Count a code that is about to be sent.
 
-    A known browser has an allowance of its own, which a thief of the password alone cannot use up. Raises Rejected if
+    A known browser has an allowance of its own, which a thief of the password alone cannot use up. Raises InvalidInput if
     too many were sent within an hour. Source: D45, D47
     """
     issuer, browser = context.provider.policy.deployment_url, browser_key if known else ""
     async with context.provider.transient.unit(context.now) as unit:
         sent = await context.counts.count(unit, namespaces.MAILED_CODES.entry(issuer, user.user_id, browser))
     if sent > MAILED_CODES_PER_HOUR:
-        raise Rejected(phrase("We have sent you too many codes. Wait an hour, then try again."))
+        raise InvalidInput(phrase("We have sent you too many codes. Wait an hour, then try again."))
 
 
 def code_of(context: RequestContext, name: str, mailed: Mailed, user: User) -> str:
@@ -177,28 +177,34 @@ def check(context: RequestContext, name: str, mailed: Mailed, user: User, code: 
         raise WrongCode("this code was not sent, or has ended")
 
 
-_WRONG: Final[Mapping[Way, Phrase]] = {
-    Way.APP: phrase("This code is not right. Wait for the next one in your app, then enter it."),
-    Way.EMAIL: phrase("This code is not right. Enter the one from the latest e-mail, or send a new one."),
-    Way.RECOVERY: phrase("This recovery code is not right, or was already used. Check it, or enter another one."),
+_WRONG: Final[Mapping[SecondFactorMethod, Phrase]] = {
+    SecondFactorMethod.APP: phrase("This code is not right. Wait for the next one in your app, then enter it."),
+    SecondFactorMethod.EMAIL: phrase(
+        "This code is not right. Enter the one from the latest e-mail, or send a new one."
+    ),
+    SecondFactorMethod.RECOVERY: phrase(
+        "This recovery code is not right, or was already used. Check it, or enter another one."
+    ),
 }
 
 
-class Stopped(Exception):
+class SignInStopped(Exception):
     """Too many wrong codes have just ended this sign-in (D45)."""
 
 
-async def submit_code(context: RequestContext, visit: Visit, *, code: str, makes_passkeys: bool = False) -> Visit:
+async def submit_code(
+    context: RequestContext, visit: InteractionContext, *, code: str, makes_passkeys: bool = False
+) -> InteractionContext:
     """Verify the code of the chosen second factor.
 
     `makes_passkeys` says that the browser can create a passkey. Returns the updated visit, with a new cookie value. Five wrong codes, of any methods, end the interaction with
-    access_denied. Raises Rejected, Stopped, Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted.
+    access_denied. Raises InvalidInput, SignInStopped, Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted.
     Source: D34, D45
     """
-    pending = await person(context, visit, Event.CODE)
-    account, way = pending.account, second_factor_methods.chosen(visit.interaction, pending)
+    pending = await person(context, visit, SignInEvent.CODE)
+    account, way = pending.account, second_factor_methods.current_method(visit.interaction, pending)
     user = account.user
-    if way is Way.PASSKEY:
+    if way is SecondFactorMethod.PASSKEY:
         raise StaleStep
     try:
         guesses, right = await _try(context, visit, account, way, code)
@@ -207,29 +213,31 @@ async def submit_code(context: RequestContext, visit: Visit, *, code: str, makes
             context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value, reason=str(refused)
         )
         await context.provider.registry.audit.write(entry, now=context.now)
-        raise Rejected(refused.sentence) from None
+        raise InvalidInput(refused.sentence) from None
     if not right:
         await _miss(context, visit, user, way, guesses)
-        raise Rejected(_WRONG[way])
+        raise InvalidInput(_WRONG[way])
     shown = session_start.Authentication(
         account=account, amr=acr.PASSWORD_AND_CODE, way=way, makes_passkeys=makes_passkeys
     )
     return await session_start.complete(context, visit, shown)
 
 
-async def choose_way(context: RequestContext, visit: Visit, *, way: str) -> Visit:
+async def choose_way(context: RequestContext, visit: InteractionContext, *, way: str) -> InteractionContext:
     """Switch to another second-factor method.
 
-    For e-mail, a code is sent unless a valid one is still to be typed. Returns the updated visit. Raises Rejected,
+    For e-mail, a code is sent unless a valid one is still to be typed. Returns the updated visit. Raises InvalidInput,
     Paused, StaleStep. Source: D45
     """
     interaction = visit.interaction
-    pending = await person(context, visit, Event.WAY)
+    pending = await person(context, visit, SignInEvent.WAY)
     named = next((each for each in pending.ways if each.value == way), None)
     if named is None:
-        raise Rejected(phrase("Choose one of the options."))
-    back = interaction.way is not Way.EMAIL and second_factor_methods.under_way(interaction, now=context.now)
-    if named is Way.EMAIL and not back:
+        raise InvalidInput(phrase("Choose one of the options."))
+    back = interaction.way is not SecondFactorMethod.EMAIL and second_factor_methods.under_way(
+        interaction, now=context.now
+    )
+    if named is SecondFactorMethod.EMAIL and not back:
         code_guesses.one_more_guess(context, pending.account.guesses, interaction.factors)
         moved = await send(context, visit, pending.user)
     else:
@@ -238,10 +246,10 @@ async def choose_way(context: RequestContext, visit: Visit, *, way: str) -> Visi
     return replace(visit, interaction=moved)
 
 
-async def person(context: RequestContext, visit: Visit, event: Event) -> PendingSecondFactor:
+async def person(context: RequestContext, visit: InteractionContext, event: SignInEvent) -> PendingSecondFactor:
     """Return the person who has typed their password, and nothing else yet.
 
-    Raises Rejected for a disabled account. Raises StaleStep if there is no such person, also if no second factor is
+    Raises InvalidInput for a disabled account. Raises StaleStep if there is no such person, also if no second factor is
     left, which is then audited. Raises Throttled, so that nobody fills the audit log with such entries. Source: D45,
     D47, D50
     """
@@ -254,7 +262,7 @@ async def person(context: RequestContext, visit: Visit, event: Event) -> Pending
     if visit.pending is None:
         raise StaleStep
     if not visit.pending.user.enabled:
-        raise Rejected(
+        raise InvalidInput(
             phrase(
                 "This account can no longer sign in. Ask the operator of {name}.",
                 name=context.provider.policy.name,
@@ -263,13 +271,13 @@ async def person(context: RequestContext, visit: Visit, event: Event) -> Pending
     return visit.pending
 
 
-async def _throttle(context: RequestContext, unit: TransientUnit, visit: Visit, user: User) -> Attempt:
+async def _throttle(context: RequestContext, unit: TransientUnit, visit: InteractionContext, user: User) -> Attempt:
     name, known = names.user_name(user.user_name), visit.last_entity is not None
     return await throttle.attempt_second_factor(context, unit, name, visit.browser.browser_key, known=known)
 
 
 async def _try(
-    context: RequestContext, visit: Visit, account: Account, way: Way, code: str
+    context: RequestContext, visit: InteractionContext, account: Account, way: SecondFactorMethod, code: str
 ) -> tuple[CodeGuesses | None, bool]:
     """Count an attempt, then try it.
 
@@ -278,7 +286,7 @@ async def _try(
     """
     refused: PerhapsUsed | None = None
     async with context.provider.transient.unit(context.now) as unit:
-        if way is not Way.RECOVERY:
+        if way is not SecondFactorMethod.RECOVERY:
             after = code_guesses.one_more_guess(context, account.guesses, visit.interaction.factors)
             await browsers.note_form(context, unit, visit.cookie, visit.form)
             attempt = await _throttle(context, unit, visit, account.user)
@@ -302,14 +310,16 @@ async def _try(
     return None, await _accepts(context, visit, account, way, code)
 
 
-async def _accepts(context: RequestContext, visit: Visit, account: Account, way: Way, code: str) -> bool:
+async def _accepts(
+    context: RequestContext, visit: InteractionContext, account: Account, way: SecondFactorMethod, code: str
+) -> bool:
     """Use up a code, if it is right."""
     at, user = visit.interaction, account.user
     entry = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "ok", way=way.value)
     try:
-        if way is Way.APP:
+        if way is SecondFactorMethod.APP:
             await accept_app(context, account.held.credentials, code, entry)
-        elif way is Way.RECOVERY:
+        elif way is SecondFactorMethod.RECOVERY:
             await accept_recovery(context, user, code, entry)
         else:
             check(context, at.interaction_id, at, user, code)
@@ -319,7 +329,9 @@ async def _accepts(context: RequestContext, visit: Visit, account: Account, way:
     return True
 
 
-async def _miss(context: RequestContext, visit: Visit, user: User, way: Way, guesses: CodeGuesses | None) -> None:
+async def _miss(
+    context: RequestContext, visit: InteractionContext, user: User, way: SecondFactorMethod, guesses: CodeGuesses | None
+) -> None:
     """Count and audit a wrong code, and notify the owner.
 
     A person who gets here has the password, so its owner is notified: once a day, however often it happens. Raises
@@ -346,7 +358,7 @@ async def _miss(context: RequestContext, visit: Visit, user: User, way: Way, gue
     if too_many:
         refusal = AccessDenied(Reason.SECOND_FACTOR_FAILED, "the second factor was wrong too often")
         await completion.refuse(context, visit.interaction, refusal)
-        raise Stopped
+        raise SignInStopped
 
 
 def _paused(context: RequestContext, guesses: CodeGuesses) -> Notice:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from corpid.flows import kept_forms
+from corpid.flows import stored_forms
 from corpid.flows.authentication import throttle
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class SentForm:
     """The bytes of a form, and what was counted for them."""
 
     place: tuple[str, ...]
-    """whose form it is, and of which page (`kept_forms`)"""
+    """whose form it is, and of which page (`stored_forms`)"""
     digest: bytes
     """SHA-256 of the form"""
     attempt: Attempt | None = None
@@ -45,7 +45,7 @@ async def refuse_repeated(context: RequestContext, form: SentForm | None) -> Non
     """
     if form is None or (form.attempt is not None and not form.attempt.earlier):
         return
-    if not await kept_forms.was_rejected(context, form.place, form.digest):
+    if not await stored_forms.was_rejected(context, form.place, form.digest):
         return
     if form.attempt is not None:
         await throttle.give_back(context, form.attempt)
@@ -61,7 +61,7 @@ async def counts(context: RequestContext, form: SentForm | None) -> bool:
     if form is None:
         return True
     if form.first is None:
-        form.first = await kept_forms.is_first_rejection(context, form.place, form.digest)
+        form.first = await stored_forms.is_first_rejection(context, form.place, form.digest)
         # Alone in its window of time, a repeated one stays counted: otherwise any number would cost nothing.
         if not form.first and form.attempt is not None and form.attempt.earlier:
             await throttle.give_back(context, form.attempt)

@@ -19,17 +19,17 @@ from corpid.flows.authentication import (
     sessions,
     throttle,
 )
-from corpid.flows.authentication.visits import with_consent
+from corpid.flows.authentication.interaction_context import with_consent
 from corpid.ports import Account, Session
 from corpid.rules.authentication import passkey_offer
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import Outcome, StaleStep, State, Way
+from corpid.rules.authentication.sign_in import InteractionOutcome, SecondFactorMethod, SignInState, StaleStep
 from corpid.rules.directory import names
 from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS, OWN_SESSIONS
 from corpid.rules.oauth import acr
 
 if TYPE_CHECKING:
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.ports import SessionPurpose, TransientUnit
     from corpid.rules.authentication.sign_in import Interaction
@@ -50,7 +50,7 @@ def _new_here(account: Account, *, expected: bool) -> bool:
     return not expected and (set_by_themselves or account.signed_in_before)
 
 
-_UNGUESSED: Final = (None, Way.RECOVERY, Way.SIMULATED)
+_UNGUESSED: Final = (None, SecondFactorMethod.RECOVERY, SecondFactorMethod.SIMULATED)
 """methods of which no guesses are counted for the account"""
 _LONGEST_SIGN_IN_SECONDS: Final = INTERACTION_SECONDS * (1 + INTERACTION_EXTENSIONS)
 
@@ -63,13 +63,13 @@ class Authentication(msgspec.Struct, frozen=True, kw_only=True):
     amr: tuple[str, ...]
     passkey: str = ""
     """the credential id of the passkey that was shown"""
-    way: Way | None = None
+    way: SecondFactorMethod | None = None
     """method of the second factor, if a code was typed"""
     makes_passkeys: bool = False
     """true if the page said that this browser can create a passkey"""
 
 
-async def complete(context: RequestContext, visit: Visit, shown: Authentication) -> Visit:
+async def complete(context: RequestContext, visit: InteractionContext, shown: Authentication) -> InteractionContext:
     """Start the session after authentication and continue the sign-in.
 
     The sign-in is finished if nothing remains to be asked; one for the account's own pages ends here. Returns the
@@ -83,7 +83,7 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
     """
     before, name = visit.interaction, names.user_name(shown.account.user.user_name)
     finished, session = await _decided(context, visit, shown, name)
-    others = await sessions.held(context, visit.browser, but_of=finished.user_id)
+    others = await sessions.list_live_sessions(context, visit.browser, but_of=finished.user_id)
     browser = sessions.kept_in(
         visit.browser,
         finished.user_id,
@@ -92,7 +92,10 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
         with_passkey=bool(shown.passkey),
         language=finished.language,
     )
-    known, over = visit.last_entity is not None, finished.outcome in (Outcome.CODE, Outcome.REFUSED)
+    known, over = (
+        visit.last_entity is not None,
+        finished.outcome in (InteractionOutcome.CODE, InteractionOutcome.REFUSED),
+    )
     browser_key, guesses = visit.browser.browser_key, shown.account.guesses
     group = (
         guesses.browser if visit.pending else code_guesses.group(context, finished.user_id, browser_key, known=known)
@@ -109,8 +112,8 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
             raise StaleStep
         try:
             if over:
-                await completion.win(context, unit, finished)
-            await throttle.succeeded(
+                await completion.complete_request(context, unit, finished)
+            await throttle.forget_attempts(
                 context, unit, name, browser_key, known=known, of_address=_cost(before, shown, known=known)
             )
             if not known and shown.account.user.email:
@@ -125,7 +128,7 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
             if finished.outcome is not None:
                 await completion.write_outcome(context, unit, finished)
             await interactions.save(context, unit, finished)
-            last = finished.entity_id if finished.outcome is Outcome.CODE else visit.last_entity
+            last = finished.entity_id if finished.outcome is InteractionOutcome.CODE else visit.last_entity
             await throttle.remember(context, unit, name, browser_key, last, user_id=finished.user_id)
             cookie = await browsers.replace_by_form(context, unit, visit.cookie, visit.form, browser)
         except Exception as failure:
@@ -138,15 +141,15 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
 
 
 async def _decided(
-    context: RequestContext, visit: Visit, shown: Authentication, name: str
+    context: RequestContext, visit: InteractionContext, shown: Authentication, name: str
 ) -> tuple[Interaction, Session | None]:
     """Return the future interaction and the session that begins with it.
 
     There is no session if the sign-in ends here and nothing else would use one.
     """
     before, user = visit.interaction, shown.account.user
-    entity_id = await entity_selection.unasked(context, user.user_id, visit.client, before.request)
-    after = machine.authenticated(
+    entity_id = await entity_selection.find_only_entity(context, user.user_id, visit.client, before.request)
+    after = machine.with_factors(
         before,
         user_id=user.user_id,
         user_name=name,
@@ -164,18 +167,18 @@ async def _decided(
         visit = await with_consent(context, visit, after)
     purpose = own_pages.purpose(before.request)
     if purpose != "sign_in":
-        after = machine.ended(before, after, Outcome.ACCOUNT, now=context.now)
-    elif visit.state_of(context, after, usable=bool(entity_id)) is State.CONFIRM:
-        after = await completion.concluded(context, visit.client, before, after)
+        after = machine.with_outcome(before, after, InteractionOutcome.ACCOUNT, now=context.now)
+    elif visit.state_of(context, after, usable=bool(entity_id)) is SignInState.CONFIRM:
+        after = await completion.conclude_sign_in(context, visit.client, before, after)
         if not context.provider.policy.session_seconds:
             return after, None
     session = _new_session(context, visit, shown, purpose)
-    if after.outcome is Outcome.CODE:
+    if after.outcome is InteractionOutcome.CODE:
         session = replace(session, entity_id=entity_id)
     return replace(after, made_session_id=session.session_id), session
 
 
-def _offers_passkey(context: RequestContext, visit: Visit, shown: Authentication) -> bool:
+def _offers_passkey(context: RequestContext, visit: InteractionContext, shown: Authentication) -> bool:
     """Return whether to offer a passkey before the sign-in continues.
 
     Nothing is read for it. The account has a page of its own. Source: D46
@@ -198,14 +201,16 @@ def _cost(before: Interaction, shown: Authentication, *, known: bool) -> int:
 
     In a known browser, guessable factors are counted there instead.
     """
-    if shown.way is Way.SIMULATED:
+    if shown.way is SecondFactorMethod.SIMULATED:
         return 0
-    guessed = (shown.amr != acr.PASSKEY and not before.uncounted) + (shown.way not in (None, Way.RECOVERY))
-    unguessable = shown.way in (None, Way.RECOVERY)
+    guessed = (shown.amr != acr.PASSKEY and not before.uncounted) + (
+        shown.way not in (None, SecondFactorMethod.RECOVERY)
+    )
+    unguessable = shown.way in (None, SecondFactorMethod.RECOVERY)
     return unguessable + (0 if known else guessed)
 
 
-async def _undo(context: RequestContext, visit: Visit, *, won: bool) -> None:
+async def _undo(context: RequestContext, visit: InteractionContext, *, won: bool) -> None:
     """Undo the claims of a failed sign-in.
 
     Some engines do not roll back their units. It is a unit of its own, so that nothing that the failed one was about to
@@ -218,7 +223,9 @@ async def _undo(context: RequestContext, visit: Visit, *, won: bool) -> None:
         await interactions.release_step(context, unit, visit.interaction)
 
 
-def _new_session(context: RequestContext, visit: Visit, shown: Authentication, purpose: SessionPurpose) -> Session:
+def _new_session(
+    context: RequestContext, visit: InteractionContext, shown: Authentication, purpose: SessionPurpose
+) -> Session:
     """Return the session of this sign-in.
 
     If single sign-on is off, it serves this sign-in alone, so that signing out everywhere ends the sign-in too. Source:

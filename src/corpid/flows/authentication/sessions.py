@@ -36,7 +36,7 @@ def held_for(browser: Browser, purpose: SessionPurpose) -> str:
     return session_id
 
 
-async def held(context: RequestContext, browser: Browser | None, *, but_of: str = "") -> list[Session]:
+async def list_live_sessions(context: RequestContext, browser: Browser | None, *, but_of: str = "") -> list[Session]:
     """Return the live sessions of the persons signed in at a browser.
 
     The person with the user_id `but_of` is left out. Sessions that the browser no longer refers to, since the same
@@ -53,7 +53,7 @@ async def held(context: RequestContext, browser: Browser | None, *, but_of: str 
         owners = mine - {but_of}
     found = []
     for owner in sorted(owners):
-        theirs = await context.provider.registry.sessions.of(owner, now=context.now)
+        theirs = await context.provider.registry.sessions.list_for_user(owner, now=context.now)
         found += [each for each in theirs if each.browser_id == browser.browser_id]
     return found
 
@@ -92,7 +92,7 @@ async def begin(context: RequestContext, session: Session | None, account: Accou
     """
     sessions, seen = context.provider.registry.sessions, account.held.credentials
     if session is None:
-        return await sessions.unchanged(seen, passkey=passkey)
+        return await sessions.is_unchanged(seen, passkey=passkey)
     _authorise(Person(user_id=session.user_id), "write", session)
     return await sessions.put_if_unchanged(session, seen, passkey=passkey, stored_secret=account.stored_secret)
 

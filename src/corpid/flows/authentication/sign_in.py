@@ -24,14 +24,14 @@ from corpid.flows.authentication import (
     sessions,
     throttle,
 )
-from corpid.flows.authentication.second_factor_methods import AskSecondFactor
+from corpid.flows.authentication.interaction_context import with_consent
+from corpid.flows.authentication.second_factor_methods import SecondFactorQuestion
 from corpid.flows.authentication.sent_forms import Repeated, SentForm
-from corpid.flows.authentication.visits import with_consent
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication import totp
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.authentication.sign_in import Event, Outcome, StaleStep, State
+from corpid.rules.authentication.sign_in import InteractionOutcome, SignInEvent, SignInState, StaleStep
 from corpid.rules.directory import names
 from corpid.rules.directory.actors import ANONYMOUS, Person
 from corpid.rules.directory.entity_choice import Choice
@@ -40,14 +40,14 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account, AuditEvent, Session
     from corpid.rules.authentication.sign_in import Interaction
-    from corpid.rules.directory.records import Acting, User
+    from corpid.rules.directory.records import ActingPerson, User
 
 
-class Rejected(Exception):
+class InvalidInput(Exception):
     """The error for input that is not accepted.
 
     The sentence is for the person.
@@ -61,7 +61,7 @@ class Rejected(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskPassword:
+class PasswordQuestion:
     """The question for user name and password, before the person is known."""
 
     lacks_second_factor: bool = False
@@ -69,14 +69,14 @@ class AskPassword:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfferPasskey:
+class PasskeyOffer:
     """The question whether to create a passkey (D46)."""
 
     account: Account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChooseEntity:
+class EntityQuestion:
     """The first entities that match, and the number of matches.
 
     There are several usable ones. `preselected` is an entity_id or empty.
@@ -99,7 +99,7 @@ class NoEntity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskConsent:
+class ConsentQuestion:
     """The question for consent to the data that the client will read (D29)."""
 
     user: User
@@ -107,7 +107,7 @@ class AskConsent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confirm:
+class SignInConfirmation:
     """The confirmation of a sign-in by single sign-on.
 
     Everything is known from the session; a click completes it. Source: D30
@@ -117,27 +117,35 @@ class Confirm:
     choice: Choice
 
 
-Page = AskPassword | AskSecondFactor | OfferPasskey | ChooseEntity | NoEntity | AskConsent | Confirm
+InteractionPage = (
+    PasswordQuestion
+    | SecondFactorQuestion
+    | PasskeyOffer
+    | EntityQuestion
+    | NoEntity
+    | ConsentQuestion
+    | SignInConfirmation
+)
 
 
-async def current(context: RequestContext, visit: Visit, *, query: str = "") -> Page:
+async def current(context: RequestContext, visit: InteractionContext, *, query: str = "") -> InteractionPage:
     """Return the current page of an unfinished interaction.
 
     `query` narrows down a choice. Source: D15
     """
     interaction = visit.interaction
     if visit.pending is not None:
-        return second_factor_methods.asked(interaction, visit.pending, now=context.now)
+        return second_factor_methods.second_factor_question(interaction, visit.pending, now=context.now)
     if not interaction.signed_in:
-        return AskPassword(lacks_second_factor=visit.lacks_second_factor is not None)
+        return PasswordQuestion(lacks_second_factor=visit.lacks_second_factor is not None)
     if interaction.offers_passkey:
         account = await context.provider.registry.factors.account(interaction.user_id)
         if account is not None:
-            return OfferPasskey(account=account)
-    acting = await chosen(context, visit)
+            return PasskeyOffer(account=account)
+    acting = await find_chosen_entity(context, visit)
     if acting is not None:
         state = visit.state_of(context, interaction, usable=True)
-        agreeing = AskConsent if state is State.CONSENT else Confirm
+        agreeing = ConsentQuestion if state is SignInState.CONSENT else SignInConfirmation
         return agreeing(user=acting.user, choice=Choice(entity=acting.entity))
     user_id, client = interaction.user_id, visit.client
     if not await entity_selection.any_usable(context, user_id, client):
@@ -145,10 +153,10 @@ async def current(context: RequestContext, visit: Visit, *, query: str = "") -> 
         return NoEntity(choices=everything.choices, total=everything.total)
     last = await _last_entity(context, visit)
     offer = await entity_selection.offer(context, user_id, client, query=query, preselected=last)
-    return ChooseEntity(choices=offer.choices, total=offer.total, preselected=offer.preselected)
+    return EntityQuestion(choices=offer.choices, total=offer.total, preselected=offer.preselected)
 
 
-async def chosen(context: RequestContext, visit: Visit) -> Acting | None:
+async def find_chosen_entity(context: RequestContext, visit: InteractionContext) -> ActingPerson | None:
     """Return the chosen entity, None without one that is usable.
 
     Source: D17
@@ -159,7 +167,7 @@ async def chosen(context: RequestContext, visit: Visit) -> Acting | None:
     return await entity_selection.usable_here(context, user_id, entity_id, visit.client)
 
 
-async def _last_entity(context: RequestContext, visit: Visit) -> str:
+async def _last_entity(context: RequestContext, visit: InteractionContext) -> str:
     session = visit.session
     if session is None or session.session_id != visit.browser.session_id:
         session = await browsers.session_of(context, visit.browser)
@@ -173,14 +181,14 @@ async def _last_entity(context: RequestContext, visit: Visit) -> str:
     return await throttle.last_entity(context, interaction.user_name, browser_key, user_id=interaction.user_id) or ""
 
 
-def asks_entity(visit: Visit) -> bool:
+def asks_entity(visit: InteractionContext) -> bool:
     """Return whether the person has to act for an entity (D17)."""
     return own_pages.purpose(visit.interaction.request) == "sign_in"
 
 
 def event(
     context: RequestContext,
-    visit: Visit,
+    visit: InteractionContext,
     user: User | None,
     action: AuditAction,
     outcome: Literal["ok", "refused"],
@@ -194,7 +202,7 @@ def event(
 def form_place(interaction: Interaction) -> tuple[str, ...]:
     """The place of a form of the current step.
 
-    As `kept_forms` takes it. A step that has moved on has another place. Source: D73
+    As `stored_forms` takes it. A step that has moved on has another place. Source: D73
     """
     return ("sign-in", interaction.interaction_id, step_name(interaction))
 
@@ -207,14 +215,16 @@ def step_name(interaction: Interaction) -> str:
     return str(interaction.serial - interaction.extensions)
 
 
-async def submit_password(context: RequestContext, visit: Visit, *, user_name: str, password: str) -> Visit:
+async def submit_password(
+    context: RequestContext, visit: InteractionContext, *, user_name: str, password: str
+) -> InteractionContext:
     """Check the first factor and return the updated visit.
 
-    The cookie stays until the last factor: a password check takes long enough for a second click. Raises Rejected,
+    The cookie stays until the last factor: a password check takes long enough for a second click. Raises InvalidInput,
     Throttled, PasswordsBusy, StaleStep and OtherBrowser. `user_name` is ignored if one person has to sign in again.
     Source: D15, D34, D44, D47, D54
     """
-    visit.require(context, Event.PASSWORD)
+    visit.require(context, SignInEvent.PASSWORD)
     renewing = visit.renewing
     try:
         name = names.user_name(user_name if renewing is None else renewing.user.user_name)
@@ -226,7 +236,7 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
     try:
         await sent_forms.refuse_repeated(context, sent)
     except Repeated:
-        raise Rejected(_WRONG if renewing is None else WRONG_PASSWORD) from None
+        raise InvalidInput(_WRONG if renewing is None else WRONG_PASSWORD) from None
     # The database gets the same query for every name, whether the user exists or not.
     account = await context.provider.registry.factors.account_by_name(name)
     credentials = account.held.credentials if account else Credentials(user_id="")
@@ -239,10 +249,12 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
             await context.provider.registry.audit.write(
                 event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "refused"), now=context.now
             )
-        raise Rejected(_WRONG if renewing is None else WRONG_PASSWORD)
+        raise InvalidInput(_WRONG if renewing is None else WRONG_PASSWORD)
     await _refuse_without_second_factor(context, visit, account)
-    credentials = await password_checks.strengthened(context, attempt, name, credentials=credentials, password=password)
-    moved = machine.known(
+    credentials = await password_checks.rehash_if_outdated(
+        context, attempt, name, credentials=credentials, password=password
+    )
+    moved = machine.with_user(
         visit.interaction, user_id=user.user_id, user_name=name, credentials=credentials, language=user.language
     )
     if totp.refuses_codes(context.provider.registry.lost_at(), context.now):
@@ -264,8 +276,8 @@ _WRONG: Final = phrase("The user name or password is not right. Check both and t
 WRONG_PASSWORD: Final = phrase("The password is not right. Check it and try again.")
 
 
-async def _refuse_without_second_factor(context: RequestContext, visit: Visit, account: Account) -> None:
-    """Refuse an account without a second factor. Raises Rejected.
+async def _refuse_without_second_factor(context: RequestContext, visit: InteractionContext, account: Account) -> None:
+    """Refuse an account without a second factor. Raises InvalidInput.
 
     Only a person who typed the correct password reads this reason.
     """
@@ -273,10 +285,10 @@ async def _refuse_without_second_factor(context: RequestContext, visit: Visit, a
         return
     refused = without_second_factor(context, visit, account.user)
     await context.provider.registry.audit.write(refused, now=context.now)
-    raise Rejected(no_second_factor(context))
+    raise InvalidInput(no_second_factor(context))
 
 
-def without_second_factor(context: RequestContext, visit: Visit, user: User | None) -> AuditEvent:
+def without_second_factor(context: RequestContext, visit: InteractionContext, user: User | None) -> AuditEvent:
     """Return the audit entry of a correct password without a second factor (D45)."""
     why = "no second factor is left"
     return event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", reason=why)
@@ -291,23 +303,23 @@ def no_second_factor(context: RequestContext) -> Phrase:
     )
 
 
-async def submit_entity(context: RequestContext, visit: Visit, *, entity_id: str) -> Visit:
+async def submit_entity(context: RequestContext, visit: InteractionContext, *, entity_id: str) -> InteractionContext:
     """Choose an entity and return the updated visit.
 
-    Raises Rejected and StaleStep, and the errors of `completion.win` if nothing else remains to be asked. Source: D17,
+    Raises InvalidInput and StaleStep, and the errors of `completion.complete_request` if nothing else remains to be asked. Source: D17,
     D30
     """
     interaction = visit.interaction
-    visit.require(context, Event.ENTITY, usable=await chosen(context, visit) is not None)
+    visit.require(context, SignInEvent.ENTITY, usable=await find_chosen_entity(context, visit) is not None)
     if await entity_selection.usable_here(context, interaction.user_id, entity_id, visit.client) is None:
-        raise Rejected(phrase("Choose the organisation you act for."))
-    after = machine.chosen(interaction, entity_id)
+        raise InvalidInput(phrase("Choose the organisation you act for."))
+    after = machine.with_entity(interaction, entity_id)
     if visit.asks_consent:
         visit = await with_consent(context, visit, after)
-    return await onwards(context, visit, after)
+    return await continue_sign_in(context, visit, after)
 
 
-async def submit_consent(context: RequestContext, visit: Visit) -> Visit:
+async def submit_consent(context: RequestContext, visit: InteractionContext) -> InteractionContext:
     """Record the person's consent and return the updated visit.
 
     It may have been given in another tab meanwhile. Raises StaleStep, and the same errors as `submit_entity`. Source:
@@ -315,20 +327,22 @@ async def submit_consent(context: RequestContext, visit: Visit) -> Visit:
     """
     if not visit.asks_consent:
         raise StaleStep
-    visit.require(context, Event.CONSENT, usable=await chosen(context, visit) is not None)
-    return await onwards(context, visit, machine.consented(visit.interaction))
+    visit.require(context, SignInEvent.CONSENT, usable=await find_chosen_entity(context, visit) is not None)
+    return await continue_sign_in(context, visit, machine.with_consent_given(visit.interaction))
 
 
-async def confirm(context: RequestContext, visit: Visit) -> Visit:
+async def confirm(context: RequestContext, visit: InteractionContext) -> InteractionContext:
     """Continue with the existing session and return the updated visit.
 
     Raises the same errors as `submit_consent`. Source: D30
     """
-    visit.require(context, Event.CONFIRM, usable=await chosen(context, visit) is not None)
-    return await onwards(context, visit, visit.interaction)
+    visit.require(context, SignInEvent.CONFIRM, usable=await find_chosen_entity(context, visit) is not None)
+    return await continue_sign_in(context, visit, visit.interaction)
 
 
-async def onwards(context: RequestContext, visit: Visit, after: Interaction, *, usable: bool = True) -> Visit:
+async def continue_sign_in(
+    context: RequestContext, visit: InteractionContext, after: Interaction, *, usable: bool = True
+) -> InteractionContext:
     """Store a step, and finish the sign-in if nothing else remains.
 
     `usable` is as in `rules.authentication.sign_in.state`. The entity is then remembered for the next time. If single sign-on is off, the session that the factors began ends;
@@ -336,10 +350,10 @@ async def onwards(context: RequestContext, visit: Visit, after: Interaction, *, 
     D30
     """
     before = visit.interaction
-    if visit.state_of(context, after, usable=usable) is not State.CONFIRM:
+    if visit.state_of(context, after, usable=usable) is not SignInState.CONFIRM:
         await interactions.move(context, before, after)
         return replace(visit, interaction=after)
-    finished = await completion.concluded(context, visit.client, before, after)
+    finished = await completion.conclude_sign_in(context, visit.client, before, after)
     used = await _session_used(context, visit)
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, before)
@@ -348,18 +362,18 @@ async def onwards(context: RequestContext, visit: Visit, after: Interaction, *, 
             # Somebody has signed out since the sign-in was loaded: the next request finds that.
             await interactions.release_step(context, unit, before)
             raise StaleStep
-        await completion.win(context, unit, before)
+        await completion.complete_request(context, unit, before)
         await completion.write_outcome(context, unit, finished)
-        if finished.consented and finished.outcome is Outcome.CODE:
+        if finished.consented and finished.outcome is InteractionOutcome.CODE:
             await consents.give(context, visit.client, finished)
         await interactions.save(context, unit, finished)
-        if finished.user_name and finished.outcome is Outcome.CODE:
+        if finished.user_name and finished.outcome is InteractionOutcome.CODE:
             name, browser_key = finished.user_name, visit.browser.browser_key
             await throttle.remember(context, unit, name, browser_key, finished.entity_id, user_id=finished.user_id)
     return replace(visit, interaction=finished)
 
 
-async def _session_used(context: RequestContext, visit: Visit) -> Session | None:
+async def _session_used(context: RequestContext, visit: InteractionContext) -> Session | None:
     """Return the browser's session for single sign-on.
 
     It was loaded with the visit, unless it is another one.
@@ -370,20 +384,20 @@ async def _session_used(context: RequestContext, visit: Visit) -> Session | None
     return await browsers.session_of(context, visit.browser)
 
 
-def _made(visit: Visit) -> Session | None:
+def _made(visit: InteractionContext) -> Session | None:
     """Return the live session that this sign-in began, if any."""
     made = visit.session
     return made if made is not None and made.session_id == visit.interaction.made_session_id else None
 
 
-async def start_over(context: RequestContext, visit: Visit) -> Visit:
+async def start_over(context: RequestContext, visit: InteractionContext) -> InteractionContext:
     """Sign the person out of this interaction; return the updated visit.
 
     Another account can then be used. If one person had to sign in again, it becomes a plain sign-in to the same pages.
     Raises StaleStep. Source: D30, D54
     """
-    visit.require(context, Event.OTHER_ACCOUNT)
-    forgotten = machine.forgotten(visit.interaction)
+    visit.require(context, SignInEvent.OTHER_ACCOUNT)
+    forgotten = machine.without_user(visit.interaction)
     if visit.interaction.renewed_session_id:
         forgotten = replace(forgotten, request=own_pages.plain(forgotten.request))
     await interactions.move(context, visit.interaction, forgotten)
@@ -391,26 +405,26 @@ async def start_over(context: RequestContext, visit: Visit) -> Visit:
     return replace(visit, interaction=forgotten)
 
 
-async def extend(context: RequestContext, visit: Visit) -> Visit:
+async def extend(context: RequestContext, visit: InteractionContext) -> InteractionContext:
     """Extend the sign-in, as often as `rules.limits` allows.
 
-    Returns the updated visit. Raises Rejected and StaleStep. Source: D15
+    Returns the updated visit. Raises InvalidInput and StaleStep. Source: D15
     """
     if not machine.extendable(visit.interaction):
-        raise Rejected(phrase("You cannot get more time for this sign-in."))
-    visit.require(context, Event.EXTEND)
-    extended = machine.extended(visit.interaction, now=context.now)
+        raise InvalidInput(phrase("You cannot get more time for this sign-in."))
+    visit.require(context, SignInEvent.EXTEND)
+    extended = machine.with_more_time(visit.interaction, now=context.now)
     await interactions.move(context, visit.interaction, extended)
     return replace(visit, interaction=extended)
 
 
-async def cancel(context: RequestContext, visit: Visit) -> Visit:
+async def cancel(context: RequestContext, visit: InteractionContext) -> InteractionContext:
     """Finish with access_denied at the person's request; return the updated visit.
 
     Raises StaleStep, OtherBrowser, AlreadyCompleted. Source: D15, D17
     """
     interaction = visit.interaction
-    visit.require(context, Event.CANCEL)
+    visit.require(context, SignInEvent.CANCEL)
     nothing = interaction.signed_in and not await entity_selection.any_usable(
         context, interaction.user_id, visit.client
     )

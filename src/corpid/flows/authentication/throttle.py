@@ -371,7 +371,7 @@ async def _unlocks(context: RequestContext, unit: TransientUnit, user_name: str)
     return str(unlocks) if unlocks else ""
 
 
-async def succeeded(
+async def forget_attempts(
     context: RequestContext, unit: TransientUnit, user_name: str, browser_key: str, *, known: bool, of_address: int
 ) -> None:
     """Forget an account's attempts after full authentication.

@@ -12,13 +12,13 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.directory import approvals
 from corpid.flows.directory.person_names import people_of
-from corpid.flows.directory.role_assignment import MOST_SERVICES, as_it_is, given
+from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role, plan_role
 from corpid.flows.directory.write import Refused
-from corpid.ports import AuditQuery, Seen, Upsert
+from corpid.ports import AuditQuery, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
-from corpid.rules.directory.approvals import change_of, is_asked_for_oneself, requested, state_at
+from corpid.rules.directory.approvals import change_of, is_asked_for_oneself, state_at, to_requested_change
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import is_open_to
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.records import Acting
+    from corpid.rules.directory.records import ActingPerson
 
 _SHOWN: Final = 20
 """the latest requests of a person"""
@@ -100,12 +100,12 @@ async def ask(context: RequestContext, row: Assignment, *, reason: str) -> Chang
     registry, user_id = context.provider.registry, row.user_id
     acting = await _acting(context, user_id, row.entity_id)
     approvals.check_reason(reason)
-    was = await as_it_is(registry, row)
+    was = await find_stored_role(registry, row)
     if was is not None and was.end_date >= context.today:
         raise AlreadyHeld
-    if any(each.state == "pending" and each.row.key == row.key for each in await asked(context, user_id)):
+    if any(each.state == "pending" and each.row.key == row.key for each in await list_requests(context, user_id)):
         raise AlreadyAsked
-    changes = [given(was, row)]
+    changes = [plan_role(was, row)]
     problems = await approvals.unfitting(registry, changes)
     if problems:
         raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
@@ -114,7 +114,7 @@ async def ask(context: RequestContext, row: Assignment, *, reason: str) -> Chang
         request_id=f"{int(context.now):08x}-{context.provider.new_id()}",
         entity_id=row.entity_id,
         requester=Person(user_id).name,
-        changes=tuple(map(requested, changes)),
+        changes=tuple(map(to_requested_change, changes)),
         reason=reason,
         created_at=int(context.now),
         people=await people_of(registry, row.entity_id, changes, Person(user_id).name),
@@ -123,16 +123,16 @@ async def ask(context: RequestContext, row: Assignment, *, reason: str) -> Chang
         Person(user_id), AuditAction.APPROVAL_REQUEST, subject=request.request_id, entity_id=row.entity_id
     )
     guards = [
-        Seen(User, acting.user.key, acting.user),
-        Seen(Membership, acting.membership.key, acting.membership),
-        Seen(Assignment, row.key, was),
-        Seen(ChangeRequest, request.key, None),
+        Precondition(User, acting.user.key, acting.user),
+        Precondition(Membership, acting.membership.key, acting.membership),
+        Precondition(Assignment, row.key, was),
+        Precondition(ChangeRequest, request.key, None),
     ]
     await registry.directory.write([*guards, Upsert(request, event)])
     return request
 
 
-async def _acting(context: RequestContext, user_id: str, entity_id: str) -> Acting:
+async def _acting(context: RequestContext, user_id: str, entity_id: str) -> ActingPerson:
     """The person at the entity.
 
     Raises access.Forbidden if they do not act for it.
@@ -153,7 +153,7 @@ async def _count(context: RequestContext, user_id: str) -> None:
         raise TooManyAsked
 
 
-async def asked(context: RequestContext, user_id: str) -> list[OwnRequest]:
+async def list_requests(context: RequestContext, user_id: str) -> list[OwnRequest]:
     """The latest requests of a person for their own access.
 
     The latest first. Raises StoreUnavailable. Source: D55
@@ -192,7 +192,7 @@ async def withdraw(context: RequestContext, user_id: str, request_id: str) -> No
     Raises approvals.NoRequest if it is none of theirs, Refused if it was decided before, Conflict, StoreUnavailable.
     Source: D55
     """
-    if request_id not in {each.request.request_id for each in await asked(context, user_id)}:
+    if request_id not in {each.request.request_id for each in await list_requests(context, user_id)}:
         raise approvals.NoRequest("there is no such request")
     registry = context.provider.registry
     await approvals.withdraw(registry, request_id, actor=Person(user_id), reason="", now=context.now)

@@ -15,9 +15,9 @@ import msgspec
 from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.approvals import NoReason, submit
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.lists import Page, cut
-from corpid.flows.directory.write import Refused, audit_event, authorised
-from corpid.ports import Seen
+from corpid.flows.directory.lists import ListPage, cut_page
+from corpid.flows.directory.write import Refused, audit_event, authorise_changes
+from corpid.ports import Precondition
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory import access_review as rules
 from corpid.rules.directory.access import Forbidden, Object, authorise
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.ports import AuditEvent, Registry
-    from corpid.rules.directory.actors import Actor, Administering
-    from corpid.rules.directory.records import Appointed, ChangeRequest
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
+    from corpid.rules.directory.records import AppointmentStatus, ChangeRequest
 
 R = TypeVar("R", Assignment, ThirdPartyAssignment)
 
@@ -54,15 +54,15 @@ _NO_SUCH_MEMBER: Final = phrase("somebody in this list no longer belongs to the 
 _CHANGED: Final = "what somebody may do has changed since it was shown: look at it again"
 
 
-class NotAsShown(Refused):
+class AccessChanged(Refused):
     """Somebody's access is no longer as it was shown."""
 
 
-class NotOpen(Refused):
+class NoOpenReview(Refused):
     """No access review is open."""
 
 
-class SomebodyLeft(Refused):
+class ReviewIncomplete(Refused):
     """Somebody has not been reviewed with what they may do now."""
 
 
@@ -88,7 +88,7 @@ class ReviewedPerson(msgspec.Struct, frozen=True, kw_only=True):
     """names what is shown here; to be handed back with the decision"""
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class KeepDecision(msgspec.Struct, frozen=True, kw_only=True):
     """A person whose access is to be kept as it was shown."""
 
     user_id: str
@@ -103,10 +103,10 @@ async def current(registry: Registry, actor: Actor, entity_id: str) -> ReviewSta
     await entity_named(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="access review", entity_id=entity_id))
     people, kept = await registry.access_reviews.counts(entity_id)
-    return ReviewState(review=await registry.access_reviews.of(entity_id), people=people, kept=kept)
+    return ReviewState(review=await registry.access_reviews.find(entity_id), people=people, kept=kept)
 
 
-def described(entity_id: str, state: ReviewState) -> dict[str, object]:
+def describe_review(entity_id: str, state: ReviewState) -> dict[str, object]:
     """The reviews of an entity, as API and command show them.
 
     Source: docs/decisions/0022
@@ -128,7 +128,7 @@ def described(entity_id: str, state: ReviewState) -> dict[str, object]:
 
 async def people(
     registry: Registry, actor: Actor, entity_id: str, *, unreviewed: bool, after: str, limit: int
-) -> Page[ReviewedPerson]:
+) -> ListPage[ReviewedPerson]:
     """A page of an entity's people, with what they may do.
 
     `unreviewed` leaves out those who were kept; of a large entity, those who changed since come back when it is to be
@@ -138,7 +138,7 @@ async def people(
     authorise(actor, "read", Object(kind="access review", entity_id=entity_id))
     if not is_storable(after):
         raise Refused("after: this is no place in this list")
-    review = await registry.access_reviews.of(entity_id)
+    review = await registry.access_reviews.find(entity_id)
     is_open = review is not None and bool(review.began_at)
     if unreviewed and is_open:
         if not after and (await registry.access_reviews.counts(entity_id))[0] <= _LOOKED_THROUGH:
@@ -146,14 +146,14 @@ async def people(
         found = await registry.access_reviews.undecided(entity_id, after=after, limit=limit + 1)
     else:
         found = await registry.directory.belonging(entity_id, after=after, limit=limit + 1)
-    page = cut(found, limit, [membership.membership_id for membership, _ in found])
+    page = cut_page(found, limit, [membership.membership_id for membership, _ in found])
     user_ids = [user.user_id for _, user in page.found]
     decisions = await registry.access_reviews.decisions(entity_id, user_ids) if is_open else {}
     shown = [
         _reviewed(user, await _access(registry, membership), decisions.get(user.user_id))
         for membership, user in page.found
     ]
-    return Page(found=tuple(shown), after=page.after)
+    return ListPage(found=tuple(shown), after=page.after)
 
 
 def _reviewed(user: User, access: Access, decision: ReviewDecision | None) -> ReviewedPerson:
@@ -180,7 +180,7 @@ async def _access(registry: Registry, membership: Membership) -> Access:
     )
 
 
-async def may_keep_own(registry: Registry, actor: Administering) -> bool:
+async def may_keep_own(registry: Registry, actor: EntityAdministrator) -> bool:
     """Return whether an actor may keep their own access.
 
     With a recent sign-in. Raises StoreUnavailable. Source: D54
@@ -194,7 +194,9 @@ async def may_keep_own(registry: Registry, actor: Administering) -> bool:
     return True
 
 
-async def keep(registry: Registry, actor: Actor, entity_id: str, wanted: Sequence[Kept], *, now: float) -> AccessReview:
+async def keep(
+    registry: Registry, actor: Actor, entity_id: str, wanted: Sequence[KeepDecision], *, now: float
+) -> AccessReview:
     """Keep people's access as it was shown.
 
     The first decision begins a review. Raises Refused if somebody's access is no longer as it was shown, access.Forbidden, ChangedMeanwhile,
@@ -225,7 +227,7 @@ async def keep(registry: Registry, actor: Actor, entity_id: str, wanted: Sequenc
         )
         for each, membership in zip(wanted, held, strict=True)
     ]
-    guards = [Seen(Membership, each.key, each) for each in held]
+    guards = [Precondition(Membership, each.key, each) for each in held]
     return await _decided(registry, actor, entity_id, decisions, events, now=now, guards=guards)
 
 
@@ -257,7 +259,7 @@ async def end(
     if access.administrator is not None:
         changes.append(Change(verb="remove", kind="administrator", key=key, was=access.administrator))
     changes.append(Change(verb="remove", kind="membership", key=key, was=membership))
-    found = await authorised(registry, actor, changes)
+    found = await authorise_changes(registry, actor, changes)
     if found.needing and not reason.strip():
         raise NoReason("reason: say why, for the approver")
     decision = ReviewDecision(
@@ -275,16 +277,16 @@ async def sign_off(registry: Registry, actor: Actor, entity_id: str, *, now: flo
     """
     await entity_named(registry, entity_id, actor=actor)
     authorise(actor, "write", Object(kind="access review", entity_id=entity_id))
-    review = await registry.access_reviews.of(entity_id)
+    review = await registry.access_reviews.find(entity_id)
     if review is None or not review.began_at:
-        raise NotOpen("no access review is open: it begins with the first decision")
-    settled = await registry.seals.settled()
+        raise NoOpenReview("no access review is open: it begins with the first decision")
+    settled = await registry.seals.settled_number()
     left, decisions = await _look_through(registry, entity_id)
     if left:
         names = await registry.directory.read(User, [(user_id,) for user_id in left[:_SHOWN]])
         shown = ", ".join(user.user_name for user in names.values())
         further = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
-        raise SomebodyLeft(f"these people have not been reviewed with what they may do now: {shown}{further}")
+        raise ReviewIncomplete(f"these people have not been reviewed with what they may do now: {shown}{further}")
     ended = sum(each.decision == "end" for each in decisions.values())
     kept = len(decisions) - ended
     becomes = rules.signed_off(review, by=actor.name, kept=kept, ended=ended, now=now)
@@ -299,7 +301,9 @@ async def sign_off(registry: Registry, actor: Actor, entity_id: str, *, now: flo
     return becomes
 
 
-def _about(actor: Actor, entity_id: str, user_id: str, administrators: Sequence[Appointed[Administrator]]) -> Object:
+def _about(
+    actor: Actor, entity_id: str, user_id: str, administrators: Sequence[AppointmentStatus[Administrator]]
+) -> Object:
     """A person's access as the object of a decision."""
     others = any(
         each.enabled and each.record.approves and f"user:{each.record.user_id}" != actor.name for each in administrators
@@ -307,15 +311,15 @@ def _about(actor: Actor, entity_id: str, user_id: str, administrators: Sequence[
     return Object(kind="access review", entity_id=entity_id, user_id=user_id, has_other_reviewer=others)
 
 
-async def _check_as_shown(registry: Registry, entity_id: str, wanted: Sequence[Kept]) -> list[Membership]:
+async def _check_as_shown(registry: Registry, entity_id: str, wanted: Sequence[KeepDecision]) -> list[Membership]:
     """Return the memberships of people whose access is as it was shown."""
     keys = [(each.user_id, entity_id) for each in wanted]
     held = await registry.directory.read(Membership, keys)
     for each, key in zip(wanted, keys, strict=True):
         if key not in held:
-            raise NotAsShown(_NO_SUCH_MEMBER)
+            raise AccessChanged(_NO_SUCH_MEMBER)
         if rules.digest(await _access(registry, held[key])) != each.seen:
-            raise NotAsShown(_CHANGED)
+            raise AccessChanged(_CHANGED)
     return [held[key] for key in keys]
 
 
@@ -327,13 +331,13 @@ async def _decided(
     events: Sequence[AuditEvent],
     *,
     now: float,
-    guards: Sequence[Seen] = (),
+    guards: Sequence[Precondition] = (),
 ) -> AccessReview:
     """Store decisions with their events, in one transaction, if `guards` still hold."""
-    seen = await registry.access_reviews.of(entity_id)
+    seen = await registry.access_reviews.find(entity_id)
     review = seen or rules.first(entity_id, now=now)
     if not review.began_at:
-        review = rules.begun(review, by=actor.name, now=now)
+        review = rules.begin_review(review, by=actor.name, now=now)
         events = [audit_event(actor, AuditAction.ACCESS_REVIEW_BEGIN, entity_id, entity_id=entity_id), *events]
 
     async def within() -> None:

@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from corpid.flows.large import in_thread_if_many, in_turns
-from corpid.ports import Remains, Seen
+from corpid.ports import LastOwnerInvariant, Precondition
 from corpid.rules.directory.access import Forbidden, Object
-from corpid.rules.directory.actors import Administering, ApiClient, DirectoryFile, Operating, Person, ProvisioningToken
-from corpid.rules.directory.approvals import OF_ENTITIES, approvers, ends_approval, needed
+from corpid.rules.directory.actors import (
+    ApiClient,
+    DeploymentOperator,
+    DirectoryFile,
+    EntityAdministrator,
+    Person,
+    ProvisioningToken,
+)
+from corpid.rules.directory.approvals import OF_ENTITIES, approvers, change_needs_approval, ends_approval
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection
 from corpid.rules.directory.records import (
     Administrator,
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import Appointed
+    from corpid.rules.directory.records import AppointmentStatus
 
 MOST_GRANTS: Final = 1000
 """of one entity to one third party for one service, that a row is compared with"""
@@ -56,7 +63,7 @@ async def acting_administrator(
     now: float,
     request: str = "",
     address: str = "",
-) -> Administering:
+) -> EntityAdministrator:
     """Return a person as the administrator of the entity chosen at sign-in.
 
     `request` and `address` are those of the request, for the audit.
@@ -69,7 +76,7 @@ async def acting_administrator(
         raise Forbidden(Person(user_id), "read", "administrator", ENDED)
     held = acting.administrator
     administrators = await registry.directory.administrators(entity_id)
-    return Administering(
+    return EntityAdministrator(
         user_id=user_id,
         entity_id=entity_id,
         level=held.level,
@@ -85,7 +92,7 @@ async def acting_administrator(
 
 async def acting_operator(
     registry: Registry, user_id: str, *, auth_time: float, now: float, request: str = "", address: str = ""
-) -> Operating:
+) -> DeploymentOperator:
     """Return a person as an operator of the deployment.
 
     `auth_time` and `now` are in epoch seconds, `request` and `address` for the audit. Raises access.Forbidden if the
@@ -94,7 +101,7 @@ async def acting_operator(
     found = await _operator(registry, user_id)
     if found is None:
         raise Forbidden(Person(user_id), "read", "operator", NO_OPERATOR_ANY_MORE)
-    return Operating(
+    return DeploymentOperator(
         user_id=user_id, level=found[1].level, auth_time=auth_time, now=now, request=request, address=address
     )
 
@@ -107,7 +114,7 @@ async def _operator(registry: Registry, user_id: str) -> tuple[User, Operator] |
     return None if user is None or held is None or not user.enabled else (user, held)
 
 
-async def considered(
+async def add_facts(
     registry: Registry, actor: Actor, changes: Sequence[Change], objects: Sequence[Object]
 ) -> tuple[list[Object], list[StoreChange]]:
     """Return the objects with their facts, and guards of the write.
@@ -119,7 +126,7 @@ async def considered(
     guards: list[StoreChange] = [*remaining(changes), *_rested_on(actor, changes, covering)]
     guards += await still_acting(registry, actor)
     guards += await _invitations(registry, changes)
-    if not isinstance(actor, Administering | Operating | ApiClient | ProvisioningToken):
+    if not isinstance(actor, EntityAdministrator | DeploymentOperator | ApiClient | ProvisioningToken):
         return list(objects), guards
     found = []
     async for change, each in in_turns(zip(changes, objects, strict=True)):
@@ -132,14 +139,14 @@ async def considered(
         fact, further = await _with_facts(registry, change, thing)
         found.append(fact)
         guards += further
-    if isinstance(actor, Operating):
-        guards = [guard for guard in guards if not isinstance(guard, Remains) or not guard.entity_id]
+    if isinstance(actor, DeploymentOperator):
+        guards = [guard for guard in guards if not isinstance(guard, LastOwnerInvariant) or not guard.entity_id]
     return found, await in_thread_if_many(lambda: list(dict.fromkeys(guards)), len(guards))
 
 
 async def needing_approval(
     registry: Registry, actor: Actor, changes: Sequence[Change], objects: Sequence[Object]
-) -> tuple[list[Change], list[Seen]]:
+) -> tuple[list[Change], list[Precondition]]:
     """Return the changes that entities want approved, and guards of that.
 
     If the actor is an administrator, whose entity that is follows from the actor, else from each change. Raises
@@ -156,11 +163,11 @@ async def needing_approval(
     found = [
         change
         for change, thing, entity, service in asked
-        if needed(change, thing.level or "", entities.get(entity), services.get(service))
+        if change_needs_approval(change, thing.level or "", entities.get(entity), services.get(service))
     ]
     guards = [
-        *(Seen(Entity, key, record) for key, record in entities.items()),
-        *(Seen(Service, key, record) for key, record in services.items()),
+        *(Precondition(Entity, key, record) for key, record in entities.items()),
+        *(Precondition(Service, key, record) for key, record in services.items()),
     ]
     return found, guards
 
@@ -187,7 +194,9 @@ async def _covering_grants(registry: Registry, changes: Sequence[Change]) -> dic
     return {row.key: grant for row, grants in covering for grant in grants if grant.covers(row)}
 
 
-def _rested_on(actor: Actor, changes: Sequence[Change], covering: Mapping[Key, ThirdPartyGrant]) -> Iterable[Seen]:
+def _rested_on(
+    actor: Actor, changes: Sequence[Change], covering: Mapping[Key, ThirdPartyGrant]
+) -> Iterable[Precondition]:
     """Return the grants that must still be as they were read.
 
     A file says what a grant becomes, whatever it was.
@@ -195,18 +204,18 @@ def _rested_on(actor: Actor, changes: Sequence[Change], covering: Mapping[Key, T
     written = {change.key for change in changes if change.kind == "grant"}
     for change in changes:
         if isinstance(change.was, ThirdPartyGrant) and (change.becomes is None or not isinstance(actor, DirectoryFile)):
-            yield Seen(ThirdPartyGrant, change.key, change.was)
+            yield Precondition(ThirdPartyGrant, change.key, change.was)
     yield from dict.fromkeys(
-        Seen(ThirdPartyGrant, grant.key, grant) for grant in covering.values() if grant.key not in written
+        Precondition(ThirdPartyGrant, grant.key, grant) for grant in covering.values() if grant.key not in written
     )
 
 
-def remaining(changes: Iterable[Change]) -> list[Remains]:
+def remaining(changes: Iterable[Change]) -> list[LastOwnerInvariant]:
     """Return who must remain after changes by any actor.
 
     An operator of the deployment, if the changes take one. Source: D53
     """
-    return [Remains()] if any(_takes_operator(change) for change in changes) else []
+    return [LastOwnerInvariant()] if any(_takes_operator(change) for change in changes) else []
 
 
 async def entities_without_owner(registry: Registry, user_id: str) -> list[str]:
@@ -221,24 +230,24 @@ async def entities_without_owner(registry: Registry, user_id: str) -> list[str]:
     ]
 
 
-async def still_acting(registry: Registry, actor: Actor) -> list[Seen]:
+async def still_acting(registry: Registry, actor: Actor) -> list[Precondition]:
     """Return the records that a person's right rests on, as they are.
 
     None for an actor who is no administrator and no operator. Raises access.Forbidden if the right has ended,
     StoreUnavailable. Source: D53, D54
     """
-    if isinstance(actor, Administering):
+    if isinstance(actor, EntityAdministrator):
         return await _still_administering(registry, actor)
-    if not isinstance(actor, Operating):
+    if not isinstance(actor, DeploymentOperator):
         return []
     found = await _operator(registry, actor.user_id)
     if found is None or found[1].level != actor.level:
         raise Forbidden(actor, "write", "operator", NO_OPERATOR_ANY_MORE)
     user, held = found
-    return [Seen(User, user.key, user), Seen(Operator, held.key, held)]
+    return [Precondition(User, user.key, user), Precondition(Operator, held.key, held)]
 
 
-async def _still_administering(registry: Registry, actor: Administering) -> list[Seen]:
+async def _still_administering(registry: Registry, actor: EntityAdministrator) -> list[Precondition]:
     acting = await registry.directory.acting(actor.user_id, actor.entity_id)
     held = acting.administrator if acting is not None and acting.allowed else None
     if acting is None or held is None or (held.level, held.services) != (actor.level, actor.services):
@@ -246,14 +255,14 @@ async def _still_administering(registry: Registry, actor: Administering) -> list
     if actor.alone and len(await registry.directory.administrators(actor.entity_id)) > 1:
         raise Forbidden(actor, "write", "administrator", SHARED)
     return [
-        Seen(User, acting.user.key, acting.user),
-        Seen(Entity, acting.entity.key, acting.entity),
-        Seen(Membership, acting.membership.key, acting.membership),
-        Seen(Administrator, held.key, held),
+        Precondition(User, acting.user.key, acting.user),
+        Precondition(Entity, acting.entity.key, acting.entity),
+        Precondition(Membership, acting.membership.key, acting.membership),
+        Precondition(Administrator, held.key, held),
     ]
 
 
-async def _invitations(registry: Registry, changes: Sequence[Change]) -> list[Seen]:
+async def _invitations(registry: Registry, changes: Sequence[Change]) -> list[Precondition]:
     """Return the invitations of the people whose level or roles change.
 
     They are for whom the invitation goes to: another address meanwhile, and nothing is written (D68). Nobody is looked
@@ -262,7 +271,7 @@ async def _invitations(registry: Registry, changes: Sequence[Change]) -> list[Se
     added = {change.key for change in changes if change.kind == "membership" and change.was is None}
     people = {change.key[:2] for change in changes if isinstance(change.becomes or change.was, CARRIED)}
     held = await registry.directory.read(Membership, sorted(people - added))
-    return [Seen(Membership, key, each) for key, each in held.items() if each.invited]
+    return [Precondition(Membership, key, each) for key, each in held.items() if each.invited]
 
 
 async def _with_facts(registry: Registry, change: Change, thing: Object) -> tuple[Object, list[StoreChange]]:
@@ -286,7 +295,10 @@ async def _with_facts(registry: Registry, change: Change, thing: Object) -> tupl
         parameters=await _has_parameters(registry, change, thing),
         takes_last_owner=not all([await _other_owners(registry, each) for each in owned]),
     )
-    return with_facts, [Seen(Administrator, key, held), *(Remains(entity_id) for _, entity_id in owned)]
+    return with_facts, [
+        Precondition(Administrator, key, held),
+        *(LastOwnerInvariant(entity_id) for _, entity_id in owned),
+    ]
 
 
 async def _ownership_taken(registry: Registry, change: Change, key: tuple[str, str]) -> list[tuple[str, str]]:
@@ -311,7 +323,7 @@ async def _other_owners(registry: Registry, key: tuple[str, ...]) -> bool:
     return has_owner_beside(key, await registry.directory.administrators(key[1]))
 
 
-def has_owner_beside(key: tuple[str, ...], administrators: Iterable[Appointed[Administrator]]) -> bool:
+def has_owner_beside(key: tuple[str, ...], administrators: Iterable[AppointmentStatus[Administrator]]) -> bool:
     """Return whether another administrator is an owner who can act.
 
     `key` is person and entity. Source: D54

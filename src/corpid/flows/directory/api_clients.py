@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows.directory.apply import Applied
+from corpid.flows.directory.apply import ApplyResult
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.write import Refused, audit_event, switched
-from corpid.ports import Delete, Seen, Upsert
+from corpid.flows.directory.write import Refused, audit_event, switch_record
+from corpid.ports import Delete, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import api_clients as rules_of_members
 from corpid.rules.directory.access import Object, authorise
@@ -44,10 +44,10 @@ async def find(registry: Registry, client_id: str, *, actor: Actor) -> Registere
 async def api_clients(registry: Registry, *, actor: Actor) -> list[RegisteredApiClient]:
     """Every client of the API, by identifier. Raises access.Forbidden, StoreUnavailable. Source: D59"""
     authorise(actor, "read", Object(kind="API client"))
-    return await registry.api_clients.all()
+    return await registry.api_clients.list_all()
 
 
-async def acting_api_client(registry: Registry, client_id: str) -> tuple[ApiClient, Seen] | None:
+async def acting_api_client(registry: Registry, client_id: str) -> tuple[ApiClient, Precondition] | None:
     """Return a client of the API as it may act now.
 
     It has every scope that it may ask for; with a guard of that. None if it is gone or disabled, or the entity that it
@@ -61,7 +61,7 @@ async def acting_api_client(registry: Registry, client_id: str) -> tuple[ApiClie
     if client.entity_id and (entity is None or not entity.enabled):
         return None
     actor = ApiClient(client_id=client_id, scopes=frozenset(client.scopes), entity_id=client.entity_id)
-    return actor, Seen(RegisteredApiClient, client.key, client)
+    return actor, Precondition(RegisteredApiClient, client.key, client)
 
 
 async def add_api_client(
@@ -74,7 +74,7 @@ async def add_api_client(
     rules: Rules,
     now: float,
     dry_run: bool = False,
-) -> tuple[RegisteredApiClient, Applied]:
+) -> tuple[RegisteredApiClient, ApplyResult]:
     """Register a client of the API, unless `dry_run`.
 
     `members` are texts, None for those not given; `entity_id` is empty for a client that is bound to none. Returns it
@@ -94,7 +94,7 @@ async def add_api_client(
     if not dry_run:
         await _write(registry, actor, AuditAction.API_CLIENT_ADD, None, record)
     added = Difference(sign="+", subject=_described(record), members=tuple(members_set(record, record.key)))
-    return record, Applied(differences=(added,), warnings=warnings, written=not dry_run)
+    return record, ApplyResult(differences=(added,), warnings=warnings, written=not dry_run)
 
 
 async def update_api_client(
@@ -105,7 +105,7 @@ async def update_api_client(
     actor: Actor,
     rules: Rules,
     dry_run: bool = False,
-) -> Applied:
+) -> ApplyResult:
     """Change members of a client of the API.
 
     `members` are texts, None for those that keep their value. A running server follows within 5 s. Raises Refused with
@@ -117,30 +117,30 @@ async def update_api_client(
     becomes = replace(client, **fields)
     warnings = tuple(Problem(0, remark) for remark in _registered(becomes, rules))
     if becomes == client:
-        return Applied(differences=(), warnings=warnings, written=False)
+        return ApplyResult(differences=(), warnings=warnings, written=False)
     if not dry_run:
         await _write(registry, actor, AuditAction.API_CLIENT_UPDATE, client, becomes)
-    return Applied(differences=(_changed(client, becomes),), warnings=warnings, written=not dry_run)
+    return ApplyResult(differences=(_changed(client, becomes),), warnings=warnings, written=not dry_run)
 
 
 async def switch_api_client(
     registry: Registry, client: RegisteredApiClient, *, enabled: bool, actor: Actor, dry_run: bool = False
-) -> Applied:
+) -> ApplyResult:
     """Enable or disable a client of the API, unless `dry_run`.
 
     A running server follows within 5 s. Its tokens are refused while it is disabled. Raises Refused when nothing would
     change, access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
     """
-    becomes = switched(client, _described(client), enabled=enabled)
+    becomes = switch_record(client, _described(client), enabled=enabled)
     action = AuditAction.API_CLIENT_ENABLE if enabled else AuditAction.API_CLIENT_DISABLE
     if not dry_run:
         await _write(registry, actor, action, client, becomes)
-    return Applied(differences=(_changed(client, becomes),), warnings=(), written=not dry_run)
+    return ApplyResult(differences=(_changed(client, becomes),), warnings=(), written=not dry_run)
 
 
 async def remove_api_client(
     registry: Registry, client: RegisteredApiClient, *, actor: Actor, dry_run: bool = False
-) -> Applied:
+) -> ApplyResult:
     """Remove a client of the API, and with it its tokens.
 
     A running server follows within 5 s. Raises access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
@@ -148,7 +148,7 @@ async def remove_api_client(
     if not dry_run:
         await _write(registry, actor, AuditAction.API_CLIENT_REMOVE, client, None)
     gone = Difference(sign="-", subject=_described(client))
-    return Applied(differences=(gone,), warnings=(), written=not dry_run)
+    return ApplyResult(differences=(gone,), warnings=(), written=not dry_run)
 
 
 async def drop_api_client_keys(registry: Registry, client: RegisteredApiClient, *, actor: Actor) -> None:
@@ -211,4 +211,4 @@ async def _write(
     authorise(actor, "write" if becomes else "delete", Object(kind="API client", entity_id=record.entity_id))
     event = _event(actor, action, record)
     change = Upsert(becomes, event) if becomes is not None else Delete(record, event)
-    await registry.directory.write([Seen(RegisteredApiClient, record.key, was), change])
+    await registry.directory.write([Precondition(RegisteredApiClient, record.key, was), change])

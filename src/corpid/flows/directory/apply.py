@@ -18,8 +18,8 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.current import Current, References, newcomers, references, user_ids
-from corpid.rules.directory.differences import Difference, KeptRecord, difference, kept_record
+from corpid.rules.directory.current import Current, References, new_users, references, user_ids
+from corpid.rules.directory.differences import Difference, RetainedRecordNote, difference, kept_record
 from corpid.rules.directory.document import entry_text, parse, user_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import ALL_BUT_LEVELS, RECORDS, Plan, plan, record_key
@@ -35,7 +35,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, NOTHING, SECTIONS
-from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Claims, channel, people
+from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, channel, people
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
     RegistrationError,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.document import Document, Entry
     from corpid.rules.directory.records import Record
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.directory.sources import Sourced, Sources
+    from corpid.rules.directory.sources import SourcedRecord, Sources
 
     Records: TypeAlias = dict[Kind, dict[Key, msgspec.Struct]]
     AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]
@@ -69,7 +69,7 @@ _BYTES_OF_AN_ENTRY: Final = 100
 _EVERY: Final[Mapping[Kind, type[msgspec.Struct]]] = {**RECORDS, "client": Client}
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+class PlanWithNames(msgspec.Struct, frozen=True, kw_only=True):
     """A plan, and user identifier → user name for its readers."""
 
     plan: Plan
@@ -84,8 +84,8 @@ async def prepare(
     new_user_id: Callable[[], str],
     rules: Rules = PLAIN_RULES,
     prune: frozenset[Kind] = frozenset(),
-    claims: Claims | None = None,
-) -> Prepared:
+    claims: Ownership | None = None,
+) -> PlanWithNames:
     """Plan a document against the directory; nothing is written.
 
     `new_user_id` gives a UUID for each user that is new, `prune` are kinds as in `plan`, and so are `claims`, whose
@@ -98,7 +98,7 @@ async def prepare(
     by_name, by_id = await _users(registry, needed)
 
     def identified() -> dict[str, str]:
-        fresh = {name: new_user_id() for name in newcomers(document, by_name)}
+        fresh = {name: new_user_id() for name in new_users(document, by_name)}
         return user_ids(document, by_name, by_id, fresh)
 
     ids = await in_thread_if_many(identified, number)
@@ -122,12 +122,12 @@ async def prepare(
 
     made = await in_thread_if_many(planned, number)
     warnings = sorted({*made.warnings, *document.remarks, *_key_remarks(document)})
-    names = {user.user_id: user.user_name for user in current.of("user").values() if isinstance(user, User)}
+    names = {user.user_id: user.user_name for user in current.records_of("user").values() if isinstance(user, User)}
     names |= {user_id: name for name, user_id in ids.items()}
     writers = {by for each in made.kept for by in each.by} | {by for each in made.changes for by in each.taken.values()}
     keys = [(user_id,) for user_id in sorted(people(writers) - names.keys())]
     names |= {user.user_id: user.user_name for user in (await registry.directory.read(User, keys)).values()}
-    return Prepared(plan=msgspec.structs.replace(made, warnings=tuple(warnings)), user_names=names)
+    return PlanWithNames(plan=msgspec.structs.replace(made, warnings=tuple(warnings)), user_names=names)
 
 
 async def _users(registry: Registry, needed: References) -> tuple[dict[str, User], dict[str, User]]:
@@ -161,8 +161,8 @@ async def _removers(
 
 def _missing(kind: Kind, document: Document, current: Current, ids: Mapping[str, str]) -> list[Key]:
     """The keys of records that the document would add."""
-    keys = {record_key(entry, ids) for entry in document.of(kind).values() if _user_known(entry, ids)}
-    return sorted(keys - current.of(kind).keys())
+    keys = {record_key(entry, ids) for entry in document.entries_of(kind).values() if _user_known(entry, ids)}
+    return sorted(keys - current.records_of(kind).keys())
 
 
 async def _everything(registry: Registry) -> tuple[Records, AllSources]:
@@ -193,7 +193,7 @@ async def _named(
 def _parties(document: Document) -> list[dict[str, str]]:
     """Client entity, third party and service of a document's third-party rows."""
     identity = SECTIONS["third_party.assignments"].identity
-    rows = [dict(zip(identity, key, strict=True)) for key in document.of("third-party row")]
+    rows = [dict(zip(identity, key, strict=True)) for key in document.entries_of("third-party row")]
     named = {tuple(row[name] for name in _BETWEEN) for row in rows}
     return [dict(zip(_BETWEEN, each, strict=True)) for each in sorted(named)]
 
@@ -210,9 +210,9 @@ async def _grants_between(registry: Registry, between: Mapping[str, str]) -> Asy
 
 def _named_keys(document: Document, needed: References, ids: Mapping[str, str]) -> dict[Kind, list[Key]]:
     """The keys of records that a document needs, by kind."""
-    keys: dict[Kind, set[Key]] = {"client": set(document.of("client"))}
+    keys: dict[Kind, set[Key]] = {"client": set(document.entries_of("client"))}
     for kind in RECORDS:
-        entries = document.of(kind).values()
+        entries = document.entries_of(kind).values()
         keys[kind] = {record_key(entry, ids) for entry in entries if kind == "user" or _user_known(entry, ids)}
     keys["user"] |= {key[:1] for key in keys["operator"]}
     keys["entity"] |= needed.entities
@@ -229,7 +229,7 @@ def _nothing() -> dict[Kind, dict[Key, Any]]:
     return {kind: {} for kind in KINDS}
 
 
-def _add(records: Records, sources: AllSources, kind: Kind, key: Key, found: Sourced[Any]) -> None:
+def _add(records: Records, sources: AllSources, kind: Kind, key: Key, found: SourcedRecord[Any]) -> None:
     records[kind][key] = found.record
     if found.sources != UNKNOWN:
         sources[kind][key] = found.sources
@@ -243,18 +243,22 @@ async def _add_levels(
     With the state of person and membership, at the entities concerned.
     """
     people: set[Key] = set()
-    entities = {entity_id for _, entity_id in document.of("administrator")}
-    entities |= {key[1] for key, entry in document.of("membership").items() if entry.fields.get("enabled") is False}
+    entities = {entity_id for _, entity_id in document.entries_of("administrator")}
     entities |= {
-        key[0] for key, entry in document.of("entity").items() if entry.fields.get("approvals", NOTHING) != NOTHING
+        key[1] for key, entry in document.entries_of("membership").items() if entry.fields.get("enabled") is False
     }
-    for (name,), entry in document.of("user").items():
+    entities |= {
+        key[0]
+        for key, entry in document.entries_of("entity").items()
+        if entry.fields.get("approvals", NOTHING) != NOTHING
+    }
+    for (name,), entry in document.entries_of("user").items():
         if entry.fields.get("enabled") is False and name in ids:
             entities |= {held.entity_id for held in await registry.directory.administered(ids[name])}
     for entity_id in sorted(entities):
         for held in await registry.directory.administrators(entity_id):
             records["administrator"][held.record.key] = held.record
-    if document.of("operator") or document.of("user"):
+    if document.entries_of("operator") or document.entries_of("user"):
         for found in await registry.directory.operators("operator"):
             records["operator"][found.record.key] = found.record
             people.add(found.record.key)
@@ -271,9 +275,9 @@ def _user_known(entry: Entry, ids: Mapping[str, str]) -> bool:
 def _with_what_new_clients_get(document: Document, current: Current, rules: Rules) -> Document:
     clients = {
         key: entry
-        if key in current.of("client")
+        if key in current.records_of("client")
         else msgspec.structs.replace(entry, fields=new_client(rules, entry.fields))
-        for key, entry in document.of("client").items()
+        for key, entry in document.entries_of("client").items()
     }
     return msgspec.structs.replace(document, entries={**document.entries, "client": clients})
 
@@ -283,14 +287,14 @@ def _with_public_keys(document: Document) -> Document:
         key: msgspec.structs.replace(entry, fields={**entry.fields, "jwks": public_key_set(str(entry.fields["jwks"]))})
         if entry.fields.get("jwks") is not None
         else entry
-        for key, entry in document.of("client").items()
+        for key, entry in document.entries_of("client").items()
     }
     return msgspec.structs.replace(document, entries={**document.entries, "client": clients})
 
 
 def _key_remarks(document: Document) -> list[Problem]:
     remarks = []
-    for entry in document.of("client").values():
+    for entry in document.entries_of("client").values():
         if entry.fields.get("jwks") is None:
             continue
         try:
@@ -312,12 +316,12 @@ def _faults(client: msgspec.Struct, rules: Rules) -> Iterable[tuple[str, str]]:
 
 
 async def _with_hashes(document: Document, current: Current, ids: Mapping[str, str], passwords: Passwords) -> Document:
-    entries = dict(document.of("credentials"))
+    entries = dict(document.entries_of("credentials"))
     plain = [key for key, entry in entries.items() if "password" in entry.fields]
     _refuse_guessable(document, current, ids, passwords)
     for start in range(0, len(plain), HASHED_AT_ONCE):
         keys = plain[start : start + HASHED_AT_ONCE]
-        known = [current.of("credentials").get((ids[key[0]],)) for key in keys]
+        known = [current.records_of("credentials").get((ids[key[0]],)) for key in keys]
         hashed = await asyncio.gather(
             *(_hashed(entries[key], held, passwords) for key, held in zip(keys, known, strict=True))
         )
@@ -327,9 +331,12 @@ async def _with_hashes(document: Document, current: Current, ids: Mapping[str, s
 
 def _refuse_guessable(document: Document, current: Current, ids: Mapping[str, str], passwords: Passwords) -> None:
     problems = []
-    for key, entry in document.of("credentials").items():
-        known = getattr(current.of("user").get((ids[key[0]],)), "name", "")
-        name, typed = str(document.of("user")[key].fields.get("name", known)), str(entry.fields.get("password", ""))
+    for key, entry in document.entries_of("credentials").items():
+        known = getattr(current.records_of("user").get((ids[key[0]],)), "name", "")
+        name, typed = (
+            str(document.entries_of("user")[key].fields.get("name", known)),
+            str(entry.fields.get("password", "")),
+        )
         try:
             if typed:
                 chosen_password(typed, user_name=key[0], name=name, blocklist=passwords.guessable())
@@ -354,13 +361,13 @@ async def _hashed(entry: Entry, known: msgspec.Struct | None, passwords: Passwor
     return msgspec.structs.replace(entry, fields=fields)
 
 
-class Applied(msgspec.Struct, frozen=True, kw_only=True):
+class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
     """Changes by a file, made or planned, in order of writing."""
 
     differences: tuple[Difference, ...]
     warnings: tuple[Problem, ...]
     written: bool
-    kept: tuple[KeptRecord, ...] = ()
+    kept: tuple[RetainedRecordNote, ...] = ()
     """what the file would change or remove, and leaves to others"""
 
 
@@ -374,13 +381,13 @@ async def apply(
     new_user_id: Callable[[], str],
     document: Document | None = None,
     rules: Rules = PLAIN_RULES,
-    within: Callable[[Applied], Awaitable[None]] | None = None,
+    within: Callable[[ApplyResult], Awaitable[None]] | None = None,
     plain_passwords: bool = False,
     prune: bool = False,
     prune_administrators: bool = False,
     take_over: bool = False,
     dry_run: bool = False,
-) -> Applied:
+) -> ApplyResult:
     """Apply a directory file.
 
     `file` names it in errors, `new_user_id` gives a UUID. `document` is the content if it was read already. `within` is
@@ -400,7 +407,7 @@ async def apply(
     kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if prune_administrators else frozenset())
     prepared = await prepare(
         registry, passwords, read, new_user_id=new_user_id, rules=rules, prune=kinds,
-        claims=Claims(channel=channel(actor.name), sources={}, take_over=take_over),
+        claims=Ownership(channel=channel(actor.name), sources={}, take_over=take_over),
     )  # fmt: skip
     changes = prepared.plan.changes
     applied = await in_thread_if_many(lambda: _applied(prepared, written=bool(changes) and not dry_run), len(changes))
@@ -422,8 +429,8 @@ async def apply(
     return applied
 
 
-def _applied(prepared: Prepared, *, written: bool) -> Applied:
-    return Applied(
+def _applied(prepared: PlanWithNames, *, written: bool) -> ApplyResult:
+    return ApplyResult(
         differences=tuple(difference(change, prepared.user_names) for change in prepared.plan.changes),
         warnings=prepared.plan.warnings,
         written=written,
@@ -460,7 +467,7 @@ async def export(registry: Registry, *, actor: Actor) -> AsyncIterator[str]:
     async for piece in _exported_third_party(registry, names):
         yield piece
     heading = "\nclients:\n"
-    for client in await registry.clients.all():
+    for client in await registry.clients.list_all():
         yield heading + entry_text("clients", client, {})
         heading = ""
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.directory.administrators import has_owner_beside
 from corpid.flows.directory.approvals import submit
 from corpid.flows.directory.entities import SETS, carried_out, one_change, prepared_entry
-from corpid.flows.directory.finding import WantedRow, entity_named, only_one, service_named, user_named
+from corpid.flows.directory.finding import RowFilter, entity_named, only_one, service_named, user_named
 from corpid.flows.directory.provisioning import Member
 from corpid.flows.directory.write import Refused
-from corpid.ports import Seen
-from corpid.rules.directory.access import Object, authorise, obstacle
+from corpid.ports import Precondition
+from corpid.rules.directory.access import Object, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import APPOINTS, Condition
-from corpid.rules.directory.approvals import needed, unfit
+from corpid.rules.directory.approvals import change_needs_approval, unfit
 from corpid.rules.directory.current import Current
 from corpid.rules.directory.effect import in_words
 from corpid.rules.directory.plan import Change
@@ -32,10 +32,10 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.access import Level
-    from corpid.rules.directory.actors import Actor, Administering
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import AdministratorLevel, ChangeRequest
 
 _LEVELS: Final[tuple[Level, ...]] = ("owner", "administrator", "sub_administrator", "")
@@ -43,7 +43,7 @@ _MOST: Final = 1000
 """roles of one person for one entity at one service that are looked through"""
 
 
-class WantedRole(WantedRow, frozen=True, kw_only=True):
+class RoleFilter(RowFilter, frozen=True, kw_only=True):
     """A role by its key, as far as it is known."""
 
     user: str
@@ -61,7 +61,7 @@ async def add_role(
     *,
     actor: Actor,
     dry_run: bool = False,
-) -> Applied:
+) -> ApplyResult:
     """Give a person a role, or change one that is there.
 
     `members` as in a directory file, None for those not given. Raises Refused with every fault, access.Forbidden,
@@ -75,7 +75,7 @@ async def add_role(
     return await carried_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
-async def remove_role(registry: Registry, wanted: WantedRole, *, actor: Actor, dry_run: bool = False) -> Applied:
+async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
     """Take one role from a person.
 
     Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: R-14, D53
@@ -106,7 +106,7 @@ async def set_administrator(
     *,
     actor: Actor,
     dry_run: bool = False,
-) -> Applied:
+) -> ApplyResult:
     """Make a member an administrator, or change the level of one.
 
     `members` as in a directory file, None for those not given. Raises Refused with every fault, access.Forbidden,
@@ -124,7 +124,7 @@ async def set_administrator(
 
 async def remove_administrator(
     registry: Registry, user_name: str, entity_id: str, *, actor: Actor, dry_run: bool = False
-) -> Applied:
+) -> ApplyResult:
     """Take a person's level at an entity; the membership and roles stay.
 
     An operator may take the last owner, which is remarked on. Raises Refused if the person has none, access.Forbidden,
@@ -146,7 +146,7 @@ async def remove_administrator(
     return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names, remarks=remarks)
 
 
-class Held(Member, frozen=True, kw_only=True):
+class MemberLevel(Member, frozen=True, kw_only=True):
     """A member of an entity, with their level there, if any."""
 
     administrator: Administrator | None = None
@@ -159,7 +159,7 @@ class Held(Member, frozen=True, kw_only=True):
         return self.administrator.level if self.administrator is not None else ""
 
 
-async def administering(registry: Registry, actor: Administering) -> list[Held]:
+async def administering(registry: Registry, actor: EntityAdministrator) -> list[MemberLevel]:
     """The administrators of the actor's entity: by level, then by name.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
@@ -169,7 +169,7 @@ async def administering(registry: Registry, actor: Administering) -> list[Held]:
     users = await registry.directory.read(User, [each.record.key[:1] for each in held])
     memberships = await registry.directory.read(Membership, [each.record.key for each in held])
     found = [
-        Held(
+        MemberLevel(
             user=users[each.record.key[:1]],
             membership=memberships[each.record.key],
             administrator=each.record,
@@ -181,7 +181,7 @@ async def administering(registry: Registry, actor: Administering) -> list[Held]:
     return sorted(found, key=lambda each: (_LEVELS.index(each.level), each.name.casefold(), each.user.user_id))
 
 
-async def member(registry: Registry, actor: Administering, membership_id: str) -> Held | None:
+async def member(registry: Registry, actor: EntityAdministrator, membership_id: str) -> MemberLevel | None:
     """A member of the actor's entity; None if there is none.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53, D60
@@ -192,7 +192,7 @@ async def member(registry: Registry, actor: Administering, membership_id: str) -
         return None
     held = await registry.directory.administrators(actor.entity_id)
     mine = next((each.record for each in held if each.record.key == stored.membership.key), None)
-    return Held(
+    return MemberLevel(
         user=stored.user,
         membership=stored.membership,
         administrator=mine,
@@ -200,7 +200,7 @@ async def member(registry: Registry, actor: Administering, membership_id: str) -
     )
 
 
-def refusal(actor: Administering, held: Held, becomes: Level) -> Condition | None:
+def refusal(actor: EntityAdministrator, held: MemberLevel, becomes: Level) -> Condition | None:
     """The condition that keeps the actor from giving a level.
 
     The empty level takes one away. None if nothing does, but perhaps a sign-in that is too old. Source: D53, D54
@@ -214,18 +214,18 @@ def refusal(actor: Administering, held: Held, becomes: Level) -> Condition | Non
         belongs=True,
         takes_last_owner=held.last_owner and becomes != "owner",
     )
-    return obstacle(actor, "write" if becomes else "delete", thing, unruled=APPOINTS)
+    return find_obstacle(actor, "write" if becomes else "delete", thing, unruled=APPOINTS)
 
 
 def needs_approval(entity: Entity) -> bool:
     """Return whether a change of a level becomes a request. Source: D55"""
-    return needed(Change(verb="add", kind="administrator", key=()), "", entity, None)
+    return change_needs_approval(Change(verb="add", kind="administrator", key=()), "", entity, None)
 
 
 async def appoint(
     registry: Registry,
-    actor: Administering,
-    held: Held,
+    actor: EntityAdministrator,
+    held: MemberLevel,
     level: AdministratorLevel,
     services: AdministratorServices,
     *,
@@ -253,12 +253,12 @@ async def appoint(
     problems = unfit([change], Current(records=current), {user_id: held.user.user_name})  # type: ignore[arg-type]
     if problems:
         raise Refused("; ".join(problems))
-    seen = [Seen(Administrator, key, was), Seen(Membership, key, held.membership)]
+    seen = [Precondition(Administrator, key, was), Precondition(Membership, key, held.membership)]
     return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
 
 
 async def dismiss(
-    registry: Registry, actor: Administering, held: Held, *, reason: str, now: float, unique: str
+    registry: Registry, actor: EntityAdministrator, held: MemberLevel, *, reason: str, now: float, unique: str
 ) -> ChangeRequest | None:
     """Take a member's level away, or request it; membership and roles stay.
 
@@ -268,5 +268,5 @@ async def dismiss(
     if was is None:
         raise Refused(phrase("this person does not administer the entity any more"))
     change = Change(verb="remove", kind="administrator", key=was.key, was=was)
-    seen = [Seen(Administrator, was.key, was), Seen(Membership, was.key, held.membership)]
+    seen = [Precondition(Administrator, was.key, was), Precondition(Membership, was.key, held.membership)]
     return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.flows.directory.approvals import submit
-from corpid.ports import Seen
+from corpid.ports import Precondition
 from corpid.rules.directory import approvals
 from corpid.rules.directory.levels import APPROVERS
 from corpid.rules.directory.plan import Change
@@ -42,7 +42,7 @@ async def choose(
     `entity` as the actor has seen it; `reason`, `now` and `unique` as in `approvals.submit`. Raises Refused with too few
     people who can approve, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
-    seen = [Seen(Entity, entity.key, entity)]
+    seen = [Precondition(Entity, entity.key, entity)]
     return await submit(registry, actor, [_change(entity, chosen)], reason=reason, now=now, unique=unique, seen=seen)
 
 

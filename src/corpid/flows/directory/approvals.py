@@ -13,18 +13,18 @@ import msgspec
 
 from corpid.flows.directory.administrators import MOST_GRANTS, acting_administrator
 from corpid.flows.directory.api_clients import acting_api_client
-from corpid.flows.directory.lists import Page, cut, place
+from corpid.flows.directory.lists import ListPage, cut_page, place
 from corpid.flows.directory.person_names import NameChanges, as_requested, name_changes, names_digest, people_of
 from corpid.flows.directory.write import (
-    Authorised,
+    AuthorisedChanges,
     Refused,
-    authorised,
+    authorise_changes,
     is_of_entity,
     object_of,
-    recorded,
+    record_changes,
     with_reason,
 )
-from corpid.ports import AuditEvent, ChangedMeanwhile, MemberNameTaken, Seen, Upsert
+from corpid.ports import AuditEvent, ChangedMeanwhile, MemberNameTaken, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import SYSTEM, ApiClient, ProvisioningToken
@@ -32,16 +32,16 @@ from corpid.rules.directory.approvals import (
     MOST_CHANGES,
     MOST_REASON_CHARACTERS,
     REDIRECTED,
-    Decided,
-    Event,
-    State,
+    ApprovalEvent,
+    ApprovalState,
+    RequestClosed,
     change_of,
-    decided,
+    decide_request,
     is_asked_for_oneself,
-    refreshed,
-    requested,
+    refresh_change,
     stale,
     state_at,
+    to_requested_change,
     unfit,
 )
 from corpid.rules.directory.current import Current
@@ -64,16 +64,16 @@ if TYPE_CHECKING:
 
     from corpid.ports import Change as StoreChange
     from corpid.ports import Registry
-    from corpid.rules.directory.actors import Actor, Administering
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.sections import Kind
 
 _ACTIONS: Final = {
-    Event.APPROVE: AuditAction.APPROVAL_APPROVE,
-    Event.DECLINE: AuditAction.APPROVAL_DECLINE,
-    Event.WITHDRAW: AuditAction.APPROVAL_WITHDRAW,
-    Event.EXPIRE: AuditAction.APPROVAL_EXPIRE,
+    ApprovalEvent.APPROVE: AuditAction.APPROVAL_APPROVE,
+    ApprovalEvent.DECLINE: AuditAction.APPROVAL_DECLINE,
+    ApprovalEvent.WITHDRAW: AuditAction.APPROVAL_WITHDRAW,
+    ApprovalEvent.EXPIRE: AuditAction.APPROVAL_EXPIRE,
 }
 _NAMES_CHANGED: Final = phrase("names have changed since this was requested: look at it again before you approve")
 _EXPIRED_AT_ONCE: Final = 100
@@ -84,7 +84,7 @@ class NoRequest(Refused):
     """There is no such request."""
 
 
-class Stale(Refused):
+class StaleRequest(Refused):
     """The records that a request changes differ by now.
 
     Further texts name them.
@@ -106,7 +106,7 @@ class NoReason(Refused):
     """A request or a decision without its reason."""
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class RequestSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A request with its changes in words and its present state."""
 
     request: ChangeRequest
@@ -127,7 +127,7 @@ async def submit(
     reason: str,
     now: float,
     unique: str,
-    seen: Sequence[Seen] = (),
+    seen: Sequence[Precondition] = (),
 ) -> ChangeRequest | None:
     """Write changes, or request them if one of them needs approval.
 
@@ -135,9 +135,9 @@ async def submit(
     seconds; `unique` makes the identifier of a request, with the moment; `seen` as in `write`. Raises access.Forbidden
     (also for provisioning tokens, which request nothing), Refused, Conflict, StoreUnavailable. Source: D55, D59, D60
     """
-    found = await authorised(registry, actor, changes)
+    found = await authorise_changes(registry, actor, changes)
     if not is_of_entity(actor) or not found.needing:
-        await registry.directory.write([*recorded(found), *(each for each in seen if each not in found.guards)])
+        await registry.directory.write([*record_changes(found), *(each for each in seen if each not in found.guards)])
         return None
     if isinstance(actor, ProvisioningToken):
         raise Forbidden(actor, "write", found.needing[0].kind, phrase("this is read-only here: it needs approval"))
@@ -147,18 +147,20 @@ async def submit(
         entity_id=_entity_of(found),
         requester=actor.name,
         bound_to=actor.entity_id if isinstance(actor, ApiClient) else "",
-        changes=tuple(map(requested, changes)),
+        changes=tuple(map(to_requested_change, changes)),
         reason=reason,
         created_at=int(now),
         people=await people_of(registry, _entity_of(found), changes, actor.name),
     )
     event = _event(actor, AuditAction.APPROVAL_REQUEST, request)
-    guards = dict.fromkeys([*found.guards, *_as_requested(changes), *seen, Seen(ChangeRequest, request.key, None)])
+    guards = dict.fromkeys(
+        [*found.guards, *_as_requested(changes), *seen, Precondition(ChangeRequest, request.key, None)]
+    )
     await registry.directory.write([*guards, Upsert(request, event)])
     return request
 
 
-def _entity_of(found: Authorised) -> str:
+def _entity_of(found: AuthorisedChanges) -> str:
     """The entity whose administrators decide."""
     if len(found.changes) > MOST_CHANGES:
         raise Refused(phrase("a request for approval has at most {count} changes: make several", count=MOST_CHANGES))
@@ -187,59 +189,62 @@ async def approve(
     StoreUnavailable. Source: D55, D68
     """
     request = await _decidable(registry, request_id, actor, reason)
-    after = _after(request, Event.APPROVE, actor, reason, now)
+    after = _after(request, ApprovalEvent.APPROVE, actor, reason, now)
     changes = [change_of(each) for each in request.changes]
     are_now = await name_changes(registry, request)
     if are_now.redirected:
-        raise Stale(REDIRECTED)
+        raise StaleRequest(REDIRECTED)
     if are_now.digest != (names or names_digest(request.people)):
         raise NamesChanged(_NAMES_CHANGED, *(f"  {was} → {is_now}" for was, is_now in are_now.changed))
     current = await _current(registry, changes)
-    changes = [refreshed(each, current, now=now) for each in changes]
+    changes = [refresh_change(each, current, now=now) for each in changes]
     gone = stale(changes, current)
     if gone:
         named = await _user_names(registry, gone)
         lines = (f"  {difference(each, named).subject}" for each in gone)
-        raise Stale("this was changed since it was requested, and has to be requested again:", *lines)
+        raise StaleRequest("this was changed since it was requested, and has to be requested again:", *lines)
     problems = unfit(changes, Current(records=current), await _user_names(registry, changes))
     if problems:
         raise Refused("the rules no longer allow this:", *(f"  {problem}" for problem in problems))
-    agreed = await authorised(registry, actor, changes, approving=request_id)
+    agreed = await authorise_changes(registry, actor, changes, approving=request_id)
     if is_asked_for_oneself(request):
         still = await _still_belonging(registry, request)
-        done = recorded(
+        done = record_changes(
             msgspec.structs.replace(agreed, needing=()), approval=request.request_id, requested_by=request.requester
         )
     else:
         asked, still = await _asked(registry, request, changes, now)
-        done = recorded(asked, approval=request.request_id, approved_by=actor.name)
+        done = record_changes(asked, approval=request.request_id, approved_by=actor.name)
     rests_on = [
         *still,
-        *(Seen(Service, key, record) for key, record in current.get("service", {}).items()),  # type: ignore[arg-type]
+        *(Precondition(Service, key, record) for key, record in current.get("service", {}).items()),  # type: ignore[arg-type]
         *_as_requested(changes),
     ]
-    await _decide(registry, request, after, Event.APPROVE, actor, [*done, *agreed.guards, *rests_on])
+    await _decide(registry, request, after, ApprovalEvent.APPROVE, actor, [*done, *agreed.guards, *rests_on])
     return after
 
 
-def _as_requested(changes: Iterable[Change]) -> Iterable[Seen]:
+def _as_requested(changes: Iterable[Change]) -> Iterable[Precondition]:
     """Guards that the changed records are unchanged."""
     for change in changes:
-        yield Seen(RECORDS[change.kind], change.key, change.was)  # type: ignore[arg-type]
+        yield Precondition(RECORDS[change.kind], change.key, change.was)  # type: ignore[arg-type]
 
 
-async def _still_belonging(registry: Registry, request: ChangeRequest) -> list[Seen]:
+async def _still_belonging(registry: Registry, request: ChangeRequest) -> list[Precondition]:
     """Guards that the requester still acts for the entity (D50)."""
     _, _, user_id = request.requester.partition(":")
     acting = await registry.directory.acting(user_id, request.entity_id)
     if acting is None or not acting.allowed:
         raise Refused(phrase("the requester no longer acts for this entity: decline it"))
-    return [Seen(User, acting.user.key, acting.user), Seen(Membership, acting.membership.key, acting.membership)]
+    return [
+        Precondition(User, acting.user.key, acting.user),
+        Precondition(Membership, acting.membership.key, acting.membership),
+    ]
 
 
 async def _asked(
     registry: Registry, request: ChangeRequest, changes: Sequence[Change], now: float
-) -> tuple[Authorised, list[Seen]]:
+) -> tuple[AuthorisedChanges, list[Precondition]]:
     """Authorise the requester, as if signed in at this moment.
 
     A client of the API has what it may ask for now. Also returns guards of that.
@@ -248,12 +253,12 @@ async def _asked(
     try:
         if kind == "user":
             person = await acting_administrator(registry, identifier, request.entity_id, auth_time=now, now=now)
-            return await authorised(registry, person, changes, approving=request.request_id), []
+            return await authorise_changes(registry, person, changes, approving=request.request_id), []
         found = await acting_api_client(registry, identifier) if kind == "client" else None
         if found is None or found[0].entity_id != request.bound_to:
             raise Refused(phrase("the requester has no rights here any more: decline it"))
         client, still = found
-        return await authorised(registry, client, changes, approving=request.request_id), [still]
+        return await authorise_changes(registry, client, changes, approving=request.request_id), [still]
     except Forbidden as error:
         raise Refused(phrase("the requester may not do this any more: {reason}", reason=error.reason)) from None
 
@@ -273,8 +278,8 @@ async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
     request = await _decidable(registry, request_id, actor, reason)
-    after = _after(request, Event.DECLINE, actor, reason, now)
-    await _decide(registry, request, after, Event.DECLINE, actor, [])
+    after = _after(request, ApprovalEvent.DECLINE, actor, reason, now)
+    await _decide(registry, request, after, ApprovalEvent.DECLINE, actor, [])
     return after
 
 
@@ -291,8 +296,8 @@ async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason:
         raise NoRequest(_GONE)
     if reason:
         check_reason(reason)
-    after = _after(request, Event.WITHDRAW, actor, reason, now)
-    await _decide(registry, request, after, Event.WITHDRAW, actor, [])
+    after = _after(request, ApprovalEvent.WITHDRAW, actor, reason, now)
+    await _decide(registry, request, after, ApprovalEvent.WITHDRAW, actor, [])
     return after
 
 
@@ -304,14 +309,14 @@ async def expire(registry: Registry, *, now: float) -> int:
     oldest = await registry.directory.page(ChangeRequest, {"state": "pending"}, after=("",), limit=_EXPIRED_AT_ONCE)
     ended = 0
     for request in oldest:
-        if state_at(request, now) is not State.EXPIRED:
+        if state_at(request, now) is not ApprovalState.EXPIRED:
             break
-        after = decided(request, Event.EXPIRE, by=SYSTEM, reason="", now=now)
+        after = decide_request(request, ApprovalEvent.EXPIRE, by=SYSTEM, reason="", now=now)
         event = AuditEvent(
             actor=SYSTEM, action=AuditAction.APPROVAL_EXPIRE, object=request.request_id, entity_id=request.entity_id
         )
         try:
-            await registry.directory.write([Seen(ChangeRequest, request.key, request), Upsert(after, event)])
+            await registry.directory.write([Precondition(ChangeRequest, request.key, request), Upsert(after, event)])
         except ChangedMeanwhile:  # another process did it, or somebody decided at the last moment
             continue
         ended += 1
@@ -320,7 +325,7 @@ async def expire(registry: Registry, *, now: float) -> int:
 
 async def requests(
     registry: Registry, actor: Actor, *, entity_id: str, state: str, now: float, after: str, limit: int
-) -> Page[Shown]:
+) -> ListPage[RequestSummary]:
     """List requests, the oldest first.
 
     `entity_id` and `state` narrow the list unless they are empty. Raises Refused, access.Forbidden, StoreUnavailable.
@@ -328,8 +333,10 @@ async def requests(
     """
     authorise(actor, "read", Object(kind="approval", entity_id=entity_id))
     found = await _listed(registry, entity_id, state, after=place(after, 1), limit=limit + 1)
-    page = cut(found, limit, [request.request_id for request in found])
-    return Page(found=tuple([await shown(registry, request, now) for request in page.found]), after=page.after)
+    page = cut_page(found, limit, [request.request_id for request in found])
+    return ListPage(
+        found=tuple([await summarise_request(registry, request, now) for request in page.found]), after=page.after
+    )
 
 
 async def _listed(
@@ -343,29 +350,29 @@ async def _listed(
         where = {"state": state} if state else {}
         return await registry.directory.page(ChangeRequest, where, after=after, limit=limit)
     found: list[ChangeRequest] = []
-    for each in (state,) if state else [each.value for each in State]:
+    for each in (state,) if state else [each.value for each in ApprovalState]:
         where = {"entity_id": entity_id, "state": each}
         found += await registry.directory.page(ChangeRequest, where, after=after, limit=limit)
     return sorted(found, key=attrgetter("request_id"))[:limit]
 
 
-async def request(registry: Registry, actor: Actor, request_id: str, *, now: float) -> Shown:
+async def request(registry: Registry, actor: Actor, request_id: str, *, now: float) -> RequestSummary:
     """Return one request.
 
     Raises Refused if there is none, access.Forbidden, StoreUnavailable. Source: D55
     """
     found = await _request(registry, request_id, actor)
-    return await shown(registry, found, now)
+    return await summarise_request(registry, found, now)
 
 
-async def shown(registry: Registry, found: ChangeRequest, now: float) -> Shown:
+async def summarise_request(registry: Registry, found: ChangeRequest, now: float) -> RequestSummary:
     """A request as people read it. Raises StoreUnavailable. Source: D55"""
     changes = [change_of(each) for each in found.changes]
     names = await name_changes(registry, found)
     _, _, identifier = found.requester.partition(":")
     state = state_at(found, now)
-    people = names.people if state is State.PENDING else {**names.people, **as_requested(found)}
-    return Shown(
+    people = names.people if state is ApprovalState.PENDING else {**names.people, **as_requested(found)}
+    return RequestSummary(
         request=found,
         state=state.value,
         requester=names.people.get(identifier, found.requester),
@@ -410,10 +417,10 @@ def object_of_request(found: ChangeRequest, kind: Literal["approval", "withdrawa
     )
 
 
-def _after(found: ChangeRequest, event: Event, actor: Actor, reason: str, now: float) -> ChangeRequest:
+def _after(found: ChangeRequest, event: ApprovalEvent, actor: Actor, reason: str, now: float) -> ChangeRequest:
     try:
-        return decided(found, event, by=actor.name, reason=reason, now=now)
-    except Decided as error:
+        return decide_request(found, event, by=actor.name, reason=reason, now=now)
+    except RequestClosed as error:
         raise AlreadyDecided(str(error)) from None
 
 
@@ -421,14 +428,14 @@ async def _decide(
     registry: Registry,
     found: ChangeRequest,
     after: ChangeRequest,
-    event: Event,
+    event: ApprovalEvent,
     actor: Actor,
     changes: Iterable[StoreChange],
 ) -> None:
     """Write a decision, if the request is still as it was."""
     written = Upsert(after, _event(actor, _ACTIONS[event], found))
     try:
-        await registry.directory.write([*changes, Seen(ChangeRequest, found.key, found), written])
+        await registry.directory.write([*changes, Precondition(ChangeRequest, found.key, found), written])
     except MemberNameTaken:
         raise Refused(phrase("another member has this user name by now: decline the request")) from None
 
@@ -472,7 +479,7 @@ async def _user_names(registry: Registry, changes: Iterable[Change]) -> dict[str
     return {user.user_id: user.user_name for user in users.values()}
 
 
-def decidable(found: ChangeRequest, actor: Administering) -> bool:
+def decidable(found: ChangeRequest, actor: EntityAdministrator) -> bool:
     """Return whether a request waits for this administrator.
 
     A sign-in that is too old does not matter. Source: D53, D55
@@ -482,4 +489,4 @@ def decidable(found: ChangeRequest, actor: Administering) -> bool:
         authorise(recent, "write", object_of_request(found, "approval"))
     except Forbidden:
         return False
-    return state_at(found, actor.now) is State.PENDING
+    return state_at(found, actor.now) is ApprovalState.PENDING

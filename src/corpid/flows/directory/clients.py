@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.flows.directory.apply import Prepared
+from corpid.flows.directory.apply import PlanWithNames
 from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change, prepared_entry
 from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
-from corpid.flows.directory.write import Refused, audit_event, switched
+from corpid.flows.directory.write import Refused, audit_event, switch_record
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.plan import Change, Plan
@@ -20,7 +20,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import Rules
@@ -35,7 +35,7 @@ async def add_client(
     actor: Actor,
     rules: Rules = PLAIN_RULES,
     dry_run: bool = False,
-) -> tuple[Client, Applied]:
+) -> tuple[Client, ApplyResult]:
     """Register a client, unless `dry_run`.
 
     `members` as in a directory file, `rules` of the deployment. Returns it with remarks on its keys and name.
@@ -74,7 +74,7 @@ async def client(registry: Registry, client_id: str, *, actor: Actor) -> Client:
 async def clients(registry: Registry, *, actor: Actor) -> list[Client]:
     """Every client, by identifier. Raises access.Forbidden, StoreUnavailable. Spec 1"""
     authorise(actor, "read", Object(kind="client"))
-    return sorted(await registry.clients.all(), key=lambda each: each.client_id)
+    return sorted(await registry.clients.list_all(), key=lambda each: each.client_id)
 
 
 async def page_of_clients(
@@ -99,7 +99,7 @@ async def update_client(
     rules: Rules = PLAIN_RULES,
     was: Client | None = None,
     dry_run: bool = False,
-) -> Applied:
+) -> ApplyResult:
     """Change members of a client.
 
     `members` as in a directory file, None for those that keep their value; `was` is the client that this was decided
@@ -117,18 +117,18 @@ async def update_client(
 
 async def switch_client(
     registry: Registry, client_id: str, *, enabled: bool, actor: Actor, dry_run: bool = False
-) -> Applied:
+) -> ApplyResult:
     """Enable or disable a client; a running server follows within 5 s.
 
     Raises write.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
     """
     found = await client(registry, client_id, actor=actor)
-    becomes = switched(found, phrase("client {name}", name=client_id), enabled=enabled)
+    becomes = switch_record(found, phrase("client {name}", name=client_id), enabled=enabled)
     change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=becomes)
     return await one_change(registry, change, actor=actor, dry_run=dry_run)
 
 
-async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry_run: bool = False) -> Applied:
+async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
     """Remove a client, with its counts of usage.
 
     A running server follows within 5 s. Raises write.Refused when there is none, access.Forbidden, StoreUnavailable.
@@ -136,7 +136,7 @@ async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry
     """
     found = await client(registry, client_id, actor=actor)
     change = Change(verb="remove", kind="client", key=(client_id,), was=found)
-    prepared = Prepared(plan=Plan(changes=(change,)), user_names={})
+    prepared = PlanWithNames(plan=Plan(changes=(change,)), user_names={})
     return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"remove"}), dry_run=dry_run)
 
 

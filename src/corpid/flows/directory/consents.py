@@ -20,7 +20,7 @@ async def consents_of(registry: Registry, actor: Actor, user_id: str, *, now: fl
     D29
     """
     authorise(actor, "read", Object(kind="consent", user_id=user_id))
-    return await registry.consents.of(user_id, now=now)
+    return await registry.consents.list_for_user(user_id, now=now)
 
 
 async def consents_of_named(

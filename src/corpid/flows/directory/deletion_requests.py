@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.flows.directory.lists import Page, cut
+from corpid.flows.directory.lists import ListPage, cut_page
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.records import DeletionRequest, User
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import Actor
 
 
-class Requested(msgspec.Struct, frozen=True, kw_only=True):
+class PendingDeletion(msgspec.Struct, frozen=True, kw_only=True):
     """A request to be deleted, and its person."""
 
     user: User
     requested_at: int
 
 
-async def requests(registry: Registry, actor: Actor, *, after: str, limit: int) -> Page[Requested]:
+async def requests(registry: Registry, actor: Actor, *, after: str, limit: int) -> ListPage[PendingDeletion]:
     """List the requests to be deleted, by the identifiers of people.
 
     Raises access.Forbidden, StoreUnavailable. Source: D61
@@ -30,10 +30,11 @@ async def requests(registry: Registry, actor: Actor, *, after: str, limit: int) 
     authorise(actor, "read", Object(kind="deletion request"))
     found = await registry.directory.page(DeletionRequest, {}, after=(after,), limit=limit + 1)
     users = await registry.directory.read(User, [each.key for each in found])
-    page = cut(found, limit, [each.user_id for each in found])
+    page = cut_page(found, limit, [each.user_id for each in found])
     known = ((users.get(each.key), each.requested_at) for each in page.found)
-    return Page(
-        found=tuple(Requested(user=user, requested_at=at) for user, at in known if user is not None), after=page.after
+    return ListPage(
+        found=tuple(PendingDeletion(user=user, requested_at=at) for user, at in known if user is not None),
+        after=page.after,
     )
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
 
-from corpid.flows.directory.apply import Applied, Prepared, prepare
+from corpid.flows.directory.apply import ApplyResult, PlanWithNames, prepare
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.write import MembersRefused, Refused, switched, write
-from corpid.ports import Seen
+from corpid.flows.directory.write import MembersRefused, Refused, switch_record, write
+from corpid.ports import Precondition
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.document import one_entry, parse
 from corpid.rules.directory.nodes import DirectoryError, Problem
@@ -43,7 +43,7 @@ class Addition(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
     """A record to add, with the changes that it brings."""
 
     record: R
-    prepared: Prepared
+    prepared: PlanWithNames
 
 
 async def addition(
@@ -80,7 +80,7 @@ async def prepared_entry(
     *,
     new_user_id: Callable[[], str],
     rules: Rules = PLAIN_RULES,
-) -> Prepared:
+) -> PlanWithNames:
     """The changes that a file with this one entry would make.
 
     `members` are keys of its section, None for those not given; `key` is None for a row, which has no other identifier.
@@ -102,7 +102,7 @@ async def add_entity(
     *,
     actor: Actor,
     dry_run: bool = False,
-) -> Applied:
+) -> ApplyResult:
     """Add an entity.
 
     `members` as in a directory file. Raises Refused, access.Forbidden, StoreUnavailable. R-12.4
@@ -120,7 +120,7 @@ async def update_entity(
     actor: Actor,
     was: Entity | None = None,
     dry_run: bool = False,
-) -> Applied:
+) -> ApplyResult:
     """Change members of an entity.
 
     `members` as in a directory file, None for those that keep their value; `was` is the entity that this was decided
@@ -136,14 +136,14 @@ async def update_entity(
 
 async def carried_out(
     registry: Registry,
-    prepared: Prepared,
+    prepared: PlanWithNames,
     *,
     actor: Actor,
     verbs: frozenset[Verb],
     dry_run: bool,
     action: AuditAction | None = None,
     was: Entity | Client | Service | None = None,
-) -> Applied:
+) -> ApplyResult:
     """Write the prepared change, unless `dry_run`, and describe it.
 
     `action` as in `write`; `was` is the record that the change was decided on, otherwise the one that it was prepared
@@ -155,33 +155,33 @@ async def carried_out(
         raise Refused(phrase("it was removed at the same moment: nothing was changed"))
     if changes and not dry_run:
         await write(registry, actor, changes, action=action, seen=_seen(changes, was))
-    return Applied(
+    return ApplyResult(
         differences=tuple(difference(change, prepared.user_names) for change in changes),
         warnings=prepared.plan.warnings,
         written=bool(changes) and not dry_run,
     )
 
 
-def _seen(changes: Iterable[Change], was: Entity | Client | Service | None) -> list[Seen]:
+def _seen(changes: Iterable[Change], was: Entity | Client | Service | None) -> list[Precondition]:
     """The entities, clients and services that the changes were decided on."""
     found = []
     for change in changes:
         record = change.becomes or change.was
         if isinstance(record, Entity | Client | Service):
             decided_on = was if was is not None and type(was) is type(record) else change.was
-            found.append(Seen(type(record), change.key, decided_on))  # type: ignore[arg-type]  # of the same type
+            found.append(Precondition(type(record), change.key, decided_on))  # type: ignore[arg-type]  # of the same type
     return found
 
 
 async def switch_entity(
     registry: Registry, entity_id: str, *, enabled: bool, actor: Actor, dry_run: bool = False
-) -> Applied:
+) -> ApplyResult:
     """Enable or disable an entity, and everybody acting for it.
 
     Raises Refused if it does not exist or nothing would change, access.Forbidden, StoreUnavailable. Source: D50
     """
     found = await entity_named(registry, entity_id, actor=actor)
-    becomes = switched(found, phrase("entity {name}", name=entity_id), enabled=enabled)
+    becomes = switch_record(found, phrase("entity {name}", name=entity_id), enabled=enabled)
     change = Change(verb="change", kind="entity", key=found.key, was=found, becomes=becomes)
     return await one_change(registry, change, actor=actor, dry_run=dry_run)
 
@@ -194,12 +194,12 @@ async def one_change(
     dry_run: bool,
     user_names: Mapping[str, str] = NOBODY,
     remarks: Iterable[str] = (),
-) -> Applied:
+) -> ApplyResult:
     """Write one change, unless `dry_run`, and return it in words.
 
     `user_names` is user identifier → user name, `remarks` go along. Raises access.Forbidden, Conflict,
     StoreUnavailable. Source: docs/directory.md
     """
     plan = Plan(changes=(change,), warnings=tuple(Problem(0, remark) for remark in remarks))
-    prepared = Prepared(plan=plan, user_names=dict(user_names))
+    prepared = PlanWithNames(plan=plan, user_names=dict(user_names))
     return await carried_out(registry, prepared, actor=actor, verbs=frozenset({change.verb}), dry_run=dry_run)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.approvals import decidable
-from corpid.flows.directory.lists import Page, as_place, cut, place
+from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
 from corpid.ports.directory_lists import EntityTotals
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.records import Assignment, ChangeRequest, Membership, Service, User
 
 if TYPE_CHECKING:
     from corpid.ports import Registry
-    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.actors import EntityAdministrator
 
 MOST_PEOPLE: Final = 20_000
 """up to which they are counted, and everything else"""
@@ -34,7 +34,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """whether more wait than were looked through"""
 
 
-class Ending(msgspec.Struct, frozen=True, kw_only=True):
+class ExpiringRole(msgspec.Struct, frozen=True, kw_only=True):
     """A role that ends soon, with its records."""
 
     row: Assignment
@@ -43,7 +43,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     service: Service
 
 
-async def overview(registry: Registry, actor: Administering, *, first: str, last: str) -> Overview:
+async def overview(registry: Registry, actor: EntityAdministrator, *, first: str, last: str) -> Overview:
     """The numbers of the actor's entity; roles that end in these days.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53, D55, D61
@@ -62,8 +62,8 @@ async def overview(registry: Registry, actor: Administering, *, first: str, last
 
 
 async def ending(
-    registry: Registry, actor: Administering, *, first: str, last: str, after: str, limit: int
-) -> Page[Ending]:
+    registry: Registry, actor: EntityAdministrator, *, first: str, last: str, after: str, limit: int
+) -> ListPage[ExpiringRole]:
     """Roles of the actor's entity that end in these days.
 
     The soonest first. Of a sub-administrator those at its services, so a page may have fewer than `limit` although more follow. Raises
@@ -72,14 +72,14 @@ async def ending(
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
     directory = registry.directory
     found = await directory.ending(actor.entity_id, first=first, last=last, after=place(after, _WIDTH), limit=limit + 1)
-    page = cut(found, limit, [as_place((each.end_date, *each.key)) for each in found])
+    page = cut_page(found, limit, [as_place((each.end_date, *each.key)) for each in found])
     rows = [each for each in page.found if _may_read(actor, each)]
     users = await directory.read(User, {(each.user_id,) for each in rows})
     memberships = await directory.read(Membership, {each.key[:2] for each in rows})
     services = await directory.read(Service, {(each.service_id,) for each in rows})
-    return Page(
+    return ListPage(
         found=tuple(
-            Ending(
+            ExpiringRole(
                 row=each,
                 user=users[each.user_id,],
                 membership=memberships[each.key[:2]],
@@ -92,7 +92,7 @@ async def ending(
     )
 
 
-def _may_read(actor: Administering, row: Assignment) -> bool:
+def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:
     try:
         authorise(actor, "read", Object(kind="assignment", entity_id=row.entity_id, service_id=row.service_id))
     except Forbidden:

@@ -10,7 +10,7 @@ import msgspec
 from corpid.flows.directory.people_facts import authorise_list, authorise_on_person
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import Operating
+from corpid.rules.directory.actors import DeploymentOperator
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Assignment, Entity, Service, ThirdPartyGrant, User
@@ -48,7 +48,7 @@ async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> Use
         authorise_list(actor, Object(kind="user"))
         raise Refused(f"there is no user {name!r}{await _hint(registry, User, name)}")
     thing = Object(kind="user", user_id=found.user_id)
-    if isinstance(actor, Operating):
+    if isinstance(actor, DeploymentOperator):
         await authorise_on_person(registry, actor, "read", thing)
     else:
         authorise(actor, "read", thing)
@@ -100,7 +100,7 @@ async def _hint(registry: Registry, kind: type[N], word: str) -> str:
     return suggestion(word, {shown_key(each) for each in known})
 
 
-class WantedRow(msgspec.Struct, frozen=True, kw_only=True):
+class RowFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Members that distinguish rows of a service; None: any."""
 
     role: str | None = None

@@ -11,13 +11,13 @@ import msgspec
 
 from corpid.flows.directory.entities import prepared_entry
 from corpid.flows.directory.finding import LAST
-from corpid.flows.directory.lists import Page, as_place, cut, place
+from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
 from corpid.flows.directory.third_parties import narrowed_or_offered, roles_ending
 from corpid.flows.directory.write import Refused
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.approvals import needed
+from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
@@ -54,7 +54,7 @@ class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
     service: Service
 
 
-class GivenRole(msgspec.Struct, frozen=True, kw_only=True):
+class ThirdPartyRole(msgspec.Struct, frozen=True, kw_only=True):
     """A third party's role as either entity sees it (D61)."""
 
     row: ThirdPartyAssignment
@@ -67,7 +67,7 @@ class GivenRole(msgspec.Struct, frozen=True, kw_only=True):
 class RoleOfGrant(msgspec.Struct, frozen=True, kw_only=True):
     """A role of a third party's person, with what it rests on."""
 
-    given: GivenRole
+    given: ThirdPartyRole
     client_entity: Entity
     service: Service
     under: Authorisation | None
@@ -119,7 +119,7 @@ async def authorisations(
     state: GrantState | None = None,
     after: str = "",
     limit: int,
-) -> Page[Authorisation]:
+) -> ListPage[Authorisation]:
     """List what the actor's entity has granted (`given`), or was granted.
 
     `other` narrows to the other side, `state` to grants in it. Raises Refused, access.Forbidden, StoreUnavailable.
@@ -131,8 +131,8 @@ async def authorisations(
     narrowed = {sides[0]: own, sides[1]: other, "state": state or ""}
     where = {name: value for name, value in narrowed.items() if value}
     found = await registry.directory.page(ThirdPartyGrant, where, after=place(after, 6), limit=limit + 1)
-    page = cut(found, limit, [as_place(each.key) for each in found])
-    return Page(found=tuple(await _with_names(registry, page.found)), after=page.after)
+    page = cut_page(found, limit, [as_place(each.key) for each in found])
+    return ListPage(found=tuple(await _with_names(registry, page.found)), after=page.after)
 
 
 async def authorisation(registry: Registry, actor: Actor, key: tuple[str, ...]) -> Authorisation:
@@ -169,10 +169,10 @@ def needs_approval(entity: Entity, service: Service) -> bool:
 
     Ending a grant needs none. Source: D55, D56
     """
-    return needed(Change(verb="add", kind="grant", key=()), "", entity, service)
+    return change_needs_approval(Change(verb="add", kind="grant", key=()), "", entity, service)
 
 
-async def offered(
+async def plan_offer(
     registry: Registry, passwords: Passwords, wanted: ThirdPartyGrant, was: ThirdPartyGrant | None
 ) -> tuple[Change, ...]:
     """Plan an offer, or other terms of a grant.
@@ -193,13 +193,13 @@ async def offered(
     return tuple(changes)
 
 
-def accepted(grant: ThirdPartyGrant) -> Change:
+def plan_acceptance(grant: ThirdPartyGrant) -> Change:
     """Plan the acceptance of an offer. Source: D56"""
     becomes = msgspec.structs.replace(grant, state="accepted")
     return Change(verb="change", kind="grant", key=grant.key, was=grant, becomes=becomes)
 
 
-def ended(grant: ThirdPartyGrant) -> Change:
+def plan_grant_end(grant: ThirdPartyGrant) -> Change:
     """Plan the end of a grant, or that of an offer. Source: D56"""
     return Change(verb="remove", kind="grant", key=grant.key, was=grant)
 
@@ -213,7 +213,9 @@ async def ending(registry: Registry, actor: Actor, grant: ThirdPartyGrant) -> in
     return len(await roles_ending(registry, grant))
 
 
-async def roles(registry: Registry, actor: Actor, grant: ThirdPartyGrant, *, after: str, limit: int) -> Page[GivenRole]:
+async def roles(
+    registry: Registry, actor: Actor, grant: ThirdPartyGrant, *, after: str, limit: int
+) -> ListPage[ThirdPartyRole]:
     """List the roles of the third party's people under a grant.
 
     There may be fewer than `limit` although more follow. Raises Refused, access.Forbidden, StoreUnavailable. Source: D56, D61
@@ -231,8 +233,8 @@ async def roles(registry: Registry, actor: Actor, grant: ThirdPartyGrant, *, aft
         start = rows[-1].key
     else:
         stopped = as_place(start)
-    page = cut(found, limit, [as_place(row.key) for row in found])
-    return Page(found=tuple(await _with_people(registry, actor, page.found)), after=page.after or stopped)
+    page = cut_page(found, limit, [as_place(row.key) for row in found])
+    return ListPage(found=tuple(await _with_people(registry, actor, page.found)), after=page.after or stopped)
 
 
 async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOfGrant:
@@ -265,7 +267,7 @@ def _authorise_reading(actor: Actor, third_party: str, client_entity: str) -> No
     authorise(actor, "read", Object(kind="third-party row", entity_id=third_party, other_entity_id=client_entity))
 
 
-async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPartyAssignment]) -> list[GivenRole]:
+async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPartyAssignment]) -> list[ThirdPartyRole]:
     """Roles with their people; to the client entity only their names (D61)."""
     held = await registry.directory.read(Membership, {row.key[:2] for row in rows if row.entity_id == _own(actor)})
     users = await registry.directory.read(User, {(row.user_id,) for row in rows})
@@ -282,7 +284,7 @@ async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPar
         elif user is not None:
             name = person_names.name_outside(user)
         at = last[row.user_id, row.entity_id, row.service_id]
-        found.append(GivenRole(row=row, name=name, signed_in_at=at))
+        found.append(ThirdPartyRole(row=row, name=name, signed_in_at=at))
     return found
 
 
@@ -308,7 +310,7 @@ async def is_stored(registry: Registry, row: ThirdPartyGrant | ThirdPartyAssignm
     return bool(await registry.directory.read(type(row), [row.key]))
 
 
-async def assigned(
+async def plan_role(
     registry: Registry,
     passwords: Passwords,
     actor: Actor,
@@ -335,7 +337,7 @@ async def assigned(
     return prepared.plan.changes
 
 
-def taken(row: ThirdPartyAssignment) -> Change:
+def plan_role_end(row: ThirdPartyAssignment) -> Change:
     """Plan the end of a role of the third party's person. Source: D56"""
     return Change(verb="remove", kind="third-party row", key=row.key, was=row)
 

@@ -1,4 +1,4 @@
-"""A table of an entity's people and roles: planned, then written (D55).
+"""A table of an entity's people and roles: planned, then written.
 
 What needs approval is requested. Source: D55, D60
 """
@@ -11,21 +11,21 @@ import msgspec
 
 from corpid.flows.directory import approvals, role_assignment
 from corpid.flows.directory.members import AmbiguousName, find_member
-from corpid.flows.directory.person_names import known, names_digest
+from corpid.flows.directory.person_names import known_name, names_digest
 from corpid.flows.directory.provisioning import (
-    MalformedDetails,
+    IdentifierConflict,
+    InvalidDetails,
     Member,
     MemberDetails,
-    Taken,
     invitation,
     refuse_taken,
     store_refusals,
 )
-from corpid.flows.directory.write import Refused, authorised
-from corpid.ports import Seen
+from corpid.flows.directory.write import Refused, authorise_changes
+from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_file import parse_access
-from corpid.rules.directory.names import folded
+from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Membership, Service, User
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.invitation_limits import InvitationLimit
     from corpid.ports import Registry
     from corpid.rules.directory.access_file import AccessLine
-    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest, Entity
     from corpid.texts import Phrase
 
@@ -48,7 +48,7 @@ _ROLE_CHARACTERS: Final = 200
 """of a service's roles, which a problem lists if they have no more"""
 
 
-class PlannedLine(msgspec.Struct, frozen=True, kw_only=True):
+class ImportPlanLine(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of a line of the table."""
 
     line: int
@@ -58,10 +58,10 @@ class PlannedLine(msgspec.Struct, frozen=True, kw_only=True):
     service: Service | None = None
 
 
-class Planned(msgspec.Struct, frozen=True, kw_only=True):
+class ImportPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of a table."""
 
-    lines: tuple[PlannedLine, ...]
+    lines: tuple[ImportPlanLine, ...]
     changes: tuple[Change, ...]
     needs_approval: bool
 
@@ -75,21 +75,21 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
         return names_digest(
             (
                 each.line,
-                None if each.person.user.user_id in invited else known(each.person.user, each.person.membership),
+                None if each.person.user.user_id in invited else known_name(each.person.user, each.person.membership),
                 each.row.key[1:] if each.row is not None else (),
             )
             for each in self.lines
         )
 
 
-class _Planning:
+class _ImportPlanner:
     """The people and roles of a table, line by line."""
 
     def __init__(
-        self, registry: Registry, actor: Administering, services: Mapping[str, Service], *, now: float, today: date,
+        self, registry: Registry, actor: EntityAdministrator, services: Mapping[str, Service], *, now: float, today: date,
         new_id: Callable[[], str],
     ) -> None:  # fmt: skip
-        self.lines: list[PlannedLine] = []
+        self.lines: list[ImportPlanLine] = []
         self.invited: list[Change] = []
         self.roles: list[Change] = []
         self.problems: list[Problem] = []
@@ -112,7 +112,7 @@ class _Planning:
             return
         if not line.cells.get("service"):
             if not any(each.person is person for each in self.lines):
-                self.lines.append(PlannedLine(line=line.line, verb="nothing", person=person))
+                self.lines.append(ImportPlanLine(line=line.line, verb="nothing", person=person))
             return
         service = self._services.get(line.cells["service"]) or self._by_name(line.cells["service"])
         if service is None:
@@ -125,7 +125,7 @@ class _Planning:
         await self._role(line, person, service)
 
     def _by_name(self, name: str) -> Service | None:
-        return next((each for each in self._services.values() if folded(each.name) == folded(name)), None)
+        return next((each for each in self._services.values() if fold_text(each.name) == fold_text(name)), None)
 
     async def _person(self, line: AccessLine) -> Member | None:
         user_name = line.cells["user_name"]
@@ -135,7 +135,7 @@ class _Planning:
             except AmbiguousName as error:
                 self._wrong(line, str(error))
                 return None
-            found = found or self._invitees.get(folded(user_name)) or await self._invited(line)
+            found = found or self._invitees.get(fold_text(user_name)) or await self._invited(line)
             if found is None:
                 return None
             self._people[user_name] = found
@@ -157,11 +157,11 @@ class _Planning:
             membership = change.becomes
             assert isinstance(membership, Membership)  # noqa: S101 - of an invitation
             await refuse_taken(self._registry, membership)
-            await authorised(self._registry, self._actor, [change])
-        except MalformedDetails as error:
+            await authorise_changes(self._registry, self._actor, [change])
+        except InvalidDetails as error:
             self.problems += [Problem(line.line, f"{member}: {sentence}") for member, sentence in error.faults]
             return None
-        except Taken as error:
+        except IdentifierConflict as error:
             self._wrong(line, str(error))
             return None
         except Forbidden as error:
@@ -170,8 +170,8 @@ class _Planning:
         self.invited.append(change)
         nobody = User(user_id=membership.user_id, user_name="", name="", enabled=False, placeholder=True)
         found = Member(membership=membership, user=nobody)
-        self.lines.append(PlannedLine(line=line.line, verb="invite", person=found))
-        self._invitees[folded(cells["user_name"])] = found
+        self.lines.append(ImportPlanLine(line=line.line, verb="invite", person=found))
+        self._invitees[fold_text(cells["user_name"])] = found
         return found
 
     async def _role(self, line: AccessLine, person: Member, service: Service) -> None:
@@ -180,7 +180,7 @@ class _Planning:
             user_id=user_id, entity_id=entity_id, service_id=service.service_id,
             role=line.cells.get("role", ""), sub_entity=line.cells.get("sub_entity", ""),
         )  # fmt: skip
-        was = await role_assignment.as_it_is(self._registry, named)
+        was = await role_assignment.find_stored_role(self._registry, named)
         form = _form(line, service, was if was and was.end_date >= self._today.isoformat() else None)
         wrong = faults(form, self._today)
         if wrong:
@@ -194,17 +194,17 @@ class _Planning:
             return
         self._rows[row.key] = line.line
         if was == row:
-            self.lines.append(PlannedLine(line=line.line, verb="nothing", person=person, row=row, service=service))
+            self.lines.append(ImportPlanLine(line=line.line, verb="nothing", person=person, row=row, service=service))
             return
-        change = role_assignment.given(was, row)
+        change = role_assignment.plan_role(was, row)
         try:
-            await authorised(self._registry, self._actor, [change])
+            await authorise_changes(self._registry, self._actor, [change])
         except Forbidden as error:
             self._wrong(line, error.reason)
             return
         self.roles.append(change)
         verb: Verb = "change" if was else "give"
-        self.lines.append(PlannedLine(line=line.line, verb=verb, person=person, row=row, service=service))
+        self.lines.append(ImportPlanLine(line=line.line, verb=verb, person=person, row=row, service=service))
 
     def _wrong(self, line: AccessLine, reason: str) -> None:
         self.problems.append(Problem(line.line, reason))
@@ -245,16 +245,16 @@ def _form(line: AccessLine, service: Service, was: Assignment | None) -> RoleFor
     )
 
 
-async def planned(
+async def plan_import(
     registry: Registry,
-    actor: Administering,
+    actor: EntityAdministrator,
     entity: Entity,
     text: str,
     *,
     now: float,
     today: date,
     new_id: Callable[[], str],
-) -> Planned:
+) -> ImportPlan:
     """Plan a table of people and roles; nothing is written.
 
     Who is not there yet is invited, with the roles. Raises DirectoryError with every problem by line, Refused,
@@ -262,21 +262,21 @@ async def planned(
     """
     lines = parse_access(text)
     services = {each.service_id: each for each in await role_assignment.services(registry, actor, entity)}
-    planning = _Planning(registry, actor, services, now=now, today=today, new_id=new_id)
+    planning = _ImportPlanner(registry, actor, services, now=now, today=today, new_id=new_id)
     for line in lines:
         await planning.add(line)
     if planning.problems:
         raise DirectoryError("", sorted(planning.problems, key=lambda each: each.line))
     changes = (*planning.invited, *planning.roles)
-    needs = bool(changes) and bool((await authorised(registry, actor, changes)).needing)
-    return Planned(lines=tuple(planning.lines), changes=changes, needs_approval=needs)
+    needs = bool(changes) and bool((await authorise_changes(registry, actor, changes)).needing)
+    return ImportPlan(lines=tuple(planning.lines), changes=changes, needs_approval=needs)
 
 
 async def submit(
     registry: Registry,
     limit: InvitationLimit,
-    actor: Administering,
-    plan: Planned,
+    actor: EntityAdministrator,
+    plan: ImportPlan,
     *,
     reason: str,
     now: float,
@@ -284,7 +284,7 @@ async def submit(
 ) -> ChangeRequest | None:
     """Write what was planned, or request it: all or nothing.
 
-    Returns the request, None if the changes were written. Raises TooManyInvitations, approvals.NoReason, Taken,
+    Returns the request, None if the changes were written. Raises TooManyInvitations, approvals.NoReason, IdentifierConflict,
     Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D60
     """
     problems = await approvals.unfitting(registry, plan.changes)
@@ -296,11 +296,11 @@ async def submit(
         if isinstance(change.becomes, Membership):
             await limit.count(actor, actor.entity_id, change.becomes.email, now=now)
     seen = [
-        Seen(Assignment if change.kind == "assignment" else Membership, change.key, change.was)  # type: ignore[arg-type]
+        Precondition(Assignment if change.kind == "assignment" else Membership, change.key, change.was)  # type: ignore[arg-type]
         for change in plan.changes
     ]
     new = {change.key for change in plan.changes if change.kind == "membership"}
     there = {each.person.membership.key: each.person.membership for each in plan.lines}
-    seen += [Seen(Membership, key, membership) for key, membership in there.items() if key not in new]
+    seen += [Precondition(Membership, key, membership) for key, membership in there.items() if key not in new]
     with store_refusals():
         return await approvals.submit(registry, actor, plan.changes, reason=reason, now=now, unique=unique, seen=seen)

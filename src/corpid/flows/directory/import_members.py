@@ -6,9 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.import_people import PEOPLE_AT_ONCE, Imported, write_parts
-from corpid.flows.directory.provisioning import Taken, considered_invitation, invitation
-from corpid.ports import Seen
+from corpid.flows.directory.import_people import PEOPLE_AT_ONCE, ImportResult, write_parts
+from corpid.flows.directory.provisioning import IdentifierConflict, considered_invitation, invitation
+from corpid.ports import Precondition
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
 from corpid.rules.directory.members_file import parse_members
@@ -36,7 +36,7 @@ async def import_members(
     new_id: Callable[[], str],
     report: Report,
     dry_run: bool = False,
-) -> Imported:
+) -> ImportResult:
     """Invite the people of a table (CSV) to an entity.
 
     A user name that a member has already is skipped, so an interrupted import is finished by the same table again.
@@ -55,7 +55,7 @@ async def import_members(
         change = invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
         try:
             await considered_invitation(registry, change, actor=actor)
-        except Taken as taken:
+        except IdentifierConflict as taken:
             if taken.member != "user_name":
                 problems.append(Problem(line, str(taken)))
             continue
@@ -70,12 +70,12 @@ async def import_members(
     if not dry_run:
         parts = [changes[start : start + PEOPLE_AT_ONCE] for start in range(0, len(changes), PEOPLE_AT_ONCE)]
         await write_parts(registry, actor, parts, report, len(changes), seen=_absent)
-    return Imported(
+    return ImportResult(
         people=len(rows), added=0, memberships=len(changes), remarks=tuple(unreachable),
         written=bool(changes) and not dry_run,
     )  # fmt: skip
 
 
-def _absent(change: Change) -> list[Seen]:
+def _absent(change: Change) -> list[Precondition]:
     """The guard of an invitation: its membership does not exist yet."""
-    return [Seen(Membership, change.key, None)]
+    return [Precondition(Membership, change.key, None)]

@@ -18,7 +18,7 @@ from corpid.rules.directory.people_file import parse_people
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from corpid.ports import Passwords, Registry, Seen
+    from corpid.ports import Passwords, Precondition, Registry
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.document import Document
     from corpid.rules.directory.plan import Change
@@ -30,7 +30,7 @@ PEOPLE_AT_ONCE: Final = 100
 """people of one transaction: themselves and their memberships"""
 
 
-class Imported(msgspec.Struct, frozen=True, kw_only=True):
+class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
     """People and memberships that were added, or would be."""
 
     people: int
@@ -52,7 +52,7 @@ async def import_people(
     new_user_id: Callable[[], str],
     report: Report,
     dry_run: bool = False,
-) -> Imported:
+) -> ImportResult:
     """Add the people of a table (CSV) and their memberships.
 
     Who is there already gets the membership and is not changed otherwise, which is remarked on. Everything is checked
@@ -64,7 +64,7 @@ async def import_people(
     await entity_named(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="user"))
     document = parse_people(content, file, entity_id=entity_id)
-    total = len(document.of("user"))
+    total = len(document.entries_of("user"))
     parts: list[list[Change]] = []
     problems: list[Problem] = []
     remarks: list[Problem] = []
@@ -82,7 +82,7 @@ async def import_people(
     if not dry_run:
         await write_parts(registry, actor, parts, report, total)
     kinds = [change.kind for part in parts for change in part]
-    return Imported(
+    return ImportResult(
         people=total,
         added=kinds.count("user"),
         memberships=kinds.count("membership"),
@@ -98,7 +98,7 @@ async def write_parts(
     report: Report,
     total: int,
     *,
-    seen: Callable[[Change], Iterable[Seen]] = lambda _: (),
+    seen: Callable[[Change], Iterable[Precondition]] = lambda _: (),
 ) -> None:
     """Write the changes of each hundred people in one transaction.
 
@@ -115,7 +115,7 @@ async def write_parts(
 
 def _parts(document: Document) -> Iterator[Document]:
     """The document of each hundred people."""
-    users, memberships = ([*document.of(kind).items()] for kind in ("user", "membership"))
+    users, memberships = ([*document.entries_of(kind).items()] for kind in ("user", "membership"))
     for start in range(0, len(users), PEOPLE_AT_ONCE):
         end = start + PEOPLE_AT_ONCE
         yield msgspec.structs.replace(
@@ -130,5 +130,5 @@ def _others(document: Document, changes: tuple[Change, ...]) -> Iterator[Problem
             name = str(getattr(change.becomes, "user_name", ""))
             names = change.becomes.__struct_fields__
             differing = [each for each in names if getattr(change.was, each) != getattr(change.becomes, each)]
-            line = document.of("user")[(name,)].line
+            line = document.entries_of("user")[(name,)].line
             yield Problem(line, f"{name} is there already, with another {' and '.join(differing)}, which stays")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from corpid.flows.provider import Provider
-    from corpid.ports import Email, Invited
+    from corpid.ports import Email, OpenInvitation
 
 OUTCOMES: Final = ("sent", "refused", "delayed", "put off")
 _AT_ONCE: Final = 20
@@ -108,7 +108,7 @@ class InvitationEmails:
         async with self._provider.transient.unit(now) as unit:
             return await counted.count(unit) <= INVITATIONS_PER_MINUTE
 
-    async def _send(self, invited: Invited, taken: float) -> bool:
+    async def _send(self, invited: OpenInvitation, taken: float) -> bool:
         """Send one taken e-mail, and store the outcome. Raises MailDelayed."""
         provider, address = self._provider, invited.membership.email
         if not await self._wanted(address):
@@ -139,7 +139,7 @@ class InvitationEmails:
         self._count(outcome)
         return outcome == "sent"
 
-    def _email(self, invited: Invited, code: str, expires_at: int) -> Email:
+    def _email(self, invited: OpenInvitation, code: str, expires_at: int) -> Email:
         policy = self._provider.policy
         return notifications.invitation(
             invited.entity,
@@ -166,14 +166,14 @@ class InvitationEmails:
     def _day(self) -> int:
         return int(self._provider.clock() // namespaces.INVITATIONS_TO_ADDRESS.seconds)
 
-    async def _put_off(self, invited: Invited, taken: float, reason: str) -> None:
+    async def _put_off(self, invited: OpenInvitation, taken: float, reason: str) -> None:
         becomes = being_sent(self._provider.clock() + _LATER_SECONDS - SENDING_SECONDS)
         await self._provider.registry.invitations.settle(invited, taken=taken, becomes=becomes)
         self._log("invitation_delayed", f"membership {invited.membership.membership_id}: {reason}; again in an hour")
         self._count("delayed")
 
 
-def _event(invited: Invited) -> AuditEvent:
+def _event(invited: OpenInvitation) -> AuditEvent:
     return AuditEvent(
         actor=SYSTEM,
         action=links.PURPOSES["membership"].made,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.directory.write import is_of_entity
 from corpid.flows.limit_counts import LimitCounts
 from corpid.flows.namespaces import INVITATIONS, count_each
-from corpid.rules.directory.names import folded
+from corpid.rules.directory.names import fold_text
 from corpid.rules.limits import INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class InvitationLimit:
         if not is_of_entity(actor):
             return
         entries = [INVITATIONS.entry(self.issuer, entity_id)]
-        entries += [INVITATIONS.entry(self.issuer, entity_id, folded(email))] if email else []
+        entries += [INVITATIONS.entry(self.issuer, entity_id, fold_text(email))] if email else []
         async with self.transient.unit(now) as unit:
             counts = await count_each(unit, entries)
         for each in entries:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from corpid.flows.directory.administrators import still_acting
-from corpid.flows.directory.lists import cut
+from corpid.flows.directory.lists import cut_page
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.ports import Accept, ChangedMeanwhile, Delete, Seen, Upsert
+from corpid.ports import Accept, ChangedMeanwhile, Delete, Precondition, Upsert
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
@@ -24,7 +24,7 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.directory.invitation_limits import InvitationLimit
-    from corpid.flows.directory.lists import Page
+    from corpid.flows.directory.lists import ListPage
     from corpid.ports import AuditEvent, Registry
     from corpid.rules.directory.access import Action
     from corpid.rules.directory.actors import Actor
@@ -52,7 +52,11 @@ async def accept_with_account(registry: Registry, invited: Membership, user: Use
         raise AlreadyBelongs
     becomes = accepted_by(invited, user.user_id, now=int(now))
     event = _event(actor, AuditAction.MEMBERSHIP_ACCEPT, becomes, invited_as=invited.user_id)
-    guards = [Seen(User, user.key, user), Seen(Membership, key, None), *await _entity(registry, invited)]
+    guards = [
+        Precondition(User, user.key, user),
+        Precondition(Membership, key, None),
+        *await _entity(registry, invited),
+    ]
     await registry.directory.write([*guards, Accept(invited, becomes, event)])
 
 
@@ -68,7 +72,7 @@ async def accept_with_new_account(
     person = account(user_id, user_name=user_name, name=name, email=invited.email, language=language)
     added = audit_event(Person(user_id), AuditAction.USER_ADD, user_id)
     async with registry.invitations.transaction():
-        await registry.directory.write([Seen(User, person.key, None), Upsert(person, added)])
+        await registry.directory.write([Precondition(User, person.key, None), Upsert(person, added)])
         await accept_with_account(registry, invited, person, now=now)
 
 
@@ -81,19 +85,19 @@ async def decline(registry: Registry, invited: Membership) -> None:
     actor = Person(invited.user_id)
     _authorise(actor, "delete", invited)
     event = _event(actor, AuditAction.MEMBERSHIP_DECLINE, invited)
-    await registry.directory.write([Seen(Membership, invited.key, invited), Delete(invited, event)])
+    await registry.directory.write([Precondition(Membership, invited.key, invited), Delete(invited, event)])
 
 
 async def open_invitations(
     registry: Registry, entity_id: str, *, actor: Actor, after: str, limit: int
-) -> Page[Membership]:
+) -> ListPage[Membership]:
     """List open invitations of an entity.
 
     In the order of their identifiers, `after` one. Raises access.Forbidden, StoreUnavailable. Source: D59, D60
     """
     authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
     found = await registry.invitations.of_entity(entity_id, after=after, limit=limit + 1)
-    return cut(found, limit, [each.membership_id for each in found])
+    return cut_page(found, limit, [each.membership_id for each in found])
 
 
 async def send_again(
@@ -120,7 +124,7 @@ async def send_again(
     await limit.count(actor, invited.entity_id, invited.email, now=now)
     becomes = replace(invited, invitation_sent_at=DUE)
     event = _event(actor, AuditAction.MEMBERSHIP_RESEND, becomes)
-    await registry.directory.write([*guards, Seen(Membership, invited.key, invited), Upsert(becomes, event)])
+    await registry.directory.write([*guards, Precondition(Membership, invited.key, invited), Upsert(becomes, event)])
     return becomes
 
 
@@ -130,13 +134,13 @@ def _authorise(actor: Person, action: Action, invited: Membership) -> None:
     authorise(actor, action, thing)
 
 
-async def _entity(registry: Registry, invited: Membership) -> list[Seen]:
+async def _entity(registry: Registry, invited: Membership) -> list[Precondition]:
     """A guard of the entity, which must be enabled."""
     key = (invited.entity_id,)
     found = (await registry.directory.read(Entity, [key])).get(key)
     if found is None or not found.enabled:
         raise ChangedMeanwhile(_GONE)
-    return [Seen(Entity, key, found)]
+    return [Precondition(Entity, key, found)]
 
 
 def _event(actor: Actor, action: AuditAction, membership: Membership, **detail: str) -> AuditEvent:

@@ -12,7 +12,7 @@ from corpid.flows.directory.finding import LAST, entity_named, service_named, sh
 from corpid.flows.directory.people_facts import authorise_list, authorise_on_person, visible
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import Operating
+from corpid.rules.directory.actors import DeploymentOperator
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.entity_choice import search_text, search_words
 from corpid.rules.directory.names import is_storable
@@ -44,7 +44,7 @@ _AFTER: Final = "\x01"
 _A_USER: Final = Object(kind="user")
 
 
-class Page(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+class ListPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A page of a list.
 
     `after` names its last record if there are more.
@@ -54,7 +54,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     after: str = ""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ListFilter(msgspec.Struct, frozen=True, kw_only=True):
     """The records that a list is narrowed to; empty texts narrow nothing."""
 
     user: str = ""
@@ -65,7 +65,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     service: str = ""
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class EntityMember(msgspec.Struct, frozen=True, kw_only=True):
     """A person of an entity, with their level there."""
 
     user: User
@@ -91,7 +91,7 @@ class Belonging(msgspec.Struct, frozen=True, kw_only=True):
     services: AdministratorServices = ()
 
 
-async def people(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> Page[User]:
+async def people(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> ListPage[User]:
     """List people by user name; `search` is its beginning.
 
     Raises Refused, access.Forbidden, StoreUnavailable. Source: D51
@@ -101,7 +101,7 @@ async def people(registry: Registry, actor: Actor, *, search: str, after: str, l
     return await _seen(registry, actor, page)
 
 
-async def people_by_name(registry: Registry, actor: Actor, *, name: str, after: str, limit: int) -> Page[User]:
+async def people_by_name(registry: Registry, actor: Actor, *, name: str, after: str, limit: int) -> ListPage[User]:
     """List people by name.
 
     `name` is its beginning, in small or capital letters; `after` is a user name. Raises Refused if there is nobody of
@@ -113,10 +113,10 @@ async def people_by_name(registry: Registry, actor: Actor, *, name: str, after: 
     before = await _before(registry, actor, after)
     place = (before.name, before.user_id) if before else ("", "")
     found = await registry.directory.people_by_name(first=name, until=name + LAST, after=place, limit=limit + 1)
-    return await _seen(registry, actor, cut(found, limit, [each.user_name for each in found]))
+    return await _seen(registry, actor, cut_page(found, limit, [each.user_name for each in found]))
 
 
-async def people_by_email(registry: Registry, actor: Actor, *, email: str, after: str, limit: int) -> Page[User]:
+async def people_by_email(registry: Registry, actor: Actor, *, email: str, after: str, limit: int) -> ListPage[User]:
     """List people by e-mail address.
 
     `email` is its beginning, in small or capital letters; `after` is a user name. Raises Refused if there is nobody of
@@ -128,14 +128,14 @@ async def people_by_email(registry: Registry, actor: Actor, *, email: str, after
     before = await _before(registry, actor, after)
     place = (before.email, before.user_id) if before else ("", "")
     found = await registry.directory.people_by_email(first=email, until=email + LAST, after=place, limit=limit + 1)
-    return await _seen(registry, actor, cut(found, limit, [each.user_name for each in found]))
+    return await _seen(registry, actor, cut_page(found, limit, [each.user_name for each in found]))
 
 
 async def _before(registry: Registry, actor: Actor, user_name: str) -> User | None:
     """The last person of the page before, seen or not (D53)."""
     if not user_name:
         return None
-    if not isinstance(actor, Operating):
+    if not isinstance(actor, DeploymentOperator):
         return await user_named(registry, user_name, actor=actor)
     found = await registry.directory.user_by_name(_name(user_name))
     if found is None:
@@ -143,14 +143,14 @@ async def _before(registry: Registry, actor: Actor, user_name: str) -> User | No
     return found
 
 
-async def _seen(registry: Registry, actor: Actor, page: Page[User]) -> Page[User]:
+async def _seen(registry: Registry, actor: Actor, page: ListPage[User]) -> ListPage[User]:
     found = await visible(registry, actor, _A_USER, page.found, lambda each: each.user_id)
-    return Page(found=found, after=page.after)
+    return ListPage(found=found, after=page.after)
 
 
 async def members(
     registry: Registry, actor: Actor, entity_id: str, *, search: str, after: str, limit: int
-) -> Page[Member]:
+) -> ListPage[EntityMember]:
     """List the people of an entity by user name.
 
     `search` is its beginning. Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source:
@@ -165,16 +165,16 @@ async def members(
     held = await registry.directory.read(Membership, keys)
     levels = await registry.directory.read(Administrator, keys)
     found = [
-        Member(user=user, membership=held[key], level=levels[key].level if key in levels else "")
+        EntityMember(user=user, membership=held[key], level=levels[key].level if key in levels else "")
         for user, key in zip(users, keys, strict=True)
         if key in held
     ]
-    page = cut(found, limit, [each.user.user_name for each in found])
+    page = cut_page(found, limit, [each.user.user_name for each in found])
     seen = await visible(registry, actor, thing, page.found, lambda each: each.user.user_id)
-    return Page(found=seen, after=page.after)
+    return ListPage(found=seen, after=page.after)
 
 
-async def entities(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> Page[Entity]:
+async def entities(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> ListPage[Entity]:
     """List entities by identifier; `search` is its beginning.
 
     Raises access.Forbidden, StoreUnavailable. Source: R-14.2
@@ -183,7 +183,7 @@ async def entities(registry: Registry, actor: Actor, *, search: str, after: str,
     return await _named(registry, Entity, search=search, after=after, limit=limit)
 
 
-async def entities_by_name(registry: Registry, actor: Actor, *, name: str, after: str, limit: int) -> Page[Entity]:
+async def entities_by_name(registry: Registry, actor: Actor, *, name: str, after: str, limit: int) -> ListPage[Entity]:
     """List entities by name; `name` is its beginning, however it is written.
 
     `after` is an identifier. Raises Refused if there is none of it, access.Forbidden, StoreUnavailable. Source: R-12.4
@@ -195,10 +195,12 @@ async def entities_by_name(registry: Registry, actor: Actor, *, name: str, after
     first = " ".join(search_words(name))
     place = (search_text(before), before.entity_id) if before else ("", "")
     found = await registry.directory.entities_by_name(first=first, until=first + LAST, after=place, limit=limit + 1)
-    return cut(found, limit, [each.entity_id for each in found])
+    return cut_page(found, limit, [each.entity_id for each in found])
 
 
-async def entities_by_number(registry: Registry, actor: Actor, *, number: str, after: str, limit: int) -> Page[Entity]:
+async def entities_by_number(
+    registry: Registry, actor: Actor, *, number: str, after: str, limit: int
+) -> ListPage[Entity]:
     """List entities by registration number; `number` is its beginning.
 
     `after` is an identifier. Raises Refused if there is none of it, access.Forbidden, StoreUnavailable. Source: R-12.4
@@ -209,10 +211,10 @@ async def entities_by_number(registry: Registry, actor: Actor, *, number: str, a
     before = await entity_named(registry, after, actor=actor) if after else None
     place = (before.registration_number, before.entity_id) if before else ("", "")
     found = await registry.directory.entities_by_number(first=number, until=number + LAST, after=place, limit=limit + 1)
-    return cut(found, limit, [each.entity_id for each in found])
+    return cut_page(found, limit, [each.entity_id for each in found])
 
 
-async def services(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> Page[Service]:
+async def services(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> ListPage[Service]:
     """List services by identifier; `search` is its beginning.
 
     Raises access.Forbidden, StoreUnavailable. Source: R-14.1
@@ -221,7 +223,7 @@ async def services(registry: Registry, actor: Actor, *, search: str, after: str,
     return await _named(registry, Service, search=search, after=after, limit=limit)
 
 
-async def roles(registry: Registry, actor: Actor, wanted: Wanted, *, after: str, limit: int) -> Page[Role]:
+async def roles(registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int) -> ListPage[Role]:
     """List roles of people for their entities.
 
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, D50
@@ -231,10 +233,12 @@ async def roles(registry: Registry, actor: Actor, wanted: Wanted, *, after: str,
     where = await _where(registry, actor, wanted)
     rows = await _page(registry, Assignment, where, after=after, limit=limit, width=6)
     seen = await visible(registry, actor, thing, rows.found, lambda each: each.user_id)
-    return Page(found=await with_records(registry.directory, seen), after=rows.after)
+    return ListPage(found=await with_records(registry.directory, seen), after=rows.after)
 
 
-async def third_party_roles(registry: Registry, actor: Actor, wanted: Wanted, *, after: str, limit: int) -> Page[Role]:
+async def third_party_roles(
+    registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
+) -> ListPage[Role]:
     """List roles of third parties' people for client entities.
 
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, R-21
@@ -242,10 +246,12 @@ async def third_party_roles(registry: Registry, actor: Actor, wanted: Wanted, *,
     authorise(actor, "read", Object(kind="third-party row"))
     where = await _where(registry, actor, wanted)
     rows = await _page(registry, ThirdPartyAssignment, where, after=after, limit=limit, width=7)
-    return Page(found=await with_records(registry.directory, rows.found), after=rows.after)
+    return ListPage(found=await with_records(registry.directory, rows.found), after=rows.after)
 
 
-async def grants(registry: Registry, actor: Actor, wanted: Wanted, *, after: str, limit: int) -> Page[ThirdPartyGrant]:
+async def grants(
+    registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
+) -> ListPage[ThirdPartyGrant]:
     """List grants of client entities to third parties.
 
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: R-21
@@ -255,7 +261,7 @@ async def grants(registry: Registry, actor: Actor, wanted: Wanted, *, after: str
     return await _page(registry, ThirdPartyGrant, where, after=after, limit=limit, width=6)
 
 
-async def memberships(registry: Registry, actor: Actor, user: User, *, after: str, limit: int) -> Page[Belonging]:
+async def memberships(registry: Registry, actor: Actor, user: User, *, after: str, limit: int) -> ListPage[Belonging]:
     """List the entities of a person by identifier.
 
     Raises access.Forbidden, StoreUnavailable. Source: D50, D53
@@ -270,12 +276,12 @@ async def memberships(registry: Registry, actor: Actor, user: User, *, after: st
         if entity is not None:
             level, services_of = (held.level, held.services) if held else ("", ())
             found.append(Belonging(entity=entity, membership=row, level=level, services=services_of))
-    return Page(found=tuple(found), after=page.after)
+    return ListPage(found=tuple(found), after=page.after)
 
 
 async def administrators(
-    registry: Registry, actor: Actor, wanted: Wanted, *, after: str, limit: int
-) -> Page[Appointment]:
+    registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
+) -> ListPage[Appointment]:
     """List administrators of entities.
 
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D53
@@ -285,7 +291,7 @@ async def administrators(
     where = await _where(registry, actor, wanted)
     page = await _page(registry, Administrator, where, after=after, limit=limit, width=2)
     seen = await visible(registry, actor, thing, page.found, lambda each: each.user_id)
-    rows = Page(found=seen, after=page.after)
+    rows = ListPage(found=seen, after=page.after)
     directory = registry.directory
     users = await directory.read(User, {row.key[:1] for row in rows.found})
     held = await directory.read(Entity, {row.key[1:] for row in rows.found})
@@ -295,10 +301,10 @@ async def administrators(
         for row in rows.found
         if row.key[:1] in users and row.key[1:] in held and row.key in belonging
     ]
-    return Page(found=tuple(found), after=rows.after)
+    return ListPage(found=tuple(found), after=rows.after)
 
 
-async def _where(registry: Registry, actor: Actor, wanted: Wanted) -> dict[str, str]:
+async def _where(registry: Registry, actor: Actor, wanted: ListFilter) -> dict[str, str]:
     where: dict[str, str] = {}
     if wanted.user:
         where["user_id"] = (await user_named(registry, wanted.user, actor=actor)).user_id
@@ -351,27 +357,27 @@ async def _grants(
     return found
 
 
-async def _named(registry: Registry, kind: type[N], *, search: str, after: str, limit: int) -> Page[N]:
+async def _named(registry: Registry, kind: type[N], *, search: str, after: str, limit: int) -> ListPage[N]:
     if not is_storable(search + after):
         raise Refused("this has characters that no identifier has: leave them out")
     first, until = _span(search, after)
     found = await registry.directory.named(kind, first=first, until=until, limit=limit + 1)
-    return cut(found, limit, [shown_key(each) for each in found])
+    return cut_page(found, limit, [shown_key(each) for each in found])
 
 
 async def _page(
     registry: Registry, kind: type[L], where: Mapping[str, str], *, after: str, limit: int, width: int
-) -> Page[L]:
+) -> ListPage[L]:
     found = await registry.directory.page(kind, where, after=place(after, width), limit=limit + 1)
-    return cut(found, limit, [as_place(each.key) for each in found])
+    return cut_page(found, limit, [as_place(each.key) for each in found])
 
 
-def cut(found: Sequence[S], limit: int, places: Sequence[str]) -> Page[S]:
+def cut_page(found: Sequence[S], limit: int, places: Sequence[str]) -> ListPage[S]:
     """Limit results to one page.
 
     It is one more than the page may have, if there are more. `places` are those of each.
     """
-    return Page(found=tuple(found[:limit]), after=places[limit - 1] if len(found) > limit else "")
+    return ListPage(found=tuple(found[:limit]), after=places[limit - 1] if len(found) > limit else "")
 
 
 def as_place(key: Sequence[str]) -> str:

@@ -21,8 +21,8 @@ from corpid.flows.directory.provisioning import (
     store_refusals,
     with_details,
 )
-from corpid.flows.directory.write import Refused, authorised
-from corpid.ports import MemberQuery, Seen
+from corpid.flows.directory.write import Refused, authorise_changes
+from corpid.ports import MemberQuery, Precondition
 from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.access_conditions import OWNER_STAYS
 from corpid.rules.directory.approvals import MOST_CHANGES
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.invitation_limits import InvitationLimit
     from corpid.ports import Registry
     from corpid.ports.provisioning import MemberName
-    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest
 
 MOST_INVITED: Final = MOST_CHANGES
@@ -44,7 +44,9 @@ _ADDRESSES: Final[tuple[MemberName, ...]] = ("email", "any_user_name")
 """members of a membership that may be an address"""
 
 
-async def known_addresses(registry: Registry, addresses: Sequence[str], *, actor: Administering) -> frozenset[str]:
+async def known_addresses(
+    registry: Registry, addresses: Sequence[str], *, actor: EntityAdministrator
+) -> frozenset[str]:
     """Return those addresses that members of the actor's entity have.
 
     Also invited ones, and those who have one as their user name. Raises access.Forbidden, StoreUnavailable. Source:
@@ -68,14 +70,14 @@ async def submit_invitations(
     limit: InvitationLimit,
     people: Sequence[MemberDetails],
     *,
-    actor: Administering,
+    actor: EntityAdministrator,
     reason: str,
     now: float,
     new_id: Callable[[], str],
 ) -> ChangeRequest | None:
     """Invite people to the actor's entity, or request it: all or nobody.
 
-    `reason` is for the approver. Raises MalformedDetails, Taken, TooManyInvitations, approvals.NoReason,
+    `reason` is for the approver. Raises InvalidDetails, IdentifierConflict, TooManyInvitations, approvals.NoReason,
     access.Forbidden, Refused, Conflict, StoreUnavailable. Source: D55, D60
     """
     refuse_early(actor, "write", Object(kind="membership", entity_id=actor.entity_id))
@@ -90,7 +92,7 @@ async def submit_invitations(
         await refuse_taken(registry, each)
     for each in invited:
         await limit.count(actor, actor.entity_id, each.email, now=now)
-    seen = [Seen(Membership, each.key, None) for each in invited]
+    seen = [Precondition(Membership, each.key, None) for each in invited]
     with store_refusals():
         return await submit(registry, actor, changes, reason=reason, now=now, unique=new_id(), seen=seen)
 
@@ -102,7 +104,7 @@ async def submit_details(
     *,
     name: str,
     email: str,
-    actor: Administering,
+    actor: EntityAdministrator,
     reason: str,
     now: float,
     new_id: Callable[[], str],
@@ -125,7 +127,7 @@ async def submit_switch(
     seen: Membership,
     *,
     enabled: bool,
-    actor: Administering,
+    actor: EntityAdministrator,
     reason: str,
     now: float,
     new_id: Callable[[], str],
@@ -145,7 +147,7 @@ async def _submit_change(
     was: Membership,
     becomes: Membership,
     *,
-    actor: Administering,
+    actor: EntityAdministrator,
     reason: str,
     now: float,
     new_id: Callable[[], str],
@@ -157,7 +159,7 @@ async def _submit_change(
     await _check(registry, actor, [change])
     await refuse_taken(registry, becomes, was)
     await count_redirection(limit, was, becomes, actor=actor, now=now)
-    seen = [Seen(Membership, was.key, was)]
+    seen = [Precondition(Membership, was.key, was)]
     with store_refusals():
         return await submit(registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=seen)
 
@@ -166,7 +168,7 @@ async def submit_end(
     registry: Registry,
     seen: Membership,
     *,
-    actor: Administering,
+    actor: EntityAdministrator,
     reason: str,
     now: float,
     new_id: Callable[[], str],
@@ -182,14 +184,14 @@ async def submit_end(
         return None
     rows = await rows_under(registry, seen)
     changes = [*rows, change] if len(rows) < MOST_CHANGES else [change]
-    guard = Seen(Membership, seen.key, seen)
+    guard = Precondition(Membership, seen.key, seen)
     return await submit(registry, actor, changes, reason=reason, now=now, unique=new_id(), seen=[guard])
 
 
-async def _check(registry: Registry, actor: Administering, changes: Sequence[Change]) -> bool:
+async def _check(registry: Registry, actor: EntityAdministrator, changes: Sequence[Change]) -> bool:
     """Authorise changes; True if they need approval. Raises LastOwner."""
     try:
-        return bool((await authorised(registry, actor, changes)).needing)
+        return bool((await authorise_changes(registry, actor, changes)).needing)
     except Forbidden as error:
         if error.reason == OWNER_STAYS.reason:
             raise LastOwner from None

@@ -17,9 +17,9 @@ from corpid.flows.authentication import second_factor_methods
 from corpid.flows.directory import people
 from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.ports import AuditEvent, Conflict, Seen, StoreUnavailable
+from corpid.ports import AuditEvent, Conflict, Precondition, StoreUnavailable
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise, obstacle
+from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import BELOW
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.records import Administrator, Entity, Membership, Operator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Registry
     from corpid.rules.directory.access_conditions import Condition
-    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
 
@@ -61,13 +61,13 @@ _RULES: Final[Mapping[Help, _Rule]] = {
 }
 
 
-def refusal(of: Membership, held: Administrator | None, *, actor: Administering) -> Condition | None:
+def refusal(of: Membership, held: Administrator | None, *, actor: EntityAdministrator) -> Condition | None:
     """The condition that keeps an actor from helping a member.
 
     `held` is the member's level. None if nothing does, but perhaps a sign-in that is too old. The same whatever else the
     member is. Source: D69
     """
-    found = (obstacle(actor, each.action, _thing(each, of, held), unruled=BELOW) for each in _RULES.values())
+    found = (find_obstacle(actor, each.action, _thing(each, of, held), unruled=BELOW) for each in _RULES.values())
     return next((each for each in found if each is not None), None)
 
 
@@ -87,7 +87,7 @@ def _thing(rule: _Rule, of: Membership, held: Administrator | None, *, operates:
     )
 
 
-async def request_help(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
+async def request_help(context: RequestContext, of: Membership, asked: Help, *, actor: EntityAdministrator) -> None:
     """Record that an administrator helps a member, within the limits.
 
     `of` is the membership as the administrator saw it; `carry_out_help` follows. Raises Refused at a limit,
@@ -99,7 +99,7 @@ async def request_help(context: RequestContext, of: Membership, asked: Help, *, 
     guards = await still_acting(registry, actor)
     await _count(context, of, asked)
     event = audit_event(actor, rule.asked, "/".join(of.key), entity_id=of.entity_id)
-    seen = [Seen(Membership, of.key, of), Seen(Administrator, of.key, held)]
+    seen = [Precondition(Membership, of.key, of), Precondition(Administrator, of.key, held)]
     try:
         await registry.directory.write([*guards, *seen], event)
     except Conflict:
@@ -151,7 +151,7 @@ class HelpRefusal(Exception):
         self.reason = reason
 
 
-async def carry_out_help(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
+async def carry_out_help(context: RequestContext, of: Membership, asked: Help, *, actor: EntityAdministrator) -> None:
     """Help a member whose account can be helped, after `request_help`.
 
     The person gets an e-mail that says who asked: without an address nobody is helped. Operators read in the audit what
@@ -188,7 +188,7 @@ async def carry_out_help(context: RequestContext, of: Membership, asked: Help, *
         raise
 
 
-async def _check(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
+async def _check(context: RequestContext, of: Membership, asked: Help, *, actor: EntityAdministrator) -> None:
     """Raise Forbidden or HelpRefusal for what the entity must not know."""
     registry, rule, user_id = context.provider.registry, _RULES[asked], of.user_id
     operates = await registry.directory.read(Operator, [(user_id,)])
@@ -220,7 +220,7 @@ async def _unlock(context: RequestContext, user: User, done: AuditEvent, asked_b
     provider = context.provider
     issuer = provider.policy.deployment_url
     await people.unlock(provider.registry, provider.transient, issuer, user, event=done, now=context.now)
-    notifications.tell(provider, user, notifications.unlocked(asked_by), now=context.now)
+    notifications.tell(provider, user, notifications.notify_unlocked(asked_by), now=context.now)
 
 
 async def _send(

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory.lists import Page, as_place, cut, place, with_records
-from corpid.flows.directory.provisioning import Member, State, invited_at, members_by_name
-from corpid.flows.directory.write import Refused, authorised
+from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, with_records
+from corpid.flows.directory.provisioning import Member, MemberState, invited_at, members_by_name
+from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.ports import MemberQuery, MemberSearch
 from corpid.ports.provisioning import SEARCH_WORDS
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
-from corpid.rules.directory.approvals import needed
+from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.person_names import canonical
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import Registry, StoredMember
     from corpid.rules.directory.access import ObjectKind
-    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import Entity, Membership, User
 
 _EXAMINED_AT_ONCE: Final = 2000
@@ -41,16 +41,16 @@ _CHARACTERS: Final = 100
 """of a search"""
 
 
-class WantedMembers(msgspec.Struct, frozen=True, kw_only=True):
+class MemberFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Members that a list is narrowed to; empty texts narrow nothing."""
 
     search: str = ""
     """words of name, user name or e-mail address"""
-    state: State | Literal[""] = ""
+    state: MemberState | Literal[""] = ""
     service_id: str = ""
 
 
-class ListedMember(msgspec.Struct, frozen=True, kw_only=True):
+class MemberSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A member with level and number of roles."""
 
     member: Member
@@ -63,16 +63,16 @@ class AmbiguousName(Refused):
     """A user name that means several people at an entity."""
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class MemberAccess(msgspec.Struct, frozen=True, kw_only=True):
     """Level and access of one member, as an actor may see them."""
 
     administrator: Administrator | None
-    roles: Page[Role]
+    roles: ListPage[Role]
     for_others: tuple[Role, ...]
     """for client entities; none if the actor may not see them"""
 
 
-class Possible(msgspec.Struct, frozen=True, kw_only=True):
+class ChangePreview(msgspec.Struct, frozen=True, kw_only=True):
     """The refusal of a change, or its need for approval."""
 
     refusal: str = ""
@@ -80,7 +80,7 @@ class Possible(msgspec.Struct, frozen=True, kw_only=True):
     needs_approval: bool = False
 
 
-class Ending(msgspec.Struct, frozen=True, kw_only=True):
+class MembershipEnd(msgspec.Struct, frozen=True, kw_only=True):
     """Level and number of roles that end with a membership."""
 
     administrator: Administrator | None
@@ -134,9 +134,9 @@ def refuse_several(named: str, candidates: Sequence[str]) -> None:
         )
 
 
-async def listed(
-    registry: Registry, wanted: WantedMembers, *, actor: Administering, after: str, limit: int
-) -> Page[ListedMember]:
+async def list_members(
+    registry: Registry, wanted: MemberFilter, *, actor: EntityAdministrator, after: str, limit: int
+) -> ListPage[MemberSummary]:
     """List members of the actor's entity by user name.
 
     A page costs a few statements; a search examines 50,000 members at most, and may then return fewer although more
@@ -147,7 +147,7 @@ async def listed(
     if wanted.service_id:
         authorise(actor, "read", Object(kind="assignment", entity_id=entity_id, service_id=wanted.service_id))
     if not all(map(is_storable, (wanted.search, wanted.service_id))):
-        return Page(found=())
+        return ListPage(found=())
     if words or wanted.state or wanted.service_id:
         authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
         search = MemberSearch(entity_id=entity_id, words=tuple(words), state=wanted.state, service_id=wanted.service_id)
@@ -158,13 +158,13 @@ async def listed(
     levels = await registry.directory.read(Administrator, keys)
     counts = await _counted(registry, actor, [each.user.user_id for each in page.found])
     found = [
-        ListedMember(member=each, level=levels[key].level if key in levels else "", roles=counts[each.user.user_id])
+        MemberSummary(member=each, level=levels[key].level if key in levels else "", roles=counts[each.user.user_id])
         for each, key in zip(page.found, keys, strict=True)
     ]
-    return Page(found=tuple(found), after=page.after)
+    return ListPage(found=tuple(found), after=page.after)
 
 
-async def _searched(registry: Registry, search: MemberSearch, after: str, limit: int) -> Page[Member]:
+async def _searched(registry: Registry, search: MemberSearch, after: str, limit: int) -> ListPage[Member]:
     """Search part by part, so that no statement takes long."""
     name, last = place(after, 2)
     start: tuple[str, str] | None = (name, last)
@@ -177,16 +177,16 @@ async def _searched(registry: Registry, search: MemberSearch, after: str, limit:
         )
         found += part
         await asyncio.sleep(0)
-    page = cut(
+    page = cut_page(
         [Member(membership=stored.membership, user=stored.user) for stored, _ in found],
         limit,
         [as_place(each) for _, each in found],
     )
     stopped = start is not None and len(found) <= limit
-    return Page(found=page.found, after=as_place(start)) if stopped and start else page
+    return ListPage(found=page.found, after=as_place(start)) if stopped and start else page
 
 
-async def _counted(registry: Registry, actor: Administering, user_ids: Collection[str]) -> Counter[str]:
+async def _counted(registry: Registry, actor: EntityAdministrator, user_ids: Collection[str]) -> Counter[str]:
     """Count the roles of people that the actor sees."""
     counts: Counter[str] = Counter()
     for user_id, service_id, count in await registry.provisioning.roles(actor.entity_id, user_ids):
@@ -195,7 +195,9 @@ async def _counted(registry: Registry, actor: Administering, user_ids: Collectio
     return counts
 
 
-async def held(registry: Registry, of: Membership, *, actor: Administering, after: str, limit: int) -> Held:
+async def load_access(
+    registry: Registry, of: Membership, *, actor: EntityAdministrator, after: str, limit: int
+) -> MemberAccess:
     """Return level and access of a member, a page of roles.
 
     Only what the actor may see. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53,
@@ -204,33 +206,35 @@ async def held(registry: Registry, of: Membership, *, actor: Administering, afte
     authorise(actor, "read", Object(kind="membership", entity_id=of.entity_id, user_id=of.user_id))
     directory, where = registry.directory, {"user_id": of.user_id, "entity_id": of.entity_id}
     rows = await directory.page(Assignment, where, after=place(after, 6), limit=limit + 1)
-    page = cut(rows, limit, [as_place(row.key) for row in rows])
+    page = cut_page(rows, limit, [as_place(row.key) for row in rows])
     seen = [row for row in page.found if _sees(actor, "assignment", row.service_id)]
     others: list[ThirdPartyAssignment] = []
     if _sees(actor, "third-party row"):
         others = await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=limit)
-    return Held(
+    return MemberAccess(
         administrator=(await directory.read(Administrator, [of.key])).get(of.key),
-        roles=Page(found=await with_records(directory, seen), after=page.after),
+        roles=ListPage(found=await with_records(directory, seen), after=page.after),
         for_others=await with_records(directory, others),
     )
 
 
-async def ending(registry: Registry, of: Membership, *, actor: Administering) -> Ending:
+async def ending(registry: Registry, of: Membership, *, actor: EntityAdministrator) -> MembershipEnd:
     """Return what would end with a membership.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
     """
     authorise(actor, "read", Object(kind="assignment", entity_id=of.entity_id))
     directory, where = registry.directory, {"user_id": of.user_id, "entity_id": of.entity_id}
-    return Ending(
+    return MembershipEnd(
         administrator=(await directory.read(Administrator, [of.key])).get(of.key),
         roles=len(await directory.page(Assignment, where, after=("",) * 6, limit=_MOST_ROLES)),
         for_others=len(await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST_ROLES)),
     )
 
 
-async def possible_change(registry: Registry, of: Membership, *, actor: Administering, end: bool) -> Possible:
+async def possible_change(
+    registry: Registry, of: Membership, *, actor: EntityAdministrator, end: bool
+) -> ChangePreview:
     """Return whether an actor may change a membership, or end it.
 
     To suspend one counts as its end, to restore it as a change. Raises StoreUnavailable. Source: D53, D54, D55
@@ -239,13 +243,13 @@ async def possible_change(registry: Registry, of: Membership, *, actor: Administ
     becomes = None if end else msgspec.structs.replace(of, changed_at=int(actor.now))
     change = Change(verb="remove" if end else "change", kind="membership", key=of.key, was=of, becomes=becomes)
     try:
-        found = await authorised(registry, recent, [change])
+        found = await authorise_changes(registry, recent, [change])
     except Forbidden as error:
-        return Possible(refusal=error.reason)
-    return Possible(needs_approval=bool(found.needing))
+        return ChangePreview(refusal=error.reason)
+    return ChangePreview(needs_approval=bool(found.needing))
 
 
-def may_give_access(of: Membership, held_level: Administrator | None, *, actor: Administering) -> bool:
+def may_give_access(of: Membership, held_level: Administrator | None, *, actor: EntityAdministrator) -> bool:
     """Return whether an actor may give a member roles at some service.
 
     With a recent sign-in. Source: D53, D54
@@ -262,7 +266,7 @@ def may_give_access(of: Membership, held_level: Administrator | None, *, actor: 
     return _allows(msgspec.structs.replace(actor, auth_time=actor.now), "write", thing)
 
 
-def may_invite(actor: Administering) -> bool:
+def may_invite(actor: EntityAdministrator) -> bool:
     """Return whether an actor may invite people. Source: D53, D60"""
     thing = Object(
         kind="membership", entity_id=actor.entity_id, user_id="-", level="", invites=True, takes_last_owner=False
@@ -270,7 +274,7 @@ def may_invite(actor: Administering) -> bool:
     return _allows(msgspec.structs.replace(actor, auth_time=actor.now), "write", thing)
 
 
-def may_send_again(of: Membership, *, actor: Administering) -> bool:
+def may_send_again(of: Membership, *, actor: EntityAdministrator) -> bool:
     """Return whether an actor may have an invitation sent again. Source: D53, D60"""
     thing = Object(kind="invitation", entity_id=of.entity_id, user_id=of.user_id)
     return of.invited and _allows(msgspec.structs.replace(actor, auth_time=actor.now), "write", thing)
@@ -278,14 +282,14 @@ def may_send_again(of: Membership, *, actor: Administering) -> bool:
 
 def invitation_needs_approval(entity: Entity) -> bool:
     """Return whether an invitation becomes a request. Source: D55"""
-    return needed(Change(verb="add", kind="membership", key=()), "", entity, None)
+    return change_needs_approval(Change(verb="add", kind="membership", key=()), "", entity, None)
 
 
-def _sees(actor: Administering, kind: ObjectKind, service_id: str = "") -> bool:
+def _sees(actor: EntityAdministrator, kind: ObjectKind, service_id: str = "") -> bool:
     return _allows(actor, "read", Object(kind=kind, entity_id=actor.entity_id, service_id=service_id))
 
 
-def _allows(actor: Administering, action: Literal["read", "write"], thing: Object) -> bool:
+def _allows(actor: EntityAdministrator, action: Literal["read", "write"], thing: Object) -> bool:
     try:
         authorise(actor, action, thing)
     except Forbidden:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.administrators import has_owner_beside
-from corpid.flows.directory.apply import Prepared
+from corpid.flows.directory.apply import PlanWithNames
 from corpid.flows.directory.entities import ADDS, carried_out, prepared_entry
 from corpid.flows.directory.finding import entity_named, user_named
 from corpid.flows.directory.write import Refused
@@ -14,7 +14,7 @@ from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.directory.records import Administrator, Assignment, Membership, ThirdPartyAssignment
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.plan import Verb
@@ -28,7 +28,7 @@ _MOST: Final = 1000
 
 async def add_membership(
     registry: Registry, passwords: Passwords, user_name: str, entity_id: str, *, actor: Actor, dry_run: bool = False
-) -> Applied:
+) -> ApplyResult:
     """Let a person act for an entity, if they do not yet.
 
     Raises write.Refused if there is no such person or entity, access.Forbidden, Conflict, StoreUnavailable. Source:
@@ -50,7 +50,7 @@ async def switch_membership(
     enabled: bool,
     actor: Actor,
     dry_run: bool = False,
-) -> Applied:
+) -> ApplyResult:
     """Suspend or restore a membership.
 
     Its level and roles stay, without effect meanwhile. Remarks on an entity whose last owner it was. Raises
@@ -65,7 +65,7 @@ async def switch_membership(
 
 async def remove_membership(
     registry: Registry, user_name: str, entity_id: str, *, actor: Actor, dry_run: bool = False
-) -> Applied:
+) -> ApplyResult:
     """End a membership, with its level and roles.
 
     Each is a change of its own. An operator may end that of the last owner, which is remarked on. Raises
@@ -93,7 +93,7 @@ async def remove_membership(
             remarks.append(Problem(0, f"the entity {entity_id} will have no owner who can act"))
     changes.append(Change(verb="remove", kind="membership", key=membership.key, was=membership))
     plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
-    prepared = Prepared(plan=plan, user_names={user.user_id: user.user_name})
+    prepared = PlanWithNames(plan=plan, user_names={user.user_id: user.user_name})
     return await carried_out(registry, prepared, actor=actor, verbs=_REMOVES, dry_run=dry_run)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import namespaces
 from corpid.flows.directory import notice_texts
-from corpid.flows.directory.notice_texts import Changed, DecidedRequest, EndingRole, Reader, RoleNames
+from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RequestDecision, RoleNames
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
 from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
@@ -183,7 +183,7 @@ class NoticeEmails:
     async def _access(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email:
         names = await self._names([each.facts for each in queued])
         changes = [
-            Changed(
+            AccessChange(
                 change=each.facts["change"],
                 level=each.facts.get("level", ""),
                 role=_role(each.facts, names) if each.facts["what"] == "role" else None,
@@ -254,25 +254,25 @@ class NoticeEmails:
         requests = [each for each in await self._requests(queued) if state_at(each, now).value == "pending"]
         people = await self._people(reader.entity.entity_id, [_requester(each) for each in requests])
         waiting = [
-            DecidedRequest(
+            RequestDecision(
                 requester=people.get(_requester(each), each.requester), reason=each.reason, at=each.created_at
             )
             for each in requests
         ]
-        return notice_texts.waiting(reader, waiting, ends_after=LIFETIME_SECONDS) if waiting else None
+        return notice_texts.notify_waiting(reader, waiting, ends_after=LIFETIME_SECONDS) if waiting else None
 
     async def _decision(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         decided = [
-            DecidedRequest(state=each.state, reason=decision_reason(each), at=each.created_at)
+            RequestDecision(state=each.state, reason=decision_reason(each), at=each.created_at)
             for each in await self._requests(queued)
             if each.state != "pending"
         ]
-        return notice_texts.decided(reader, decided) if decided else None
+        return notice_texts.notify_decided(reader, decided) if decided else None
 
     async def _review(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         """The review, if it was not signed off meanwhile."""
         due_at, again = int(queued[-1].facts["due_at"]), any("again" in each.facts for each in queued)
-        found = await self._registry.access_reviews.of(reader.entity.entity_id)
+        found = await self._registry.access_reviews.find(reader.entity.entity_id)
         if found is None or found.due_at != due_at:
             return None
         due = datetime.fromtimestamp(due_at, self._provider.policy.timezone).date()

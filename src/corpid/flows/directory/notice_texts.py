@@ -70,7 +70,7 @@ class RoleNames(msgspec.Struct, frozen=True, kw_only=True):
     end_date: str = ""
 
 
-class Changed(msgspec.Struct, frozen=True, kw_only=True):
+class AccessChange(msgspec.Struct, frozen=True, kw_only=True):
     """One change of what a person may do."""
 
     change: str
@@ -87,7 +87,7 @@ class EndingRole(msgspec.Struct, frozen=True, kw_only=True):
     role: RoleNames
 
 
-class DecidedRequest(msgspec.Struct, frozen=True, kw_only=True):
+class RequestDecision(msgspec.Struct, frozen=True, kw_only=True):
     """A change request, as an e-mail tells of it."""
 
     requester: str = ""
@@ -96,7 +96,7 @@ class DecidedRequest(msgspec.Struct, frozen=True, kw_only=True):
     at: int
 
 
-def access(reader: Reader, changes: Sequence[Changed], *, at: int) -> Email:
+def access(reader: Reader, changes: Sequence[AccessChange], *, at: int) -> Email:
     """Somebody else changed what a person may do.
 
     Source: docs/decisions/0022
@@ -200,7 +200,7 @@ def token(reader: Reader, tokens: Sequence[tuple[str, int]]) -> Email:
     return _email(reader, subject, phrase("Create another one before then."), parts)
 
 
-def waiting(reader: Reader, requests: Sequence[DecidedRequest], *, ends_after: int) -> Email:
+def notify_waiting(reader: Reader, requests: Sequence[RequestDecision], *, ends_after: int) -> Email:
     """Requests wait for the decision of a person.
 
     `ends_after` are the seconds that each of them waits. Source: docs/decisions/0022
@@ -234,7 +234,7 @@ def waiting(reader: Reader, requests: Sequence[DecidedRequest], *, ends_after: i
     return _email(reader, subject, phrase("Approve or decline it within 14 days."), parts)
 
 
-def decided(reader: Reader, requests: Sequence[DecidedRequest]) -> Email:
+def notify_decided(reader: Reader, requests: Sequence[RequestDecision]) -> Email:
     """Requests of a person were decided.
 
     Source: docs/decisions/0022
@@ -316,7 +316,7 @@ def _further(count: int) -> Iterable[Phrase]:
         yield counted(left, "There is {count} more.", "There are {count} more.")
 
 
-def _changed(change: Changed, entity: str) -> Phrase:
+def _changed(change: AccessChange, entity: str) -> Phrase:
     if change.role is not None:
         return _role(change.role if change.change in {"given", "changed"} else _without_end(change.role))
     if change.level:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from corpid.flows.provider import Provider
     from corpid.ports import AuditEntry
     from corpid.rules.directory.notices import QueuedNotice
-    from corpid.rules.directory.records import Administrator, Appointed
+    from corpid.rules.directory.records import Administrator, AppointmentStatus
 
 
 Row: TypeAlias = Assignment | ThirdPartyAssignment
@@ -89,13 +89,15 @@ class Notices:
 
     async def _changes(self, now: float) -> bool:
         """Look through some of the audit; False if nothing is left."""
-        settled = await self._registry.seals.settled()
+        settled = await self._registry.seals.settled_number()
         seen = await self._registry.notices.position(CHANGES, first=str(settled))
         after = int(seen)
         last = min(settled, after + _NUMBERS_AT_ONCE)
         if last <= after:
             return False
-        entries = await self._registry.audit.among(rules.WATCHED, after=after, last=last, limit=_ENTRIES_AT_ONCE)
+        entries = await self._registry.audit.list_by_action(
+            rules.WATCHED, after=after, last=last, limit=_ENTRIES_AT_ONCE
+        )
         if len(entries) == _ENTRIES_AT_ONCE:
             last = entries[-1].number
         found: list[QueuedNotice] = []
@@ -156,7 +158,7 @@ class Notices:
         key = (request_id,)
         return (await self._registry.directory.read(ChangeRequest, [key])).get(key)
 
-    async def _administrators(self, entity_id: str) -> list[Appointed[Administrator]]:
+    async def _administrators(self, entity_id: str) -> list[AppointmentStatus[Administrator]]:
         return await self._registry.directory.administrators(entity_id)
 
     async def _ends(self, now: float) -> bool:
@@ -207,7 +209,7 @@ class Notices:
             found = rules.of_review(
                 review.entity_id, review.due_at, await self._administrators(review.entity_id), again=again, now=now
             )
-            await self._registry.access_reviews.remind(review, access_review.reminded(review, now=now), found)
+            await self._registry.access_reviews.remind(review, access_review.note_reminder(review, now=now), found)
             await asyncio.sleep(0)
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
 from corpid.flows.directory.members import find_person
-from corpid.flows.directory.objects import Found, found, key_of_record, user_names
+from corpid.flows.directory.objects import ApiObject, key_of_record, to_api_object, user_names
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import (
@@ -35,19 +35,19 @@ _COLUMNS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class ObjectPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of objects.
 
     `after` is the place of its last one if there are more.
     """
 
-    found: tuple[Found, ...]
+    found: tuple[ApiObject, ...]
     after: tuple[str, ...] = ()
 
 
-async def listed(
+async def list_objects(
     by: Administration, resource: Resource, wanted: Mapping[str, str], *, after: tuple[str, ...], limit: int
-) -> Page:
+) -> ObjectPage:
     """List objects by key, people by user name.
 
     Those of an entity by membership. `wanted` are filters of the resource; one that names nothing gives an empty page.
@@ -56,11 +56,11 @@ async def listed(
     narrowed = _own(by.actor, resource, wanted)
     refuse_early(by.actor, "read", _object_of_list(by.actor, resource, narrowed))
     if _is_outside(by.actor, resource, narrowed):
-        return Page(found=())
+        return ObjectPage(found=())
     page, places = await _page(by, resource, narrowed, after, limit + 1)
     users = await user_names(by.registry, page[:limit])
-    shown = tuple(found(by, resource, record, users) for record in page[:limit])
-    return Page(found=shown, after=places[limit - 1] if len(page) > limit else ())
+    shown = tuple(to_api_object(by, resource, record, users) for record in page[:limit])
+    return ObjectPage(found=shown, after=places[limit - 1] if len(page) > limit else ())
 
 
 def _is_outside(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> bool:

@@ -15,15 +15,23 @@ from corpid.flows.directory.apply import prepare
 from corpid.flows.directory.approvals import submit
 from corpid.flows.directory.members import find_person
 from corpid.flows.directory.write import object_of
-from corpid.ports import ChangedMeanwhile, NameTaken, Seen
+from corpid.ports import ChangedMeanwhile, NameTaken, Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
-from corpid.rules.directory.json_nodes import Json, merged
+from corpid.rules.directory.json_nodes import Json, merge_patch
 from corpid.rules.directory.levels import without_services
-from corpid.rules.directory.members import masked
+from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.objects import READ_ONLY, Fault, Unfit, key_of, read_changed, read_new, shown
+from corpid.rules.directory.objects import (
+    READ_ONLY,
+    InvalidObject,
+    MemberFault,
+    key_of,
+    read_changed,
+    read_new,
+    to_json_object,
+)
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
@@ -39,22 +47,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from corpid.ports import Passwords, Registry
-    from corpid.rules.directory.objects import Read, Resource
+    from corpid.rules.directory.objects import ParsedObject, Resource
     from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.oauth.client_registration import Rules
 
 _NAME_TAKEN: Final = "somebody has this user name already"
 
 
-class Unknown(Exception):
+class ObjectNotFound(Exception):
     """No such object, or none that the actor may know of."""
 
 
-class Exists(Exception):
+class ObjectConflict(Exception):
     """An object of this key is there already; the text says so."""
 
 
-class Differs(Exception):
+class ObjectChanged(Exception):
     """The object is no longer the one that the caller has seen."""
 
 
@@ -75,7 +83,7 @@ class Administration:
     """for a request for approval"""
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class ApiObject(msgspec.Struct, frozen=True, kw_only=True):
     """An object as it is shown, and its entity tag."""
 
     id: str
@@ -83,30 +91,30 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     members: dict[str, Json]
 
 
-async def read(by: Administration, resource: Resource, identifier: str) -> Found:
+async def read_object(by: Administration, resource: Resource, identifier: str) -> ApiObject:
     """One object.
 
-    Raises Unknown, access.Forbidden, StoreUnavailable. Source: D59, D61
+    Raises ObjectNotFound, access.Forbidden, StoreUnavailable. Source: D59, D61
     """
     record = await _visible(by, resource, identifier)
     await _authorise_reading(by, by.actor, resource, record)
-    return found(by, resource, record, await user_names(by.registry, [record]))
+    return to_api_object(by, resource, record, await user_names(by.registry, [record]))
 
 
-async def written(by: Administration, resource: Resource, identifier: str) -> Found:
+async def read_written(by: Administration, resource: Resource, identifier: str) -> ApiObject:
     """An object that the caller has written before.
 
-    For an answer that is repeated. Raises Unknown, access.Forbidden, StoreUnavailable. Source: D59, D61
+    For an answer that is repeated. Raises ObjectNotFound, access.Forbidden, StoreUnavailable. Source: D59, D61
     """
     record = await _visible(by, resource, identifier)
     refuse_early(by.actor, "write", _object(resource, record))
-    return found(by, resource, record, await user_names(by.registry, [record]))
+    return to_api_object(by, resource, record, await user_names(by.registry, [record]))
 
 
-async def added(by: Administration, resource: Resource, value: Json) -> Found | ChangeRequest:
+async def add_object(by: Administration, resource: Resource, value: Json) -> ApiObject | ChangeRequest:
     """Add an object, or request it if that needs approval.
 
-    A grant by a client that is bound to an entity is an offer, unless it says otherwise. Raises Unfit with every fault,
+    A grant by a client that is bound to an entity is an offer, unless it says otherwise. Raises InvalidObject with every fault,
     Exists, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D56, D59
     """
     refuse_early(by.actor, "write", _as_is(by.actor, resource))
@@ -115,17 +123,17 @@ async def added(by: Administration, resource: Resource, value: Json) -> Found | 
     changes, users = await _planned(by, read_one)
     own = [change for change in changes if change.kind == resource.kind]
     if not own or own[0].verb != "add" or own[0].becomes is None:
-        raise Exists(f"{resource.noun} of this key is there already: change it with PATCH")
+        raise ObjectConflict(f"{resource.noun} of this key is there already: change it with PATCH")
     record = own[0].becomes
     try:
-        request = await _submitted(by, changes, Seen(type(record), own[0].key, None))  # type: ignore[arg-type]
+        request = await _submitted(by, changes, Precondition(type(record), own[0].key, None))  # type: ignore[arg-type]
     except ChangedMeanwhile:
         raise await _as_is_now(by, resource, own[0].key, None) from None
     except NameTaken:
-        raise Exists(_NAME_TAKEN) from None
+        raise ObjectConflict(_NAME_TAKEN) from None
     if request is None and isinstance(record, Membership):  # the store gives it its identifier
         record = await _stored(by.registry, resource, record.key) or record
-    return request or found(by, resource, record, users)
+    return request or to_api_object(by, resource, record, users)
 
 
 def _offered(actor: ApiClient, resource: Resource, value: Json) -> Json:
@@ -151,17 +159,17 @@ async def _resolved(by: Administration, resource: Resource, value: Json) -> Json
     return value if found is None else {**value, "user": found.user_name}
 
 
-async def changed(
+async def change_object(
     by: Administration, resource: Resource, identifier: str, patch: Json, *, matches: Callable[[str], bool]
-) -> Found | ChangeRequest:
+) -> ApiObject | ChangeRequest:
     """Change an object by a JSON merge patch, or request it.
 
-    `matches` says whether an entity tag is one that the caller has seen. Raises Unknown, Differs, Unfit with every
+    `matches` says whether an entity tag is one that the caller has seen. Raises ObjectNotFound, ObjectChanged, InvalidObject with every
     fault, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: RFC 7396, RFC 9110 §13.1.1, D55, D59
     """
     record = await _visible(by, resource, identifier)
     if not matches(by.tag(record)):
-        raise Differs
+        raise ObjectChanged
     refuse_early(by.actor, "write", _object(resource, record))
     users = await user_names(by.registry, [record])
     read_one = read_changed(resource, _whole(by, resource, record, users, patch), record)
@@ -169,23 +177,23 @@ async def changed(
     changes, known = await _planned(by, read_one)
     _refuse_other_key(resource, changes, record)
     if not changes:
-        return found(by, resource, record, users)
+        return to_api_object(by, resource, record, users)
     becomes = next(change.becomes for change in changes if change.kind == resource.kind)
     request = await _write_seen(by, resource, changes, record)
-    return request or found(by, resource, becomes or record, known)
+    return request or to_api_object(by, resource, becomes or record, known)
 
 
-async def removed(
+async def remove_object(
     by: Administration, resource: Resource, identifier: str, *, matches: Callable[[str], bool]
 ) -> ChangeRequest | None:
     """Remove an object, with everything that rests on it, or request it.
 
-    `matches` says whether an entity tag is one that the caller has seen. Raises Unknown, Differs, Refused,
+    `matches` says whether an entity tag is one that the caller has seen. Raises ObjectNotFound, ObjectChanged, Refused,
     access.Forbidden, Conflict, StoreUnavailable. Source: RFC 9110 §13.1.1, D55, D59, R-21
     """
     record = await _visible(by, resource, identifier)
     if not matches(by.tag(record)):
-        raise Differs
+        raise ObjectChanged
     change = Change(verb="remove", kind=resource.kind, key=key_of_record(record), was=record)
     narrowed = await _narrowed(by.registry, record.service_id) if isinstance(record, Service) else []
     return await _write_seen(by, resource, [*narrowed, change], record)
@@ -202,7 +210,7 @@ async def _narrowed(registry: Registry, service_id: str) -> list[Change]:
     return found
 
 
-async def _submitted(by: Administration, changes: Sequence[Change], seen: Seen) -> ChangeRequest | None:
+async def _submitted(by: Administration, changes: Sequence[Change], seen: Precondition) -> ChangeRequest | None:
     return await submit(
         by.registry, by.actor, changes, reason=by.actor.reason, now=by.now, unique=by.new_id(), seen=[seen]
     )
@@ -213,11 +221,11 @@ async def _write_seen(
 ) -> ChangeRequest | None:
     key = key_of_record(was)
     try:
-        return await _submitted(by, changes, Seen(type(was), key, was))  # type: ignore[arg-type]
+        return await _submitted(by, changes, Precondition(type(was), key, was))  # type: ignore[arg-type]
     except ChangedMeanwhile:
         raise await _as_is_now(by, resource, key, was) from None
     except NameTaken:
-        raise Exists(_NAME_TAKEN) from None
+        raise ObjectConflict(_NAME_TAKEN) from None
 
 
 async def _as_is_now(
@@ -227,7 +235,7 @@ async def _as_is_now(
     now = await _stored(by.registry, resource, key)
     if now == seen:
         return ChangedMeanwhile("something that this rests on was changed at the same moment: try again")
-    return Differs() if seen is not None else Exists(f"{resource.noun} of this key is there already")
+    return ObjectChanged() if seen is not None else ObjectConflict(f"{resource.noun} of this key is there already")
 
 
 # --- what an actor sees
@@ -247,12 +255,12 @@ async def _visible(by: Administration, resource: Resource, identifier: str) -> m
     key = key_of(identifier, resource.width)
     record = await _stored(by.registry, resource, key) if key is not None else None
     if record is None:
-        raise Unknown
+        raise ObjectNotFound
     everything = msgspec.structs.replace(by.actor, scopes=ALL_SCOPES)
     try:
         await _authorise_reading(by, everything, resource, record)
     except Forbidden:
-        raise Unknown from None
+        raise ObjectNotFound from None
     return record
 
 
@@ -264,7 +272,7 @@ async def _authorise_reading(by: Administration, actor: ApiClient, resource: Res
     authorise(actor, "read", thing)
 
 
-async def _refuse_strangers(by: Administration, resource: Resource, new: Read) -> None:
+async def _refuse_strangers(by: Administration, resource: Resource, new: ParsedObject) -> None:
     """Refuse writes that are never allowed to a bound client.
 
     Another entity, and people of others, are refused in the same words as those that do not exist.
@@ -280,9 +288,9 @@ async def _refuse_strangers(by: Administration, resource: Resource, new: Read) -
         user = await by.registry.directory.user_by_name(named["user"])
         key = (user.user_id, by.actor.entity_id) if user is not None else None
         if key is None or not await by.registry.directory.read(Membership, [key]):
-            raise Unfit([Fault("/user", f"nobody of this user name belongs to {by.actor.entity_id}")])
+            raise InvalidObject([MemberFault("/user", f"nobody of this user name belongs to {by.actor.entity_id}")])
     if resource.record is ThirdPartyAssignment and not await _grants_anything(by.registry, other, own):
-        raise Unfit([Fault("/client_entity", f"no entity of this identifier has granted {own} anything")])
+        raise InvalidObject([MemberFault("/client_entity", f"no entity of this identifier has granted {own} anything")])
 
 
 async def _grants_anything(registry: Registry, client_entity: str, third_party: str) -> bool:
@@ -305,7 +313,9 @@ def key_of_record(record: msgspec.Struct) -> tuple[str, ...]:
     return (record.client_id,) if isinstance(record, Client) else record.key  # type: ignore[attr-defined]
 
 
-def found(by: Administration, resource: Resource, record: msgspec.Struct, names: Mapping[str, str]) -> Found:
+def to_api_object(
+    by: Administration, resource: Resource, record: msgspec.Struct, names: Mapping[str, str]
+) -> ApiObject:
     """A record as it is shown.
 
     `names` is user identifier → user name; a client entity gets none of its third parties' people. Source: D59, D61
@@ -313,8 +323,8 @@ def found(by: Administration, resource: Resource, record: msgspec.Struct, names:
     tag = by.tag(record)
     user_name = "" if _is_outside(by.actor, record) else names.get(getattr(record, "user_id", ""), "")
     whole = _reads_numbers(by.actor)
-    members = {**shown(resource, record, user_name=user_name, whole=whole), "etag": tag}
-    return Found(id=str(members["id"]), tag=tag, members=members)
+    members = {**to_json_object(resource, record, user_name=user_name, whole=whole), "etag": tag}
+    return ApiObject(id=str(members["id"]), tag=tag, members=members)
 
 
 def _is_outside(actor: ApiClient, record: msgspec.Struct) -> bool:
@@ -343,7 +353,7 @@ async def user_names(registry: Registry, records: Sequence[msgspec.Struct]) -> d
 # --- changes
 
 
-async def _planned(by: Administration, new: Read) -> tuple[tuple[Change, ...], Mapping[str, str]]:
+async def _planned(by: Administration, new: ParsedObject) -> tuple[tuple[Change, ...], Mapping[str, str]]:
     """The changes of a directory file with this one entry."""
     try:
         prepared = await prepare(by.registry, by.passwords, new.document, new_user_id=by.new_user_id, rules=by.rules)
@@ -360,24 +370,26 @@ def _whole(
     Without those that are shown only.
     """
     if not isinstance(patch, dict):
-        raise Unfit([Fault("", "a JSON object is expected here: the members to change (RFC 7396)")])
-    is_now = shown(resource, record, user_name=users.get(getattr(record, "user_id", ""), ""), whole=True)
+        raise InvalidObject([MemberFault("", "a JSON object is expected here: the members to change (RFC 7396)")])
+    is_now = to_json_object(resource, record, user_name=users.get(getattr(record, "user_id", ""), ""), whole=True)
     current = {**is_now, "etag": by.tag(record)}
     faults = [
-        Fault(f"/{name}", f"{name} never changes: leave it out") for name in READ_ONLY if _alters(patch, name, current)
+        MemberFault(f"/{name}", f"{name} never changes: leave it out")
+        for name in READ_ONLY
+        if _alters(patch, name, current)
     ]
     faults += [
-        Fault(f"/{name}", f"{name} names the object: remove it, and add another one")
+        MemberFault(f"/{name}", f"{name} names the object: remove it, and add another one")
         for name in resource.identity
         if _alters(patch, name, current)
     ]
     if faults:
-        raise Unfit(faults)
+        raise InvalidObject(faults)
     given = {name: value for name, value in patch.items() if name not in READ_ONLY}
     number = is_now.get("identity_number")
-    if number and given.get("identity_number") == masked(str(number)):
+    if number and given.get("identity_number") == mask_text(str(number)):
         del given["identity_number"]
-    whole = merged({name: value for name, value in is_now.items() if name not in READ_ONLY}, given)
+    whole = merge_patch({name: value for name, value in is_now.items() if name not in READ_ONLY}, given)
     assert isinstance(whole, dict)  # noqa: S101 - merged from two objects
     return whole
 
@@ -386,15 +398,15 @@ def _alters(patch: Mapping[str, Json], name: str, current: Mapping[str, Json]) -
     return name in patch and patch[name] != current.get(name)
 
 
-async def _refuse_taken_name(registry: Registry, record: msgspec.Struct, read_one: Read) -> None:
+async def _refuse_taken_name(registry: Registry, record: msgspec.Struct, read_one: ParsedObject) -> None:
     if isinstance(record, User) and read_one.entry.key[0] != record.user_name:
         other = await registry.directory.user_by_name(read_one.entry.key[0])
         if other is not None and other.user_id != record.user_id:
-            raise Exists(_NAME_TAKEN)
+            raise ObjectConflict(_NAME_TAKEN)
 
 
 def _refuse_other_key(resource: Resource, changes: Sequence[Change], record: msgspec.Struct) -> None:
     """Refuse a change that would be one of another object."""
     others = [change for change in changes if change.kind != resource.kind or change.key != key_of_record(record)]
     if others:
-        raise Differs
+        raise ObjectChanged

@@ -12,7 +12,7 @@ from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Operator, OperatorLevel, User
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.actors import Actor
 
@@ -39,7 +39,7 @@ async def set_operator(
     *,
     actor: Actor,
     dry_run: bool = False,
-) -> Applied:
+) -> ApplyResult:
     """Make a person an operator, or change the level of one.
 
     Raises Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Source: D53, docs/directory.md
@@ -50,7 +50,7 @@ async def set_operator(
     return await carried_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
-async def remove_operator(registry: Registry, user_name: str, *, actor: Actor, dry_run: bool = False) -> Applied:
+async def remove_operator(registry: Registry, user_name: str, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
     """Take the level of an operator.
 
     The last one who can act stays.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.entities import addition
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.provisioning import invitation
 from corpid.flows.directory.write import write
-from corpid.ports import Seen
+from corpid.ports import Precondition
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Entity, Membership, User
@@ -37,11 +37,11 @@ async def add_entity_with_owner(
     """Add an entity and invite its first owner: both or neither.
 
     `members` as in a directory file, `owner` None to invite nobody; `now` is in epoch seconds, `new_id` gives UUIDs.
-    Raises Refused, MalformedDetails, access.Forbidden, Conflict, StoreUnavailable. Source: R-12.4, D53, D60
+    Raises Refused, InvalidDetails, access.Forbidden, Conflict, StoreUnavailable. Source: R-12.4, D53, D60
     """
     adding = await addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
     invited = _invited(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
-    seen = [Seen(Entity, (entity_id,), None), *_absent(invited)]
+    seen = [Precondition(Entity, (entity_id,), None), *_absent(invited)]
     await write(registry, actor, [*adding.prepared.plan.changes, *invited], seen=seen)
 
 
@@ -71,47 +71,47 @@ async def appoint_owner(
     """Make somebody an owner, also in place of another one.
 
     `owner` is the user name of a member, or somebody to invite. `instead_of` is the user identifier of an owner, who
-    stays a member without a level. Both changes are made or none. Raises Rejected, MalformedDetails, Refused,
+    stays a member without a level. Both changes are made or none. Raises InvalidInput, InvalidDetails, Refused,
     access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D60
     """
     await entity_named(registry, entity_id, actor=actor)
     held = {each.record.user_id: each.record for each in await registry.directory.administrators(entity_id)}
     changes: list[Change] = []
-    seen: list[Seen] = []
+    seen: list[Precondition] = []
     if isinstance(owner, str):
         user, membership = await _member(registry, owner, entity_id)
         was = held.get(user.user_id)
         if was is not None and was.level == "owner":
-            raise Rejected(phrase("This person is an owner already."), field="user_name")
+            raise InvalidInput(phrase("This person is an owner already."), field="user_name")
         becomes = Administrator(user_id=user.user_id, entity_id=entity_id, level="owner")
         verb = "add" if was is None else "change"
         changes.append(Change(verb=verb, kind="administrator", key=becomes.key, was=was, becomes=becomes))  # type: ignore[arg-type]
-        seen = [Seen(User, user.key, user), Seen(Membership, membership.key, membership)]
+        seen = [Precondition(User, user.key, user), Precondition(Membership, membership.key, membership)]
     else:
         changes += _invited(owner, entity_id, now=now, new_id=new_id)
         seen = _absent(changes)
     if instead_of:
         gone = held.get(instead_of)
         if gone is None or gone.level != "owner":
-            raise Rejected(phrase("This person is no longer an owner. Choose again."), field="instead_of")
+            raise InvalidInput(phrase("This person is no longer an owner. Choose again."), field="instead_of")
         changes.append(Change(verb="remove", kind="administrator", key=gone.key, was=gone))
     await write(registry, actor, changes, seen=seen)
 
 
 def _invited(details: MemberDetails, entity_id: str, *, now: float, new_id: Callable[[], str]) -> list[Change]:
-    """The invitation of an owner, with the level. Raises MalformedDetails."""
+    """The invitation of an owner, with the level. Raises InvalidDetails."""
     invited = invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=True)
     level = Administrator(user_id=invited.key[0], entity_id=entity_id, level="owner")
     return [invited, Change(verb="add", kind="administrator", key=level.key, becomes=level)]
 
 
-def _absent(changes: Sequence[Change]) -> list[Seen]:
+def _absent(changes: Sequence[Change]) -> list[Precondition]:
     """Guards of invitations: the store adds a placeholder to a new one."""
-    return [Seen(Membership, each.key, None) for each in changes if each.kind == "membership"]
+    return [Precondition(Membership, each.key, None) for each in changes if each.kind == "membership"]
 
 
 async def _member(registry: Registry, user_name: str, entity_id: str) -> tuple[User, Membership]:
-    """A member who can act. Raises Rejected."""
+    """A member who can act. Raises InvalidInput."""
     try:
         user = await registry.directory.user_by_name(mapped(user_name))
     except ValueError:
@@ -119,7 +119,7 @@ async def _member(registry: Registry, user_name: str, entity_id: str) -> tuple[U
     key = (user.user_id, entity_id) if user is not None else ("", "")
     membership = (await registry.directory.read(Membership, [key])).get(key) if user is not None else None
     if user is None or membership is None or membership.invited:
-        raise Rejected(phrase("Nobody with this user name belongs to the organisation."), field="user_name")
+        raise InvalidInput(phrase("Nobody with this user name belongs to the organisation."), field="user_name")
     if not user.enabled or not membership.enabled:
-        raise Rejected(phrase("This person cannot sign in for the organisation at present."), field="user_name")
+        raise InvalidInput(phrase("This person cannot sign in for the organisation at present."), field="user_name")
     return user, membership

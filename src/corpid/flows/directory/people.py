@@ -12,7 +12,7 @@ from corpid.flows.directory.administrators import entities_without_owner
 from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change
 from corpid.flows.directory.finding import user_named
 from corpid.flows.directory.people_facts import authorise_on_person
-from corpid.flows.directory.write import Refused, audit_event, switched, write
+from corpid.flows.directory.write import Refused, audit_event, switch_record, write
 from corpid.ports import COMMAND_LINE, FactorChange
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused
@@ -26,10 +26,10 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
     from corpid.ports import AuditEvent, LinkPurpose, Mail, Passwords, Registry, TransientStore
     from corpid.rules.authentication.link_codes import NewLink
-    from corpid.rules.authentication.records import HeldFactors
+    from corpid.rules.authentication.records import PersonFactors
     from corpid.rules.directory.actors import Actor
 
 
@@ -69,7 +69,7 @@ async def considered_addition(
     *,
     new_user_id: Callable[[], str],
     actor: Actor,
-) -> Applied:
+) -> ApplyResult:
     """Return the changes of adding a person, without writing.
 
     `members` as in a directory file. Raises write.Refused, access.Forbidden, StoreUnavailable. Source: D51
@@ -125,14 +125,14 @@ async def replace_factors(
 
 async def switch_user(
     registry: Registry, user_name: str, *, enabled: bool, actor: Actor, dry_run: bool = False
-) -> Applied:
+) -> ApplyResult:
     """Enable or disable a person; disabling ends their sessions.
 
     Remarks on entities whose last owner they are. Raises write.Refused if there is no such person or nothing would
     change, access.Forbidden, StoreUnavailable. Source: D50
     """
     user = await _account_named(registry, user_name, actor=actor)
-    becomes = switched(user, phrase("user {name}", name=user.user_name), enabled=enabled)
+    becomes = switch_record(user, phrase("user {name}", name=user.user_name), enabled=enabled)
     change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
     alone = [] if enabled else await entities_without_owner(registry, user.user_id)
     return await one_change(
@@ -171,7 +171,7 @@ async def unlock(
 
 async def _hashed(passwords: Passwords, user: User, password: str) -> str:
     try:
-        return await password_checks.hashed(passwords, user, password, source=COMMAND_LINE)
+        return await password_checks.hash_password(passwords, user, password, source=COMMAND_LINE)
     except PasswordRefused as error:
         raise Refused(str(error)) from None
 
@@ -184,7 +184,7 @@ async def _write_factors(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class IssuedLink:
     """A link that was made for a person."""
 
     user: User
@@ -193,7 +193,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Office:
+class LinkDependencies:
     """Dependencies of making a link.
 
     `now` is in epoch seconds, `base_url` without a trailing slash.
@@ -207,13 +207,13 @@ class Office:
 
 
 async def add_invited(
-    office: Office,
+    office: LinkDependencies,
     passwords: Passwords,
     user_name: str,
     members: Mapping[str, object],
     *,
     new_user_id: Callable[[], str],
-) -> Given:
+) -> IssuedLink:
     """Add a person without any factor, and invite them.
 
     `members` as in a directory file.
@@ -226,7 +226,7 @@ async def add_invited(
     return await _give(office, user, "invitation")
 
 
-async def invite(office: Office, user_name: str, *, anew: bool = False) -> Given:
+async def invite(office: LinkDependencies, user_name: str, *, anew: bool = False) -> IssuedLink:
     """Invite a person to set up their sign-in.
 
     With factors only `anew`, which removes them first.
@@ -248,7 +248,7 @@ async def invite(office: Office, user_name: str, *, anew: bool = False) -> Given
     return await _give(office, user, "invitation")
 
 
-async def give_link(office: Office, user_name: str, purpose: LinkPurpose) -> Given:
+async def give_link(office: LinkDependencies, user_name: str, purpose: LinkPurpose) -> IssuedLink:
     """A link to set a new password or second factor.
 
     The person must still have the other one. Raises write.Refused, access.Forbidden, StoreUnavailable. Source: D44,
@@ -264,7 +264,7 @@ async def give_link(office: Office, user_name: str, purpose: LinkPurpose) -> Giv
     return await _give(office, user, purpose)
 
 
-async def factors(registry: Registry, user_name: str, *, actor: Actor) -> tuple[User, HeldFactors]:
+async def factors(registry: Registry, user_name: str, *, actor: Actor) -> tuple[User, PersonFactors]:
     """A person and their factors.
 
     Raises write.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45, D46
@@ -288,7 +288,7 @@ def _refuse_invited(user: User) -> None:
         )
 
 
-async def _give(office: Office, user: User, purpose: LinkPurpose) -> Given:
+async def _give(office: LinkDependencies, user: User, purpose: LinkPurpose) -> IssuedLink:
     texts = links.PURPOSES[purpose]
     thing = Object(kind=texts.object_kind, user_id=user.user_id)
     await authorise_on_person(office.registry, office.actor, "write", thing)
@@ -301,10 +301,10 @@ async def _give(office: Office, user: User, purpose: LinkPurpose) -> Given:
         now=office.now,
         new_id=office.new_id,
     )
-    return Given(user=user, link=link, purpose=purpose)
+    return IssuedLink(user=user, link=link, purpose=purpose)
 
 
-def send(mail: Mail, given: Given, *, provider_name: str) -> bool:
+def send(mail: Mail, given: IssuedLink, *, provider_name: str) -> bool:
     """Send a link to the person it was made for.
 
     Whether there is an address, and mail.

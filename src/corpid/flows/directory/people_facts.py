@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.actors import Operating
+from corpid.rules.directory.actors import DeploymentOperator
 from corpid.rules.directory.records import Operator
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def authorise_list(actor: Actor, thing: Object) -> None:
 
     Raises access.Forbidden. Source: D53
     """
-    authorise(actor, "read", replace(thing, operates=False) if isinstance(actor, Operating) else thing)
+    authorise(actor, "read", replace(thing, operates=False) if isinstance(actor, DeploymentOperator) else thing)
 
 
 async def visible(
@@ -45,7 +45,7 @@ async def visible(
     `thing` is the object of a list. Only people who operate the deployment are looked at one by one. Raises
     StoreUnavailable. Source: D53
     """
-    if not isinstance(actor, Operating) or not found:
+    if not isinstance(actor, DeploymentOperator) or not found:
         return tuple(found)
     operators = await registry.directory.read(Operator, {(user_id(each),) for each in found})
     hidden = {key[0] for key in operators if not _may_read(actor, replace(thing, user_id=key[0], operates=True))}

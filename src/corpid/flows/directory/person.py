@@ -9,9 +9,9 @@ import msgspec
 from corpid.flows.directory import people
 from corpid.flows.directory.consents import consents_of
 from corpid.flows.directory.deletion_requests import requested_at
-from corpid.flows.directory.lists import Belonging, Page, Wanted, memberships, roles, third_party_roles
+from corpid.flows.directory.lists import Belonging, ListFilter, ListPage, memberships, roles, third_party_roles
 from corpid.ports import EmailChange
-from corpid.rules.authentication.records import HeldFactors
+from corpid.rules.authentication.records import PersonFactors
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.records import Administrator, Assignment, Membership, Operator, ThirdPartyAssignment, User
@@ -28,7 +28,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     """A person with everything that they hold, a page of each."""
 
     user: User
-    factors: HeldFactors
+    factors: PersonFactors
     invited_until: int
     """when the invitation ends that the person has, in epoch seconds; 0: they have none"""
     deletion_requested_at: int
@@ -37,9 +37,9 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     """their level as an operator of the deployment, if any"""
     consents: tuple[Consent, ...]
     """that are remembered, by entity and client"""
-    memberships: Page[Belonging]
-    roles: Page[Role]
-    third_party_roles: Page[Role]
+    memberships: ListPage[Belonging]
+    roles: ListPage[Role]
+    third_party_roles: ListPage[Role]
     email_change: EmailChange | None
     """a new address that the person has proven and that is not yet in effect (D61)"""
     written_by: dict[tuple[type, tuple[str, ...]], str]
@@ -58,7 +58,7 @@ async def person(registry: Registry, actor: Actor, user_name: str, *, limit: int
     authorise(actor, "read", Object(kind="operator", user_id=user.user_id))
     links = await registry.factors.links_of(user.user_id)
     operators = await registry.directory.read(Operator, [user.key])
-    wanted = Wanted(user=user.user_name)
+    wanted = ListFilter(user=user.user_name)
     belongs = await memberships(registry, actor, user, after="", limit=limit)
     own = await roles(registry, actor, wanted, after="", limit=limit)
     for_others = await third_party_roles(registry, actor, wanted, after="", limit=limit)
@@ -84,7 +84,7 @@ async def person(registry: Registry, actor: Actor, user_name: str, *, limit: int
         operator=operators[user.key].level if user.key in operators else "",
         consents=tuple((await consents_of(registry, actor, user.user_id, now=now))[:limit]),
         memberships=belongs,
-        email_change=await registry.email_changes.of(user.user_id),
+        email_change=await registry.email_changes.find(user.user_id),
         roles=own,
         third_party_roles=for_others,
         written_by=written_by,

@@ -10,7 +10,7 @@ import msgspec
 
 from corpid.rules.directory.approvals import change_of
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.person_names import canonical, full_name, identity, labelled, name_outside
+from corpid.rules.directory.person_names import canonical, full_name, identity, label_identity, name_outside
 from corpid.rules.directory.records import Membership, RequestedPerson, User
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def names_among(
     for user_id, user in users.items():
         membership = held.get(user_id)
         if membership is not None or (user_id in former and not user.placeholder):
-            person = known(user, membership)
-            found[user_id] = labelled(person.identity, person.name)
+            person = known_name(user, membership)
+            found[user_id] = label_identity(person.identity, person.name)
         elif user_id in outside:
             found[user_id] = name_outside(user)
     return {user_id: name for user_id, name in found.items() if name}
@@ -80,7 +80,7 @@ async def people_of(
             invited[record.user_id] = record
     users, held = await read_people(registry, entity_id, wanted)
     people = {user_id: placeholder(each) for user_id, each in invited.items()} | users
-    found = {user_id: known(user, (invited | held).get(user_id)) for user_id, user in people.items()}
+    found = {user_id: known_name(user, (invited | held).get(user_id)) for user_id, user in people.items()}
     return tuple(found[user_id] for user_id in sorted(found))
 
 
@@ -100,7 +100,7 @@ async def read_people(
     )
 
 
-def known(user: User, membership: Membership | None) -> RequestedPerson:
+def known_name(user: User, membership: Membership | None) -> RequestedPerson:
     """A person as the entity of a membership knows them, or did. Source: D68"""
     if membership is None:
         return RequestedPerson(user_id=user.user_id, identity=canonical(user.user_name), name=user.name)
@@ -117,7 +117,7 @@ def as_requested(request: ChangeRequest) -> dict[str, str]:
 
     None in a request of an earlier version. Source: D68
     """
-    return {each.user_id: labelled(each.identity, each.name) for each in request.people}
+    return {each.user_id: label_identity(each.identity, each.name) for each in request.people}
 
 
 class NameChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,9 +143,9 @@ async def name_changes(registry: Registry, request: ChangeRequest) -> NameChange
     then = {each.user_id: each for each in request.people}
     differing = [(then.get(each.user_id), each) for each in people if then.get(each.user_id) != each]
     return NameChanges(
-        people={each.user_id: labelled(each.identity, each.name) for each in people},
+        people={each.user_id: label_identity(each.identity, each.name) for each in people},
         changed=tuple(
-            (labelled(was.identity, was.name) if was is not None else "", labelled(now.identity, now.name))
+            (label_identity(was.identity, was.name) if was is not None else "", label_identity(now.identity, now.name))
             for was, now in differing
         ),
         redirected=any(was is not None and now.invited and was.identity != now.identity for was, now in differing),

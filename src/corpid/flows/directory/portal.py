@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from corpid.flows.account.own_sessions import OwnVisit
+from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.authentication import sessions
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.administrators import acting_administrator
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Forbidden
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.actors import EntityAdministrator
 
 
 @dataclass(frozen=True, kw_only=True)
-class PortalVisit(OwnVisit):
+class PortalRequest(SelfServiceRequest):
     """A person in the portal, and the entity that they act for."""
 
     entity: Entity | None = None
-    actor: Administering | None = None
+    actor: EntityAdministrator | None = None
     """None with the entity, which is then to be chosen"""
     several: bool = False
     """whether they administer another entity, too"""
@@ -37,16 +37,18 @@ class PortalVisit(OwnVisit):
         return f"{super().form} {self.session.entity_id}"
 
 
-async def arrived(context: RequestContext, visit: OwnVisit, *, wanted: str = "", choosing: bool = False) -> PortalVisit:
+async def admit_to_entity(
+    context: RequestContext, visit: SelfServiceRequest, *, wanted: str = "", choosing: bool = False
+) -> PortalRequest:
     """The person with the entity of their session, or a chosen one.
 
     Without a choice yet it is `wanted`, if they administer that, or the only one; else it is still to be chosen. If they
     no longer administer the one of their session, raises access.Forbidden; not if they are `choosing` another one.
     Source: D50, D54
     """
-    found = PortalVisit(user=visit.user, browser=visit.browser, session=visit.session)
+    found = PortalRequest(user=visit.user, browser=visit.browser, session=visit.session)
     if not visit.session.entity_id:
-        mine = await administered(context, visit.user.user_id)
+        mine = await list_administered(context, visit.user.user_id)
         only = mine[0].entity_id if len(mine) == 1 else ""
         chosen = wanted if any(each.entity_id == wanted for each in mine) else only
         if not chosen:
@@ -60,18 +62,18 @@ async def arrived(context: RequestContext, visit: OwnVisit, *, wanted: str = "",
         raise
 
 
-async def choose(context: RequestContext, visit: PortalVisit, entity_id: str) -> PortalVisit:
+async def choose(context: RequestContext, visit: PortalRequest, entity_id: str) -> PortalRequest:
     """Act for an entity until another one is chosen.
 
-    The session stays as old as it is, so that a change needs a sign-in as before. Raises Rejected for an entity that they
+    The session stays as old as it is, so that a change needs a sign-in as before. Raises InvalidInput for an entity that they
     do not administer, StaleStep if the session has ended. Source: D54
     """
-    if entity_id not in {each.entity_id for each in await administered(context, visit.user.user_id)}:
-        raise Rejected(phrase("Choose one of your organisations."), field="entity")
+    if entity_id not in {each.entity_id for each in await list_administered(context, visit.user.user_id)}:
+        raise InvalidInput(phrase("Choose one of your organisations."), field="entity")
     return await _chosen(context, visit, entity_id)
 
 
-async def _chosen(context: RequestContext, visit: PortalVisit, entity_id: str) -> PortalVisit:
+async def _chosen(context: RequestContext, visit: PortalRequest, entity_id: str) -> PortalRequest:
     """Store the choice of an entity that they administer. Raises StaleStep."""
     if await sessions.use(context, visit.session, entity_id=entity_id) is None:
         raise StaleStep
@@ -81,7 +83,7 @@ async def _chosen(context: RequestContext, visit: PortalVisit, entity_id: str) -
     return await _acting(context, replace(visit, session=session))
 
 
-async def administered(context: RequestContext, user_id: str) -> Sequence[Entity]:
+async def list_administered(context: RequestContext, user_id: str) -> Sequence[Entity]:
     """The entities that a person can administer now, by name.
 
     Raises StoreUnavailable. Source: D50, D53
@@ -95,7 +97,7 @@ async def administered(context: RequestContext, user_id: str) -> Sequence[Entity
     return sorted(found, key=lambda each: (each.name.casefold(), each.entity_id))
 
 
-async def _acting(context: RequestContext, visit: PortalVisit) -> PortalVisit:
+async def _acting(context: RequestContext, visit: PortalRequest) -> PortalRequest:
     registry, session = context.provider.registry, visit.session
     actor = await acting_administrator(
         registry,
@@ -108,5 +110,5 @@ async def _acting(context: RequestContext, visit: PortalVisit) -> PortalVisit:
     )
     key = (session.entity_id,)
     entity = (await registry.directory.read(Entity, [key]))[key]
-    several = len(await administered(context, visit.user.user_id)) > 1
+    several = len(await list_administered(context, visit.user.user_id)) > 1
     return replace(visit, entity=entity, actor=actor, several=several)

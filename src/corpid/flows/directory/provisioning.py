@@ -7,38 +7,38 @@ are written, never those of the person (D61).
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec.structs import asdict, replace
 
 from corpid.flows.directory.approvals import submit
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.lists import as_place, cut, place
+from corpid.flows.directory.lists import as_place, cut_page, place
 from corpid.flows.directory.write import (
     NEEDS_APPROVAL,
     Refused,
-    authorised,
+    authorise_changes,
     change_event,
     is_of_entity,
-    recorded,
+    record_changes,
 )
 from corpid.ports import (
     ChangedMeanwhile,
     Delete,
     ExternalIdTaken,
+    LastOwnerRemoved,
     MemberNameTaken,
     MemberQuery,
     MissingReference,
-    NobodyRemains,
-    Seen,
+    Precondition,
 )
-from corpid.ports.provisioning import Condition, SortedBy
+from corpid.ports.provisioning import Condition, MemberState, SortedBy
 from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.access_conditions import OWNER_STAYS
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
-from corpid.rules.directory.member_details import MalformedDetails, MemberDetails, checked
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
@@ -58,18 +58,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from corpid.flows.directory.invitation_limits import InvitationLimit
-    from corpid.flows.directory.lists import Page
-    from corpid.flows.directory.write import Authorised
+    from corpid.flows.directory.lists import ListPage
+    from corpid.flows.directory.write import AuthorisedChanges
     from corpid.ports import Registry, StoredMember
     from corpid.rules.directory.actors import Actor
 
 __all__ = [
-    "LastOwner", "MalformedDetails", "Member", "MemberDetails", "MembersPage", "State", "Taken", "UnknownMember",
-    "WantedMembers", "change_member", "considered_invitation", "count_redirection", "end_member", "end_seen", "invitation", "invite", "invited_at", "member", "members",
-    "members_by_name", "refuse_taken", "rows_under", "store_refusals", "submit_invitation", "with_details",
+    "IdentifierConflict", "InvalidDetails", "LastOwner", "Member", "MemberDetails", "MemberState", "MembersPage",
+    "MembersQuery", "UnknownMember", "change_member", "considered_invitation", "count_redirection", "end_member",
+    "end_seen", "invitation", "invite", "invited_at", "member", "members", "members_by_name", "refuse_taken",
+    "rows_under", "store_refusals", "submit_invitation", "with_details",
 ]  # fmt: skip
 
-State: TypeAlias = Literal["invited", "active", "suspended", "locked"]
 _MOST: Final = 1000
 """roles of one member that end with the membership, each with an audit entry"""
 _LONGEST_ID: Final = 100
@@ -83,7 +83,7 @@ class UnknownMember(Exception):
     """The entity has no such member."""
 
 
-class Taken(Exception):
+class IdentifierConflict(Exception):
     """Another member of the entity has this `member`: `user_name` or `external_id`."""
 
     def __init__(self, member: str) -> None:
@@ -117,7 +117,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name_alone(self) -> str:
         """The name that the entity wrote, else their own, else the identity (D61)."""
-        return person_names.bounded(person_names.full_name(self.membership, self.user)) or self.identity
+        return person_names.bound_name(person_names.full_name(self.membership, self.user)) or self.identity
 
     @property
     def email(self) -> str:
@@ -129,7 +129,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         return address.lower() if self.membership.invited else address
 
     @property
-    def state(self) -> State:
+    def state(self) -> MemberState:
         """The state of sign-in that the entity may know (D61)."""
         if self.membership.invited:
             return "invited"
@@ -138,7 +138,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         return "active" if self.user.enabled else "locked"
 
 
-class WantedMembers(msgspec.Struct, frozen=True, kw_only=True):
+class MembersQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A query for members; `start` counts from 0."""
 
     conditions: tuple[Condition, ...] = ()
@@ -171,7 +171,7 @@ async def member(registry: Registry, membership_id: str, *, actor: Actor) -> Mem
     return _shown(found)
 
 
-async def members(registry: Registry, wanted: WantedMembers, *, actor: Actor, entity_id: str = "") -> MembersPage:
+async def members(registry: Registry, wanted: MembersQuery, *, actor: Actor, entity_id: str = "") -> MembersPage:
     """Return a part of the members of an entity.
 
     `entity_id` is the actor's if it is empty. Raises Refused for too many conditions, access.Forbidden,
@@ -191,7 +191,9 @@ async def members(registry: Registry, wanted: WantedMembers, *, actor: Actor, en
     return MembersPage(total=total, members=tuple(map(_shown, found)))
 
 
-async def members_by_name(registry: Registry, entity_id: str, *, actor: Actor, after: str, limit: int) -> Page[Member]:
+async def members_by_name(
+    registry: Registry, entity_id: str, *, actor: Actor, after: str, limit: int
+) -> ListPage[Member]:
     """List the members of an entity by user name.
 
     `after` is the place that the page before names. Raises Refused if there is no such entity or place,
@@ -202,7 +204,7 @@ async def members_by_name(registry: Registry, entity_id: str, *, actor: Actor, a
     name, last = place(after, 2)
     found = await registry.provisioning.members_by_name(entity_id, after=(name, last), limit=limit + 1)
     places = [as_place(each) for _, each in found]
-    return cut([_shown(stored) for stored, _ in found], limit, places)
+    return cut_page([_shown(stored) for stored, _ in found], limit, places)
 
 
 async def invite(
@@ -221,7 +223,7 @@ async def invite(
     """Invite a person to an entity.
 
     `entity_id` is the actor's if it is empty; `now` is in epoch seconds; `new_id` gives UUIDs. The e-mail is sent
-    later, if `send` and there is an address, which is required if `reachable`. Raises MalformedDetails, Taken,
+    later, if `send` and there is an address, which is required if `reachable`. Raises InvalidDetails, IdentifierConflict,
     TooManyInvitations, Refused if there is no such entity, access.Forbidden (also if it needs approval), Conflict,
     StoreUnavailable. Source: D60
     """
@@ -230,7 +232,7 @@ async def invite(
     if reachable:
         refuse_unreachable(membership)
     await limit.count(actor, membership.entity_id, membership.email if send else "", now=now)
-    await _write(registry, allowed, Seen(Membership, membership.key, None))
+    await _write(registry, allowed, Precondition(Membership, membership.key, None))
     return await member(registry, membership.membership_id, actor=actor)
 
 
@@ -248,27 +250,29 @@ async def submit_invitation(
 ) -> Membership | ChangeRequest:
     """Invite a person to an entity, or request it for approval.
 
-    As `invite`; `reason` is for whoever approves it. Raises MalformedDetails (also of `entity`, if there is none),
+    As `invite`; `reason` is for whoever approves it. Raises InvalidDetails (also of `entity`, if there is none),
     Taken, TooManyInvitations, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D59, D60
     """
     change = invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
     membership = change.becomes
     assert isinstance(membership, Membership)  # noqa: S101
-    await authorised(registry, actor, [change])
+    await authorise_changes(registry, actor, [change])
     if not await registry.directory.read(Entity, [(entity_id,)]):
-        raise MalformedDetails((("entity", "there is no entity of this identifier"),))
+        raise InvalidDetails((("entity", "there is no entity of this identifier"),))
     await refuse_taken(registry, membership)
     await limit.count(actor, entity_id, membership.email if send else "", now=now)
-    seen = Seen(Membership, membership.key, None)
+    seen = Precondition(Membership, membership.key, None)
     with store_refusals():
         request = await submit(registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=[seen])
     return request or membership
 
 
-async def considered_invitation(registry: Registry, change: Change, *, actor: Actor) -> tuple[Authorised, Membership]:
+async def considered_invitation(
+    registry: Registry, change: Change, *, actor: Actor
+) -> tuple[AuthorisedChanges, Membership]:
     """Authorise an invitation, and look whether its names are free.
 
-    Nothing is written. Raises Taken, Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source:
+    Nothing is written. Raises IdentifierConflict, Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source:
     D60
     """
     membership = change.becomes
@@ -284,9 +288,9 @@ def invitation(
 ) -> Change:
     """The change that invites a person.
 
-    Raises MalformedDetails. Source: D60
+    Raises InvalidDetails. Source: D60
     """
-    stored = checked(details)
+    stored = check_details(details)
     membership = Membership(
         user_id=new_id(), entity_id=entity_id, membership_id=new_id(), invited=True, enabled=enabled,
         created_at=int(now), changed_at=int(now),
@@ -309,8 +313,8 @@ async def change_member(
     """Replace the details of a member, and suspend or restore it.
 
     `expected` is the membership as the caller has read it. If the address of an invited member changes, an e-mail is
-    sent to the new one, and what was given or asked for under the earlier one ends. Raises UnknownMember, MalformedDetails,
-    Taken, TooManyInvitations, LastOwner, ChangedMeanwhile, access.Forbidden (also if it needs approval), Conflict, StoreUnavailable. Source: D55, D60, D61, D68
+    sent to the new one, and what was given or asked for under the earlier one ends. Raises UnknownMember, InvalidDetails,
+    IdentifierConflict, TooManyInvitations, LastOwner, ChangedMeanwhile, access.Forbidden (also if it needs approval), Conflict, StoreUnavailable. Source: D55, D60, D61, D68
     """
     found = await member(registry, membership_id, actor=actor)
     was = found.membership
@@ -323,16 +327,16 @@ async def change_member(
     allowed = await _authorised(registry, actor, change)
     await refuse_taken(registry, becomes, was)
     await count_redirection(limit, was, becomes, actor=actor, now=now)
-    await _write(registry, allowed, Seen(Membership, was.key, was))
+    await _write(registry, allowed, Precondition(Membership, was.key, was))
     return await member(registry, membership_id, actor=actor)
 
 
 def with_details(was: Membership, details: MemberDetails, *, enabled: bool, now: float) -> Membership:
     """Return a membership with other details; unchanged if they are the same.
 
-    If the address of an invited member changes, an e-mail is due. Raises MalformedDetails. Source: D60, D61
+    If the address of an invited member changes, an e-mail is due. Raises InvalidDetails. Source: D60, D61
     """
-    stored = checked(details, named=was.invited or bool(was.user_name))
+    stored = check_details(details, named=was.invited or bool(was.user_name))
     becomes = replace(was, enabled=enabled, **asdict(stored))
     if becomes == was:
         return was
@@ -387,8 +391,8 @@ async def end_seen(registry: Registry, found: Membership, *, actor: Actor) -> No
     invited = found if found.invited else None
     ended = [Delete(row.was, change_event(actor, row, invited=invited)) for row in rows]  # type: ignore[arg-type]
     try:
-        await registry.directory.write([Seen(Membership, found.key, found), *ended, *recorded(allowed)])
-    except NobodyRemains:
+        await registry.directory.write([Precondition(Membership, found.key, found), *ended, *record_changes(allowed)])
+    except LastOwnerRemoved:
         raise LastOwner from None
 
 
@@ -415,10 +419,10 @@ async def rows_under(registry: Registry, of: Membership) -> list[Change]:
     ]
 
 
-async def _authorised(registry: Registry, actor: Actor, change: Change) -> Authorised:
+async def _authorised(registry: Registry, actor: Actor, change: Change) -> AuthorisedChanges:
     """Authorise one change of a membership that needs no approval."""
     try:
-        found = await authorised(registry, actor, [change])
+        found = await authorise_changes(registry, actor, [change])
     except Forbidden as error:
         if error.reason == OWNER_STAYS.reason:
             raise LastOwner from None
@@ -428,9 +432,9 @@ async def _authorised(registry: Registry, actor: Actor, change: Change) -> Autho
     return found
 
 
-async def _write(registry: Registry, allowed: Authorised, seen: Seen) -> None:
+async def _write(registry: Registry, allowed: AuthorisedChanges, seen: Precondition) -> None:
     with store_refusals():
-        await registry.directory.write([*recorded(allowed), seen])
+        await registry.directory.write([*record_changes(allowed), seen])
 
 
 @contextmanager
@@ -439,10 +443,10 @@ def store_refusals() -> Iterator[None]:
     try:
         yield
     except MemberNameTaken:
-        raise Taken("user_name") from None
+        raise IdentifierConflict("user_name") from None
     except ExternalIdTaken:
-        raise Taken("external_id") from None
-    except NobodyRemains:
+        raise IdentifierConflict("external_id") from None
+    except LastOwnerRemoved:
         raise LastOwner from None
 
 
@@ -450,7 +454,7 @@ async def refuse_taken(registry: Registry, membership: Membership, was: Membersh
     """Refuse a user name or external identifier of another member.
 
     Also the user name of another member's account. What stays as it `was` is not looked at: whoever has a name that
-    means two people can still be suspended. Raises Taken, StoreUnavailable. Source: D60, D68
+    means two people can still be suspended. Raises IdentifierConflict, StoreUnavailable. Source: D60, D68
     """
     unique: tuple[tuple[str, Condition], ...] = (
         ("user_name", ("any_user_name", "eq", membership.user_name)),
@@ -462,9 +466,9 @@ async def refuse_taken(registry: Registry, membership: Membership, was: Membersh
             and condition[2]
             and await _another_has(registry, membership, condition)
         ):
-            raise Taken(member)
+            raise IdentifierConflict(member)
     if membership.user_name != getattr(was, "user_name", "") and await _identifies_invited(registry, membership):
-        raise Taken("user_name")
+        raise IdentifierConflict("user_name")
 
 
 async def _identifies_invited(registry: Registry, membership: Membership) -> bool:

@@ -8,7 +8,7 @@ from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.ports import Delete, Seen, Upsert
+from corpid.ports import Delete, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ProvisioningToken
@@ -80,8 +80,8 @@ async def add_token(
     )  # fmt: skip
     if not dry_run:
         written = Upsert(record, _event(actor, AuditAction.PROVISIONING_TOKEN_ADD, record))
-        guards = [Seen(type(entity), entity.key, entity), *await still_acting(registry, actor)]
-        await registry.directory.write([*guards, Seen(RegisteredProvisioningToken, record.key, None), written])
+        guards = [Precondition(type(entity), entity.key, entity), *await still_acting(registry, actor)]
+        await registry.directory.write([*guards, Precondition(RegisteredProvisioningToken, record.key, None), written])
     return record
 
 
@@ -116,7 +116,7 @@ async def remove_token(
     return record
 
 
-async def authenticated(registry: Registry, token: str, *, now: float) -> ProvisioningToken | None:
+async def authenticate_token(registry: Registry, token: str, *, now: float) -> ProvisioningToken | None:
     """Return the actor of a token; None if it is not valid.
 
     A token is not valid if it is unknown, removed or expired, or if its entity is disabled. Its last use is stored at
@@ -131,7 +131,7 @@ async def authenticated(registry: Registry, token: str, *, now: float) -> Provis
         return None
     since = int(now) - USE_WRITTEN_SECONDS
     if record.last_used_at <= since:
-        await registry.provisioning.used(record.token_id, at=int(now), unless_since=since + 1)
+        await registry.provisioning.note_use(record.token_id, at=int(now), unless_since=since + 1)
     return ProvisioningToken(token_id=record.token_id, entity_id=record.entity_id)
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.approvals import NoRequest, object_of_request
-from corpid.flows.directory.lists import Page, as_place, cut, place
+from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
 from corpid.flows.directory.person_names import NameChanges, as_requested, name_changes, names_of
-from corpid.flows.directory.write import Refused, authorised
+from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.approvals import LIFETIME_SECONDS, State, change_of, state_at
+from corpid.rules.directory.approvals import LIFETIME_SECONDS, ApprovalState, change_of, state_at
 from corpid.rules.directory.invitations import shown_invitation
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from corpid.ports import Registry
-    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.actors import EntityAdministrator
 
-ENDED: Final = (State.APPROVED, State.DECLINED, State.WITHDRAWN, State.EXPIRED)
+ENDED: Final = (ApprovalState.APPROVED, ApprovalState.DECLINED, ApprovalState.WITHDRAWN, ApprovalState.EXPIRED)
 _AT_ONCE: Final = 100
 _ROUNDS: Final = 20
 """how often so many requests are read for one page of those that a person may see"""
@@ -34,7 +34,7 @@ _GONE: Final = "there is no such request"
 _NO_NAMES: Final[Mapping[str, str]] = {}
 
 
-class Names(msgspec.Struct, frozen=True, kw_only=True):
+class RequestNames(msgspec.Struct, frozen=True, kw_only=True):
     """Names of what changes are about, by identifier."""
 
     people: Mapping[str, str]
@@ -46,9 +46,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A request as an administrator sees it."""
 
     record: ChangeRequest
-    state: State
+    state: ApprovalState
     changes: tuple[Change, ...]
-    names: Names
+    names: RequestNames
     requester: str
     """the name of a person or an API client; empty if the entity may not know it"""
     decided_by: str
@@ -69,9 +69,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return self.record.created_at + LIFETIME_SECONDS
 
 
-async def waiting(
-    registry: Registry, actor: Administering, *, own: bool, now: float, after: str, limit: int
-) -> Page[Request]:
+async def list_waiting(
+    registry: Registry, actor: EntityAdministrator, *, own: bool, now: float, after: str, limit: int
+) -> ListPage[Request]:
     """List requests that wait, the oldest first.
 
     Own ones, or others that the actor can decide on. There may be fewer than `limit` although more follow. Raises
@@ -79,14 +79,16 @@ async def waiting(
     """
 
     def fits(row: ChangeRequest) -> bool:
-        fitting = state_at(row, now) is State.PENDING and _is_own(row, actor) is own
+        fitting = state_at(row, now) is ApprovalState.PENDING and _is_own(row, actor) is own
         return fitting and (own or not _why_not(row, actor))
 
     found, stopped = await _pending(registry, actor, fits, after=after, limit=limit)
     return await _shown(registry, actor, found, now=now, limit=limit, stopped=stopped)
 
 
-async def on_person(registry: Registry, actor: Administering, user_id: str, *, now: float, limit: int) -> list[Request]:
+async def on_person(
+    registry: Registry, actor: EntityAdministrator, user_id: str, *, now: float, limit: int
+) -> list[Request]:
     """List waiting requests on a person, the oldest first.
 
     Those that the actor may read. Raises StoreUnavailable. Source: D55
@@ -94,14 +96,14 @@ async def on_person(registry: Registry, actor: Administering, user_id: str, *, n
 
     def fits(row: ChangeRequest) -> bool:
         concerned = any(each.key[0] == user_id for each in row.changes)
-        return concerned and state_at(row, now) is State.PENDING and _may_read(row, actor)
+        return concerned and state_at(row, now) is ApprovalState.PENDING and _may_read(row, actor)
 
     found, _ = await _pending(registry, actor, fits, after="", limit=limit)
     return list((await _shown(registry, actor, found, now=now, limit=limit)).found) if found else []
 
 
 async def _pending(
-    registry: Registry, actor: Administering, fits: Callable[[ChangeRequest], bool], *, after: str, limit: int
+    registry: Registry, actor: EntityAdministrator, fits: Callable[[ChangeRequest], bool], *, after: str, limit: int
 ) -> tuple[list[ChangeRequest], str]:
     """Fitting requests that are stored as pending.
 
@@ -109,7 +111,7 @@ async def _pending(
     """
     found: list[ChangeRequest] = []
     start = place(after, 1)
-    where = {"entity_id": actor.entity_id, "state": State.PENDING.value}
+    where = {"entity_id": actor.entity_id, "state": ApprovalState.PENDING.value}
     stopped = ""
     for _ in range(_ROUNDS):
         rows = await registry.directory.page(ChangeRequest, where, after=start, limit=_AT_ONCE)
@@ -122,9 +124,15 @@ async def _pending(
     return found, stopped
 
 
-async def ended(
-    registry: Registry, actor: Administering, *, states: Sequence[State], now: float, before: str, limit: int
-) -> Page[Request]:
+async def list_ended(
+    registry: Registry,
+    actor: EntityAdministrator,
+    *,
+    states: Sequence[ApprovalState],
+    now: float,
+    before: str,
+    limit: int,
+) -> ListPage[Request]:
     """List requests that have ended, the latest first.
 
     Of a sub-administrator those at the listed services, and own ones. There may be fewer than `limit` although more
@@ -150,19 +158,19 @@ async def ended(
 _LAST: Final = "\U0010ffff"
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class ChangesWithNames(msgspec.Struct, frozen=True, kw_only=True):
     """The changes of some requests, with names."""
 
     changes: Mapping[str, tuple[Change, ...]]
     """by the identifier of the request"""
-    names: Mapping[str, Names]
+    names: Mapping[str, RequestNames]
     """by the identifier of the request; people as they were when it was made"""
 
 
-NOTHING: Final = About(changes={}, names={})
+NOTHING: Final = ChangesWithNames(changes={}, names={})
 
 
-async def about(registry: Registry, actor: Administering, request_ids: Iterable[str]) -> About:
+async def load_changes(registry: Registry, actor: EntityAdministrator, request_ids: Iterable[str]) -> ChangesWithNames:
     """Return the changes of requests of the actor's entity that are kept.
 
     Raises access.Forbidden, StoreUnavailable. Source: D55, D57
@@ -174,11 +182,11 @@ async def about(registry: Registry, actor: Administering, request_ids: Iterable[
     found = (await registry.directory.read(ChangeRequest, keys)).values()
     own = [each for each in found if each.entity_id == actor.entity_id]
     changes = {each.request_id: tuple(map(change_of, each.changes)) for each in own}
-    names = await named(registry, actor.entity_id, [each for some in changes.values() for each in some])
-    return About(changes=changes, names={each.request_id: _as_requested(each, names) for each in own})
+    names = await load_names(registry, actor.entity_id, [each for some in changes.values() for each in some])
+    return ChangesWithNames(changes=changes, names={each.request_id: _as_requested(each, names) for each in own})
 
 
-def _as_requested(request: ChangeRequest, names: Names) -> Names:
+def _as_requested(request: ChangeRequest, names: RequestNames) -> RequestNames:
     """Names, those of the entity's people as in the request.
 
     Third parties' people keep the name that the entity may see. Source: D61, D68
@@ -189,7 +197,7 @@ def _as_requested(request: ChangeRequest, names: Names) -> Names:
     return msgspec.structs.replace(names, people={**names.people, **then})
 
 
-async def request(registry: Registry, actor: Administering, request_id: str, *, now: float) -> Request:
+async def request(registry: Registry, actor: EntityAdministrator, request_id: str, *, now: float) -> Request:
     """Return one request.
 
     Own ones are shown even if their service is no longer in the actor's list.
@@ -202,7 +210,7 @@ async def request(registry: Registry, actor: Administering, request_id: str, *, 
         raise NoRequest(_GONE)
     if not _is_own(found, actor):
         authorise(actor, "read", object_of_request(found, "approval"))
-    pending = state_at(found, now) is State.PENDING
+    pending = state_at(found, now) is ApprovalState.PENDING
     differing = await name_changes(registry, found) if pending else None
     names_read = differing.people if differing is not None else {}  # what is shown is what an approver signs
     shown = (await _shown(registry, actor, [found], now=now, limit=1, names_read=names_read)).found[0]
@@ -216,7 +224,7 @@ async def request(registry: Registry, actor: Administering, request_id: str, *, 
     return msgspec.structs.replace(shown, nobody_approves=await _nobody_approves(registry, found, actor))
 
 
-async def _nobody_approves(registry: Registry, found: ChangeRequest, actor: Administering) -> bool:
+async def _nobody_approves(registry: Registry, found: ChangeRequest, actor: EntityAdministrator) -> bool:
     """Return whether nobody can approve a request as the entity's administrators are."""
     for each in await registry.directory.administrators(found.entity_id):
         held = each.record
@@ -229,11 +237,11 @@ async def _nobody_approves(registry: Registry, found: ChangeRequest, actor: Admi
     return True
 
 
-def _is_own(found: ChangeRequest, actor: Administering) -> bool:
+def _is_own(found: ChangeRequest, actor: EntityAdministrator) -> bool:
     return found.requester == actor.name
 
 
-def _may_read(found: ChangeRequest, actor: Administering) -> bool:
+def _may_read(found: ChangeRequest, actor: EntityAdministrator) -> bool:
     return _is_own(found, actor) or _allowed(lambda: authorise(actor, "read", object_of_request(found, "approval")))
 
 
@@ -245,7 +253,7 @@ def _allowed(ask: Callable[[], None]) -> bool:
     return True
 
 
-def _why_not(found: ChangeRequest, actor: Administering) -> str:
+def _why_not(found: ChangeRequest, actor: EntityAdministrator) -> str:
     """Return why the actor, signed in recently, cannot decide on a request."""
     try:
         authorise(_recent(actor), "write", object_of_request(found, "approval"))
@@ -254,13 +262,13 @@ def _why_not(found: ChangeRequest, actor: Administering) -> str:
     return ""
 
 
-async def _why_no_approval(registry: Registry, found: ChangeRequest, actor: Administering) -> str:
+async def _why_no_approval(registry: Registry, found: ChangeRequest, actor: EntityAdministrator) -> str:
     """Return why the actor can only decline.
 
     Approval takes the right to make the changes.
     """
     try:
-        await authorised(registry, _recent(actor), [change_of(each) for each in found.changes])
+        await authorise_changes(registry, _recent(actor), [change_of(each) for each in found.changes])
     except Forbidden as error:
         return error.reason
     except Refused as error:
@@ -268,29 +276,29 @@ async def _why_no_approval(registry: Registry, found: ChangeRequest, actor: Admi
     return ""
 
 
-def _recent(actor: Administering) -> Administering:
+def _recent(actor: EntityAdministrator) -> EntityAdministrator:
     return msgspec.structs.replace(actor, auth_time=actor.now)
 
 
 async def _shown(
     registry: Registry,
-    actor: Administering,
+    actor: EntityAdministrator,
     found: Sequence[ChangeRequest],
     *,
     now: float,
     limit: int,
     stopped: str = "",
     names_read: Mapping[str, str] = _NO_NAMES,
-) -> Page[Request]:
+) -> ListPage[Request]:
     """A page of requests.
 
-    `stopped` is the place at which the search ended before the list did; `names_read` as in `named`.
+    `stopped` is the place at which the search ended before the list did; `names_read` as in `load_names`.
     """
-    page = cut(found, limit, [each.request_id for each in found])
+    page = cut_page(found, limit, [each.request_id for each in found])
     changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
     actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
     people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
-    names = await named(
+    names = await load_names(
         registry, actor.entity_id, [each for some in changes.values() for each in some], people, names_read
     )
     called = {name: await _called(registry, name, names) for name in actors}
@@ -302,18 +310,18 @@ async def _shown(
                 record=each,
                 state=state,
                 changes=changes[each.request_id],
-                names=names if state is State.PENDING else _as_requested(each, names),
+                names=names if state is ApprovalState.PENDING else _as_requested(each, names),
                 requester=called[each.requester],
                 decided_by=called.get(each.decided_by, ""),
                 own=own,
-                why_not=_why_not(each, actor) if state is State.PENDING else "",
-                can_withdraw=own and state is State.PENDING,
+                why_not=_why_not(each, actor) if state is ApprovalState.PENDING else "",
+                can_withdraw=own and state is ApprovalState.PENDING,
             )
         )
-    return Page(found=tuple(shown), after=page.after or stopped)
+    return ListPage(found=tuple(shown), after=page.after or stopped)
 
 
-async def _called(registry: Registry, name: str, names: Names) -> str:
+async def _called(registry: Registry, name: str, names: RequestNames) -> str:
     kind, _, identifier = name.partition(":")
     if kind == "client":
         client = await registry.api_clients.get(identifier)
@@ -321,13 +329,13 @@ async def _called(registry: Registry, name: str, names: Names) -> str:
     return names.people.get(identifier, "") if kind == "user" else name
 
 
-async def named(
+async def load_names(
     registry: Registry,
     entity_id: str,
     changes: Iterable[Change],
     people: Iterable[str] = (),
     names_read: Mapping[str, str] = _NO_NAMES,
-) -> Names:
+) -> RequestNames:
     """Return the names of people, entities and services in changes.
 
     People are named as the entity of the changes knows them, and whom it invites by their address; who acted on them,
@@ -352,7 +360,7 @@ async def named(
     members = set(people)
     found = typed | await names_of(registry, entity_id, members, former=former, outside=outside)
     own = {*former, *members, *typed}
-    return Names(
+    return RequestNames(
         people={each: names_read.get(each, name) if each in own else name for each, name in found.items()},
         entities={each.entity_id: each.name for each in known.values()},
         services={each.service_id: each.name for each in of.values()},

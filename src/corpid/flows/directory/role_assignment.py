@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory import approvals
-from corpid.flows.directory.lists import Page, as_place, cut
+from corpid.flows.directory.lists import ListPage, as_place, cut_page
 from corpid.flows.directory.provisioning import Member, UnknownMember, member
-from corpid.flows.directory.write import Refused, authorised
-from corpid.ports import Seen
+from corpid.flows.directory.write import Refused, authorise_changes
+from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.plan import Change
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.ports import Registry
-    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.directory.role_forms import ValuesInUse
 
@@ -53,7 +53,7 @@ class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
         return object_id(self.row.key)
 
 
-async def services(registry: Registry, actor: Administering, entity: Entity) -> list[Service]:
+async def services(registry: Registry, actor: EntityAdministrator, entity: Entity) -> list[Service]:
     """Services at which the actor gives roles.
 
     By name, of those that the entity may use. Raises access.Forbidden, StoreUnavailable. Source: R-20, D53
@@ -67,7 +67,7 @@ async def services(registry: Registry, actor: Administering, entity: Entity) -> 
     return sorted((each for each in found if is_open_to(each, entity)), key=lambda each: each.name.casefold())
 
 
-async def held(registry: Registry, actor: Administering, user_id: str) -> Page[HeldRole]:
+async def list_roles(registry: Registry, actor: EntityAdministrator, user_id: str) -> ListPage[HeldRole]:
     """Roles of a member that the actor may see, by key.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
@@ -75,14 +75,14 @@ async def held(registry: Registry, actor: Administering, user_id: str) -> Page[H
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id, user_id=user_id))
     where = {"user_id": user_id, "entity_id": actor.entity_id}
     rows = await registry.directory.page(Assignment, where, after=("",) * _WIDTH, limit=MOST_ROLES + 1)
-    page = cut(rows, MOST_ROLES, [as_place(row.key) for row in rows])
+    page = cut_page(rows, MOST_ROLES, [as_place(row.key) for row in rows])
     known = await registry.directory.read(Service, {(row.service_id,) for row in rows})
     seen = [row for row in page.found if _may_read(actor, row)]
     roles = tuple(HeldRole(row=row, service=known[row.service_id,]) for row in seen if (row.service_id,) in known)
-    return Page(found=roles, after=page.after)
+    return ListPage(found=roles, after=page.after)
 
 
-async def values_in_use(registry: Registry, actor: Administering, service: Service, *, today: str) -> ValuesInUse:
+async def values_in_use(registry: Registry, actor: EntityAdministrator, service: Service, *, today: str) -> ValuesInUse:
     """Values of the entity's roles at a service that have not ended.
 
     `today` as in a record. Of a great many roles some are looked through. Raises access.Forbidden, StoreUnavailable.
@@ -97,7 +97,7 @@ async def values_in_use(registry: Registry, actor: Administering, service: Servi
     return most_frequent_values(row for row in rows if row.end_date >= today)
 
 
-def _may_read(actor: Administering, row: Assignment) -> bool:
+def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:
     try:
         authorise(actor, "read", Object(kind="assignment", entity_id=row.entity_id, service_id=row.service_id))
     except Forbidden:
@@ -105,7 +105,7 @@ def _may_read(actor: Administering, row: Assignment) -> bool:
     return True
 
 
-async def role(registry: Registry, actor: Administering, identifier: str) -> tuple[HeldRole, Member]:
+async def role(registry: Registry, actor: EntityAdministrator, identifier: str) -> tuple[HeldRole, Member]:
     """One role with its person.
 
     `identifier` is that of the admin API. Raises UnknownRole, also for one that is another entity's or that the actor may not see, StoreUnavailable. Source:
@@ -124,7 +124,7 @@ async def role(registry: Registry, actor: Administering, identifier: str) -> tup
     return HeldRole(row=row, service=known[row.service_id,]), Member(membership=membership, user=user)
 
 
-async def one_member(registry: Registry, actor: Administering, membership_id: str) -> Member | None:
+async def one_member(registry: Registry, actor: EntityAdministrator, membership_id: str) -> Member | None:
     """A member by the identifier of the membership.
 
     None if the entity has no such one. Raises access.Forbidden, StoreUnavailable. Source: D60, D61
@@ -135,20 +135,20 @@ async def one_member(registry: Registry, actor: Administering, membership_id: st
         return None
 
 
-async def refusal(registry: Registry, actor: Administering, found: Member, at: Service) -> str:
+async def refusal(registry: Registry, actor: EntityAdministrator, found: Member, at: Service) -> str:
     """The reason against changing a member's roles; empty if none.
 
     Asked before a form is shown. Raises StoreUnavailable. Source: D53, D54
     """
     probe = Assignment(user_id=found.user.user_id, entity_id=actor.entity_id, service_id=at.service_id)
     try:
-        await authorised(registry, actor, [Change(verb="add", kind="assignment", key=probe.key, becomes=probe)])
+        await authorise_changes(registry, actor, [Change(verb="add", kind="assignment", key=probe.key, becomes=probe)])
     except Forbidden as error:
         return error.reason
     return ""
 
 
-async def as_it_is(registry: Registry, row: Assignment) -> Assignment | None:
+async def find_stored_role(registry: Registry, row: Assignment) -> Assignment | None:
     """The stored row of the same key; None without one.
 
     Raises StoreUnavailable. Source: D55
@@ -156,7 +156,7 @@ async def as_it_is(registry: Registry, row: Assignment) -> Assignment | None:
     return (await registry.directory.read(Assignment, [row.key])).get(row.key)
 
 
-def given(was: Assignment | None, row: Assignment) -> Change:
+def plan_role(was: Assignment | None, row: Assignment) -> Change:
     """The change that gives a role, perhaps again.
 
     Source: D55
@@ -164,14 +164,14 @@ def given(was: Assignment | None, row: Assignment) -> Change:
     return Change(verb="change" if was else "add", kind="assignment", key=row.key, was=was, becomes=row)
 
 
-def replaced(was: Assignment, becomes: Assignment) -> list[Change]:
+def plan_replacement(was: Assignment, becomes: Assignment) -> list[Change]:
     """The changes that make one role another one. Source: D55"""
     if was.key == becomes.key:
-        return [] if was == becomes else [given(was, becomes)]
-    return [ended(was), given(None, becomes)]
+        return [] if was == becomes else [plan_role(was, becomes)]
+    return [plan_role_end(was), plan_role(None, becomes)]
 
 
-def copied(row: Assignment, service: Service, *, user_id: str, today: str) -> Assignment | None:
+def copy_role(row: Assignment, service: Service, *, user_id: str, today: str) -> Assignment | None:
     """The same role from today for somebody else.
 
     None for one that has ended, or lacks a mandatory value. Source: R-14.1, D23
@@ -183,23 +183,23 @@ def copied(row: Assignment, service: Service, *, user_id: str, today: str) -> As
     return msgspec.structs.replace(row, user_id=user_id, start_date=max(today, row.start_date))
 
 
-def ended(row: Assignment) -> Change:
+def plan_role_end(row: Assignment) -> Change:
     """The change that ends a role. Source: D55"""
     return Change(verb="remove", kind="assignment", key=row.key, was=row)
 
 
-async def needs_approval(registry: Registry, actor: Administering, changes: Sequence[Change]) -> bool:
+async def needs_approval(registry: Registry, actor: EntityAdministrator, changes: Sequence[Change]) -> bool:
     """Return whether changes wait for another administrator's approval.
 
     Raises Refused if they break a rule, access.Forbidden, StoreUnavailable. Source: D55, R-14
     """
     await _refuse_unfit(registry, changes)
-    return bool((await authorised(registry, actor, changes)).needing)
+    return bool((await authorise_changes(registry, actor, changes)).needing)
 
 
 async def submit(
     registry: Registry,
-    actor: Administering,
+    actor: EntityAdministrator,
     of: Membership,
     changes: Sequence[Change],
     *,
@@ -213,8 +213,8 @@ async def submit(
     `approvals.submit`; also raises Refused if they break a rule. Source: D55, D68, R-14
     """
     await _refuse_unfit(registry, changes)
-    roles = [Seen(Assignment, change.key, change.was) for change in changes]  # type: ignore[arg-type]
-    seen = [Seen(Membership, of.key, of), *roles]
+    roles = [Precondition(Assignment, change.key, change.was) for change in changes]  # type: ignore[arg-type]
+    seen = [Precondition(Membership, of.key, of), *roles]
     return await approvals.submit(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
 
 

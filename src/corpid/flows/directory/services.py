@@ -11,7 +11,7 @@ from corpid.rules.directory.access import Object, authorise
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.apply import ApplyResult
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import Service
@@ -30,7 +30,7 @@ async def update_service(
     *,
     actor: Actor,
     was: Service | None = None,
-) -> Applied:
+) -> ApplyResult:
     """Change members of a service.
 
     `members` as in a directory file, None for those that keep their value; `was` is the service that this was decided

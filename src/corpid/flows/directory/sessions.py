@@ -44,7 +44,7 @@ async def sessions_of(
     if user is None:
         return None, ()
     await authorise_on_person(registry, actor, "read", Object(kind="session", user_id=user.user_id))
-    return user, await registry.sessions.of(user.user_id, now=now)
+    return user, await registry.sessions.list_for_user(user.user_id, now=now)
 
 
 async def session(
@@ -59,7 +59,7 @@ async def session(
     if user is None:
         return None
     await authorise_on_person(registry, actor, "read", Object(kind="session", user_id=user_id))
-    live = await registry.sessions.of(user_id, now=now)
+    live = await registry.sessions.list_for_user(user_id, now=now)
     found = next((each for each in live if name_of(each) == name), None)
     return None if found is None else (user, found)
 
@@ -102,7 +102,7 @@ async def locks_of(
         return None, []
     await authorise_on_person(registry, actor, "read", Object(kind="lock", user_id=user.user_id))
     factors = fingerprint(await registry.factors.credentials(user.user_id)).hex()
-    counts = await registry.code_guesses.of(user.user_id)
+    counts = await registry.code_guesses.list_for_user(user.user_id)
     return user, [each for each in counts if each.paused_until > now and each.factors == factors]
 
 

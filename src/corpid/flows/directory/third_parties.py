@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory.apply import Applied, Prepared
+from corpid.flows.directory.apply import ApplyResult, PlanWithNames
 from corpid.flows.directory.entities import SETS, carried_out, prepared_entry
-from corpid.flows.directory.finding import WantedRow, entity_named, only_one, service_named
+from corpid.flows.directory.finding import RowFilter, entity_named, only_one, service_named
 from corpid.flows.directory.write import GRANT_ACTIONS, with_reason, write
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.nodes import Problem
 from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.directory.records import ThirdPartyAssignment, ThirdPartyGrant, User
-from corpid.rules.directory.third_parties import Side, State, event_by, narrows, side_of, state_of, without_grant
+from corpid.rules.directory.third_parties import (
+    AuthorisationSide,
+    AuthorisationState,
+    event_by,
+    narrows,
+    side_of,
+    state_of,
+    without_grant,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +37,7 @@ _MOST: Final = 1000
 """grants between two entities for one service that are looked through, and roles under them that are shown"""
 
 
-class WantedGrant(WantedRow, frozen=True, kw_only=True):
+class GrantFilter(RowFilter, frozen=True, kw_only=True):
     """A grant by its key, as far as it is known."""
 
     client_entity: str
@@ -40,13 +48,13 @@ class WantedGrant(WantedRow, frozen=True, kw_only=True):
 async def offer(
     registry: Registry,
     passwords: Passwords,
-    wanted: WantedGrant,
+    wanted: GrantFilter,
     terms: Mapping[str, object],
     *,
     actor: Actor,
     accepted: bool = False,
     dry_run: bool = False,
-) -> Applied:
+) -> ApplyResult:
     """Offer a grant, or other terms of one.
 
     `terms` as in a directory file, None for those not given; `accepted` speaks for the third party, too. Terms within
@@ -73,8 +81,12 @@ async def offer(
     ]
     remarks = [*prepared.plan.warnings, *(remark for change in changes for remark in _suspended(change))]
     plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
-    action = None if accepted else next((_action(actor, Side.CLIENT_ENTITY, change) for change in changes), None)
-    made = Prepared(plan=plan, user_names=prepared.user_names)
+    action = (
+        None
+        if accepted
+        else next((_action(actor, AuthorisationSide.CLIENT_ENTITY, change) for change in changes), None)
+    )
+    made = PlanWithNames(plan=plan, user_names=prepared.user_names)
     return await carried_out(registry, made, actor=actor, verbs=SETS, dry_run=dry_run, action=action)
 
 
@@ -104,7 +116,7 @@ def _suspended(change: Change) -> Iterable[Problem]:
         )
 
 
-async def accept(registry: Registry, wanted: WantedGrant, *, actor: Actor, dry_run: bool = False) -> Applied:
+async def accept(registry: Registry, wanted: GrantFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
     """Accept an offer for the third party: effective from now.
 
     Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: D56
@@ -112,10 +124,10 @@ async def accept(registry: Registry, wanted: WantedGrant, *, actor: Actor, dry_r
     grant = await _one(registry, wanted, actor, offered_only=True)
     becomes = msgspec.structs.replace(grant, state="accepted")
     change = Change(verb="change", kind="grant", key=grant.key, was=grant, becomes=becomes)
-    return await _decided(registry, change, (), Side.THIRD_PARTY, actor=actor, dry_run=dry_run)
+    return await _decided(registry, change, (), AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run)
 
 
-async def decline(registry: Registry, wanted: WantedGrant, *, actor: Actor, dry_run: bool = False) -> Applied:
+async def decline(registry: Registry, wanted: GrantFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
     """Decline an offer for the third party.
 
     Raises Refused if there is none or more than one, or a command gives no reason, access.Forbidden, Conflict,
@@ -124,10 +136,10 @@ async def decline(registry: Registry, wanted: WantedGrant, *, actor: Actor, dry_
     if not dry_run:
         with_reason(actor)
     grant = await _one(registry, wanted, actor, offered_only=True)
-    return await _removed(registry, grant, Side.THIRD_PARTY, actor=actor, dry_run=dry_run)
+    return await _removed(registry, grant, AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run)
 
 
-async def end(registry: Registry, wanted: WantedGrant, *, actor: Actor, dry_run: bool = False) -> Applied:
+async def end(registry: Registry, wanted: GrantFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
     """End a grant at once, or withdraw an offer.
 
     The roles of the third party's people end with it, except those that another accepted grant allows. Raises Refused
@@ -137,10 +149,12 @@ async def end(registry: Registry, wanted: WantedGrant, *, actor: Actor, dry_run:
     if not dry_run:
         with_reason(actor)
     grant = await _one(registry, wanted, actor, offered_only=False)
-    return await _removed(registry, grant, Side.CLIENT_ENTITY, actor=actor, dry_run=dry_run)
+    return await _removed(registry, grant, AuthorisationSide.CLIENT_ENTITY, actor=actor, dry_run=dry_run)
 
 
-async def _removed(registry: Registry, grant: ThirdPartyGrant, side: Side, *, actor: Actor, dry_run: bool) -> Applied:
+async def _removed(
+    registry: Registry, grant: ThirdPartyGrant, side: AuthorisationSide, *, actor: Actor, dry_run: bool
+) -> ApplyResult:
     change = Change(verb="remove", kind="grant", key=grant.key, was=grant)
     ended = await roles_ending(registry, grant)
     return await _decided(registry, change, ended, side, actor=actor, dry_run=dry_run)
@@ -161,11 +175,11 @@ async def _decided(
     registry: Registry,
     change: Change,
     ended: Iterable[ThirdPartyAssignment],
-    side: Side,
+    side: AuthorisationSide,
     *,
     actor: Actor,
     dry_run: bool,
-) -> Applied:
+) -> ApplyResult:
     """Write one side's decision; `ended` are shown as its consequence."""
     if not dry_run:
         await write(registry, actor, [change], action=_action(actor, side, change))
@@ -173,10 +187,10 @@ async def _decided(
     users = await registry.directory.read(User, {(row.user_id,) for row in ended})
     names = {user.user_id: user.user_name for user in users.values()}
     shown = tuple(difference(each, names) for each in (*also, change))
-    return Applied(differences=shown, warnings=(), written=not dry_run)
+    return ApplyResult(differences=shown, warnings=(), written=not dry_run)
 
 
-def _action(actor: Actor, side: Side, change: Change) -> AuditAction | None:
+def _action(actor: Actor, side: AuthorisationSide, change: Change) -> AuditAction | None:
     """The action of a decision.
 
     Of the actor's own side, else of the one spoken for.
@@ -187,7 +201,7 @@ def _action(actor: Actor, side: Side, change: Change) -> AuditAction | None:
     return GRANT_ACTIONS[event] if event is not None else None
 
 
-async def _one(registry: Registry, wanted: WantedGrant, actor: Actor, *, offered_only: bool) -> ThirdPartyGrant:
+async def _one(registry: Registry, wanted: GrantFilter, actor: Actor, *, offered_only: bool) -> ThirdPartyGrant:
     thing = Object(kind="grant", entity_id=wanted.client_entity, other_entity_id=wanted.third_party)
     authorise(actor, "read", thing)
     await _check_names(registry, wanted, actor)
@@ -195,13 +209,17 @@ async def _one(registry: Registry, wanted: WantedGrant, actor: Actor, *, offered
         "client_entity_id": wanted.client_entity, "entity_id": wanted.third_party, "service_id": wanted.service,
     }  # fmt: skip
     held = await registry.directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_MOST)
-    found = [grant for grant in held if wanted.fits(grant) and (not offered_only or state_of(grant) is State.OFFERED)]
+    found = [
+        grant
+        for grant in held
+        if wanted.fits(grant) and (not offered_only or state_of(grant) is AuthorisationState.OFFERED)
+    ]
     between = f"{wanted.client_entity} to {wanted.third_party} at {wanted.service}"
     none = f"there is no {'offer' if offered_only else 'grant'} of {between}"
     return only_one(found, none=none, several="several are meant", note=lambda grant: grant.state, among=held)
 
 
-async def _check_names(registry: Registry, wanted: WantedGrant, actor: Actor) -> None:
+async def _check_names(registry: Registry, wanted: GrantFilter, actor: Actor) -> None:
     """Refuse unknown names, if the actor may know of them."""
     for entity_id in (wanted.client_entity, wanted.third_party):
         with suppress(Forbidden):

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from corpid.flows.directory.administrators import considered, needing_approval
+from corpid.flows.directory.administrators import add_facts, needing_approval
 from corpid.flows.large import in_thread_if_many
-from corpid.ports import AccessUnder, AuditEvent, Delete, RolesUnder, Seen, SignOut, Upsert
+from corpid.ports import AccessUnder, AuditEvent, Delete, Precondition, RolesUnder, SignOut, Upsert
 from corpid.ports import Change as StoreChange
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
-from corpid.rules.directory.actors import SYSTEM, Actor, Administering, ApiClient, CommandLine, ProvisioningToken
-from corpid.rules.directory.approvals import REDIRECTED, State, approvers, decided, state_at, step
-from corpid.rules.directory.approvals import Event as Decision
+from corpid.rules.directory.actors import SYSTEM, Actor, ApiClient, CommandLine, EntityAdministrator, ProvisioningToken
+from corpid.rules.directory.approvals import REDIRECTED, ApprovalState, approvers, decide_request, state_at, step
+from corpid.rules.directory.approvals import ApprovalEvent as Decision
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
 from corpid.rules.directory.levels import APPROVERS
 from corpid.rules.directory.plan import RECORDS, Change
 from corpid.rules.directory.records import ChangeRequest, Entity, Membership, ThirdPartyGrant, User
 from corpid.rules.directory.sections import KINDS
-from corpid.rules.directory.third_parties import Event, event_by, side_of, sides
+from corpid.rules.directory.third_parties import AuthorisationEvent, event_by, side_of, sides
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
@@ -50,20 +50,23 @@ SWITCHES: Final[Mapping[Kind, tuple[AuditAction, AuditAction]]] = {
 }
 """off and on, of the kinds whose switch has actions of its own"""
 
-GRANT_ACTIONS: Final[Mapping[Event, AuditAction]] = {
-    Event.OFFER: AuditAction.GRANT_OFFER,
-    Event.ACCEPT: AuditAction.GRANT_ACCEPT,
-    Event.DECLINE: AuditAction.GRANT_DECLINE,
-    Event.WITHDRAW: AuditAction.GRANT_WITHDRAW,
-    Event.NARROW: AuditAction.GRANT_UPDATE,
-    Event.END: AuditAction.GRANT_END,
+GRANT_ACTIONS: Final[Mapping[AuthorisationEvent, AuditAction]] = {
+    AuthorisationEvent.OFFER: AuditAction.GRANT_OFFER,
+    AuthorisationEvent.ACCEPT: AuditAction.GRANT_ACCEPT,
+    AuthorisationEvent.DECLINE: AuditAction.GRANT_DECLINE,
+    AuthorisationEvent.WITHDRAW: AuditAction.GRANT_WITHDRAW,
+    AuthorisationEvent.NARROW: AuditAction.GRANT_UPDATE,
+    AuthorisationEvent.END: AuditAction.GRANT_END,
 }
 """of a decision by one side of a grant"""
 REMOVALS: Final[Mapping[Kind, tuple[AuditAction, ...]]] = {
     **{kind: (ACTIONS[kind, "remove"],) for kind in KINDS},
     "grant": (
         ACTIONS["grant", "remove"],
-        *(GRANT_ACTIONS[event] for event in (Event.DECLINE, Event.WITHDRAW, Event.END)),
+        *(
+            GRANT_ACTIONS[event]
+            for event in (AuthorisationEvent.DECLINE, AuthorisationEvent.WITHDRAW, AuthorisationEvent.END)
+        ),
     ),
 }
 """the actions after which there is no such record any more"""
@@ -88,7 +91,7 @@ class MembersRefused(Refused):
         self.faults = faults
 
 
-class Authorised(msgspec.Struct, frozen=True, kw_only=True):
+class AuthorisedChanges(msgspec.Struct, frozen=True, kw_only=True):
     """Changes that an actor may make."""
 
     actor: Actor
@@ -103,12 +106,14 @@ class Authorised(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def invited(self) -> dict[tuple[str, ...], Membership]:
         """The invitations that the changes are about, by key."""
-        seen = [each.record for each in self.guards if isinstance(each, Seen)]
+        seen = [each.record for each in self.guards if isinstance(each, Precondition)]
         known = [*seen, *(change.was or change.becomes for change in self.changes)]
         return {each.key: each for each in known if isinstance(each, Membership) and each.invited}
 
 
-async def authorised(registry: Registry, actor: Actor, changes: Sequence[Change], *, approving: str = "") -> Authorised:
+async def authorise_changes(
+    registry: Registry, actor: Actor, changes: Sequence[Change], *, approving: str = ""
+) -> AuthorisedChanges:
     """Authorise all changes.
 
     `approving` is the request for them, if it is being approved. Raises access.Forbidden if one of them is not allowed,
@@ -116,7 +121,7 @@ async def authorised(registry: Registry, actor: Actor, changes: Sequence[Change]
     D55
     """
     plain = await in_thread_if_many(lambda: [object_of(change) for change in changes], len(changes))
-    objects, guards = await considered(registry, actor, changes, plain)
+    objects, guards = await add_facts(registry, actor, changes, plain)
 
     def allowed() -> None:
         for change, thing in zip(changes, objects, strict=True):
@@ -127,7 +132,7 @@ async def authorised(registry: Registry, actor: Actor, changes: Sequence[Change]
     if is_of_entity(actor):
         guards = await in_thread_if_many(partial(_distinct, [*guards, *seen]), len(guards))
         await _check_approvers(registry, changes)
-    return Authorised(
+    return AuthorisedChanges(
         actor=actor,
         changes=tuple(changes),
         objects=tuple(objects),
@@ -152,7 +157,7 @@ async def _ended_requests(
         for request in await _waiting(registry, was, now=becomes.changed_at):
             if request.request_id == approving:
                 continue
-            after = decided(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
+            after = decide_request(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
             event = AuditEvent(
                 actor=SYSTEM,
                 action=AuditAction.APPROVAL_DECLINE,
@@ -160,19 +165,19 @@ async def _ended_requests(
                 entity_id=request.entity_id,
                 request_id=actor.request_id,
             )
-            ended += [Seen(ChangeRequest, request.key, request), Upsert(after, event)]
+            ended += [Precondition(ChangeRequest, request.key, request), Upsert(after, event)]
     return ended
 
 
 async def _waiting(registry: Registry, invited: Membership, *, now: float) -> list[ChangeRequest]:
     """The requests about an invitation that wait."""
-    where = {"entity_id": invited.entity_id, "state": State.PENDING.value}
+    where = {"entity_id": invited.entity_id, "state": ApprovalState.PENDING.value}
     found: list[ChangeRequest] = []
     after: tuple[str, ...] = ("",)
     while rows := await registry.directory.page(ChangeRequest, where, after=after, limit=_AT_ONCE):
         found += [row for row in rows if any(each.key[0] == invited.user_id for each in row.changes)]
         after = rows[-1].key
-    return [row for row in found if state_at(row, now) is State.PENDING]
+    return [row for row in found if state_at(row, now) is ApprovalState.PENDING]
 
 
 def _distinct(guards: Iterable[StoreChange]) -> list[StoreChange]:
@@ -194,7 +199,7 @@ def is_of_entity(actor: Actor) -> bool:
 
     Operators, their files and their commands go without. Source: D55
     """
-    return isinstance(actor, Administering | ApiClient | ProvisioningToken)
+    return isinstance(actor, EntityAdministrator | ApiClient | ProvisioningToken)
 
 
 async def write(
@@ -204,7 +209,7 @@ async def write(
     *,
     action: AuditAction | None = None,
     summary: AuditEvent | None = None,
-    seen: Sequence[Seen] = (),
+    seen: Sequence[Precondition] = (),
     within: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
     """Authorise all changes and write them, each with an audit event.
@@ -213,19 +218,19 @@ async def write(
     knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last one. `seen`
     are records that the caller has decided on; `within` is awaited in the transaction of the last change. Raises
     access.Forbidden before anything is written, also for what needs approval (`approvals.submit` requests it), Refused,
-    Conflict (NobodyRemains if the last operator or owner would go, ChangedMeanwhile if what was decided on is no longer
+    Conflict (LastOwnerRemoved if the last operator or owner would go, ChangedMeanwhile if what was decided on is no longer
     so), and StoreUnavailable. Source: SECURITY.md, D53, D55, D57
     """
-    found = await authorised(registry, actor, changes)
+    found = await authorise_changes(registry, actor, changes)
     if found.needing and is_of_entity(actor):
         needing = found.needing[0]
         raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
     further = [each for each in seen if each not in found.guards]
-    written = await in_thread_if_many(partial(recorded, found, action=action), len(changes))
+    written = await in_thread_if_many(partial(record_changes, found, action=action), len(changes))
     await registry.directory.write([*written, *further], summary, within)
 
 
-def recorded(found: Authorised, *, action: AuditAction | None = None, **detail: str) -> list[StoreChange]:
+def record_changes(found: AuthorisedChanges, *, action: AuditAction | None = None, **detail: str) -> list[StoreChange]:
     """Return authorised changes for the store, each with its event, and guards.
 
     Each event has `detail`. Source: D54, D55, D57
@@ -311,7 +316,7 @@ def action_of(change: Change) -> AuditAction:
     return ACTIONS[change.kind, change.verb]
 
 
-def switched(record: S, described: str, *, enabled: bool) -> S:
+def switch_record(record: S, described: str, *, enabled: bool) -> S:
     """The record enabled or disabled.
 
     Raises Refused when it is so already. Source: D50

@@ -17,7 +17,7 @@ from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import api_server, client_assertion, tokens
 from corpid.rules.oauth.dpop import Proof, Target
 from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, RequestOf, UnauthorizedClient
-from corpid.rules.oauth.explanations import Explanation, clipped
+from corpid.rules.oauth.explanations import Explanation, clip_text
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ async def issue(
             raise UnauthorizedClient(
                 Reason.API_CLIENT_ENTITY, "the entity that this client is bound to is disabled or removed"
             )
-        lead = await context.provider.client_clocks.examined(assertion, context.provider.transient)
+        lead = await context.provider.client_clocks.record_skew(assertion, context.provider.transient)
         async with context.provider.transient.unit(context.now) as unit:
             await dpop.spend_proof_and_assertion(context, unit, proof, assertion, lead)
     claims = api_server.access_token_claims(
@@ -137,9 +137,11 @@ async def _authenticate(
     client = await context.provider.registry_cache.api_client(candidate.client_id, context.now)
     if client is None:
         explanation = Explanation(
-            cause="unknown or disabled client of the admin API", received=f"client_id {clipped(candidate.client_id)}"
+            cause="unknown or disabled client of the admin API", received=f"client_id {clip_text(candidate.client_id)}"
         )
-        raise client_assertion.failed(Reason.CLIENT_UNKNOWN, candidate, issuer=issuer, explanation=explanation)
+        raise client_assertion.refuse_assertion(
+            Reason.CLIENT_UNKNOWN, candidate, issuer=issuer, explanation=explanation
+        )
     _, assertion = await client_authentication.prove(
         context, client, candidate, source=context.provider.api_client_keys, issuer=issuer, endpoint=rate_limits.TOKEN
     )

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers, interactions
-from corpid.flows.oauth import arrival, held_arrivals
-from corpid.flows.oauth.arrival import Answered, Arrival, Entered
+from corpid.flows.oauth import authorization, pending_requests
+from corpid.flows.oauth.authorization import AuthorizationAttempt, ImmediateResponse, InteractionRedirect
 from corpid.flows.oauth.client_authentication import no_key_set, not_admitted
-from corpid.flows.oauth.held_arrivals import HeldArrival
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
+from corpid.flows.oauth.pending_requests import PendingRequest
 from corpid.flows.oauth.token import id_token_key
 from corpid.jose.encoding import base64url
 from corpid.ports import KeySetUnavailable
@@ -32,14 +32,14 @@ from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
 from corpid.rules.oauth.authorization_response import ReturnAddress
 from corpid.rules.oauth.discovery import PAR_PATH
 from corpid.rules.oauth.errors import InvalidRequest, InvalidRequestURI, OAuthError, RequestOf
-from corpid.rules.oauth.explanations import clipped, listed, without_query
-from corpid.rules.oauth.parameters import required
+from corpid.rules.oauth.explanations import clip_text, list_values, without_query
+from corpid.rules.oauth.parameters import require_parameter
 from corpid.rules.oauth.records import RequestingClient
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.oauth.arrival import SsoResult
+    from corpid.flows.oauth.authorization import SsoResult
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import AuthorizationRequest, Client
@@ -57,12 +57,12 @@ async def arrive(
     cookie: str | None,
     held: str | None = None,
     may_complete: bool,
-) -> Entered | Answered:
+) -> InteractionRedirect | ImmediateResponse:
     """Answer an authorization request.
 
     `may_complete` is false for a prefetch and for HEAD (D30).
 
-    `held` is the unstored sign-in in the browser's cookie, if any (`held_arrivals`).
+    `held` is the unstored sign-in in the browser's cookie, if any (`pending_requests`).
 
     A request_uri of ours leads to the pushed request, whatever else the query holds. Without one, a client that
     is registered for it is answered on what the query holds. Raises InvalidRequest and InvalidRequestURI, which
@@ -70,15 +70,15 @@ async def arrive(
     Source: Spec 4.2, D15, D16
     """
     sent = parameters.parse(query, AUTHORIZATION_PARAMETERS)
-    client_id = required(sent, "client_id")
+    client_id = require_parameter(sent, "client_id")
     known = await context.provider.registry_cache.known_client(client_id, context.now)
-    client = context.provider.registry_cache.admitted(known)
+    client = context.provider.registry_cache.admit_client(known)
     if client is None:
         raise _not_admitted(known, client_id, context.provider.policy.issuer_id)
     try:
         return await _of_client(context, client, query, sent=sent, cookie=cookie, held=held, may_complete=may_complete)
     except OAuthError as error:
-        raise error.of(RequestingClient(client=client))  # noqa: B904 - it is the same
+        raise error.with_client(RequestingClient(client=client))  # noqa: B904 - it is the same
 
 
 def _not_admitted(known: Client | None, client_id: str, issuer_id: str) -> InvalidRequest:
@@ -103,7 +103,7 @@ async def _of_client(
     cookie: str | None,
     held: str | None,
     may_complete: bool,
-) -> Entered | Answered:
+) -> InteractionRedirect | ImmediateResponse:
     policy = context.provider.policy
     ours = policy.pushed is not None and sent.get("request_uri", "").startswith(REQUEST_URI_PREFIX)
     if policy.query is not None and not ours:
@@ -116,7 +116,7 @@ async def _of_client(
             raise InvalidRequest(
                 Reason.QUERY_NOT_REGISTERED,
                 f"this client is not registered to send its request in the query, or its end date has passed{way_on}",
-            ).explained(
+            ).with_cause(
                 expected=policy.query.name,
                 registered=f"{client_registration.registered_generations(client)}, legacy_until {client.legacy_until or 'none'}",
             )
@@ -137,18 +137,18 @@ def _not_pushed(query: bytes, base_url: str) -> InvalidRequest:
     )
     if not found:
         return InvalidRequest(Reason.PARAMETER_MISSING, "parameter request_uri is missing")
-    return InvalidRequest(Reason.REQUEST_NOT_PUSHED, "parameter request_uri is missing").explained(
+    return InvalidRequest(Reason.REQUEST_NOT_PUSHED, "parameter request_uri is missing").with_cause(
         cause="the request was not pushed: request_uri is missing",
-        received=listed(found),
+        received=list_values(found),
         expected=f"client_id, and the request_uri of POST {base_url}{PAR_PATH}",
     )
 
 
 async def _with_reference(
     context: RequestContext, client: Client, request_uri: str, *, cookie: str | None, may_complete: bool
-) -> Entered | Answered:
+) -> InteractionRedirect | ImmediateResponse:
     if not request_uri.startswith(REQUEST_URI_PREFIX):
-        raise InvalidRequestURI(Reason.REQUEST_URI_FOREIGN, _NOT_FOUND).explained(
+        raise InvalidRequestURI(Reason.REQUEST_URI_FOREIGN, _NOT_FOUND).with_cause(
             cause="request_uri is not one that this provider issues",
             received="a URL" if "://" in request_uri else "a text of another form",
             expected=f"{REQUEST_URI_PREFIX}...",
@@ -161,19 +161,19 @@ async def _with_reference(
     looked_at = await browsers.recognise_with(context, cookie, entry, completion_of, claim)
     browser, pushed, completed, owner = looked_at
     if pushed is None:
-        interaction = await arrival.before(context, client.client_id, reference, browser)
+        interaction = await authorization.find_earlier_interaction(context, client.client_id, reference, browser)
         if interaction is None:
             raise _no_request(context, context.provider.issued.client_of_request(reference), client.client_id)
-        return Entered(interaction_id=interaction.interaction_id, cookie=None)
+        return InteractionRedirect(interaction_id=interaction.interaction_id, cookie=None)
     if pushed.request.redirect_uri not in client.redirect_uris:
         raise InvalidRequest(
             Reason.REDIRECT_URI_NOT_REGISTERED, "redirect_uri is no longer registered for this client"
-        ).explained(
+        ).with_cause(
             received=without_query(pushed.request.redirect_uri),
-            registered=listed(map(without_query, client.redirect_uris)),
+            registered=list_values(map(without_query, client.redirect_uris)),
         )
     # The redirect URI is proven: from here on errors are the client's to know.
-    arriving = Arrival(
+    arriving = AuthorizationAttempt(
         client=client,
         request=pushed.request,
         reference=reference,
@@ -184,7 +184,7 @@ async def _with_reference(
     requesting_client = RequestingClient(client=client, ui_locales=pushed.request.ui_locales)
     address = authorization_response.of_request(pushed.request, iss=context.provider.policy.iss_of_callback)
     in_time = context.now < pushed.pushed_at + REQUEST_URI_SECONDS
-    return await arrival.answered(
+    return await authorization.answer_errors(
         context,
         requesting_client,
         address,
@@ -198,20 +198,20 @@ def _no_request(context: RequestContext, pushed_by: str | None, client_id: str) 
     `pushed_by` is the client that pushed it, None if this process does not know. Source: D16, D28
     """
     if pushed_by is not None and pushed_by != client_id:
-        return InvalidRequestURI(Reason.REQUEST_URI_OF_ANOTHER_CLIENT, _NOT_FOUND).explained(
+        return InvalidRequestURI(Reason.REQUEST_URI_OF_ANOTHER_CLIENT, _NOT_FOUND).with_cause(
             cause="request_uri was pushed by another client",
-            received=f"client_id {clipped(client_id)}",
-            expected=clipped(pushed_by),
+            received=f"client_id {clip_text(client_id)}",
+            expected=clip_text(pushed_by),
         )
     known = "was pushed, but is no longer stored" if pushed_by else "is unknown, and this process did not issue it"
-    return InvalidRequestURI(Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND, sentence=interactions.lost(context)).explained(
-        cause=f"request_uri {known}", expected=f"an arrival within {REQUEST_URI_SECONDS} s of the push"
-    )
+    return InvalidRequestURI(
+        Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND, sentence=interactions.loss_reason(context)
+    ).with_cause(cause=f"request_uri {known}", expected=f"an arrival within {REQUEST_URI_SECONDS} s of the push")
 
 
 async def _enter_pushed(
-    context: RequestContext, arriving: Arrival, *, in_time: bool, completed: bool, owner: str | None
-) -> Entered | Answered:
+    context: RequestContext, arriving: AuthorizationAttempt, *, in_time: bool, completed: bool, owner: str | None
+) -> InteractionRedirect | ImmediateResponse:
     """Find or open the interaction of a request that was pushed.
 
     Its client had authenticated then.
@@ -219,27 +219,31 @@ async def _enter_pushed(
     with RequestOf(arriving.client.client_id):
         client_id, now = arriving.client.client_id, context.now
         await context.provider.registry_cache.refuse_maintenance(now)
-        result = await arrival.sso_result(context, arriving)
+        result = await authorization.sso_result(context, arriving)
         if in_time and result.required_prompt is None and arriving.may_complete:
-            return await arrival.complete_at_once(context, arriving.client, result, owner=owner)
+            return await authorization.complete_at_once(context, arriving.client, result, owner=owner)
         if completed:
             raise InvalidRequestURI(
                 Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: push a new one"
             )
-        before = await arrival.before(context, client_id, arriving.fingerprint, arriving.browser)
+        before = await authorization.find_earlier_interaction(
+            context, client_id, arriving.fingerprint, arriving.browser
+        )
         if before is not None and now < before.expires_at:
-            return Entered(interaction_id=before.interaction_id, cookie=None)
+            return InteractionRedirect(interaction_id=before.interaction_id, cookie=None)
         if not in_time:
             raise InvalidRequestURI(
                 Reason.REQUEST_URI_EXPIRED, f"request_uri has expired: it is valid for {REQUEST_URI_SECONDS} seconds"
             )
-        arrival.refuse_silence(arriving.request, result.required_prompt)
+        authorization.refuse_silence(arriving.request, result.required_prompt)
         return await _open_pushed(context, arriving, result)
 
 
-async def _open_pushed(context: RequestContext, arriving: Arrival, result: SsoResult) -> Entered:
+async def _open_pushed(
+    context: RequestContext, arriving: AuthorizationAttempt, result: SsoResult
+) -> InteractionRedirect:
     client_id, issuer = arriving.client.client_id, context.provider.policy.base_url
-    interaction = await arrival.named(context, result.interaction)
+    interaction = await authorization.add_user_name(context, result.interaction)
     opened = namespaces.INTERACTION_COUNT.entry(issuer, client_id, arriving.reference)
     here = namespaces.ARRIVAL.entry(issuer, client_id, arriving.fingerprint, interaction.browser_id)
     async with context.provider.transient.unit(context.now) as unit:
@@ -250,8 +254,8 @@ async def _open_pushed(context: RequestContext, arriving: Arrival, result: SsoRe
         # It travels with the claim of the request; if that fails, nobody knows its name, and it ends by itself.
         await interactions.save(context, unit, interaction)
         if not await here.add(unit, interaction.interaction_id):
-            return Entered(interaction_id=await here.get(unit) or "", cookie=None)
-    return Entered(interaction_id=interaction.interaction_id, cookie=result.cookie)
+            return InteractionRedirect(interaction_id=await here.get(unit) or "", cookie=None)
+    return InteractionRedirect(interaction_id=interaction.interaction_id, cookie=result.cookie)
 
 
 async def _with_query(
@@ -263,7 +267,7 @@ async def _with_query(
     cookie: str | None,
     held: str | None,
     may_complete: bool,
-) -> Entered | Answered:
+) -> InteractionRedirect | ImmediateResponse:
     """Answer a request from the query, in its own response mode.
 
     `held` is the unstored sign-in in the browser's cookie, if any. Raises InvalidRequest, which becomes a page, until
@@ -282,7 +286,7 @@ async def _with_query(
     entering = _enter_with_query(
         context, client, query, generation=generation, cookie=cookie, held=held, visible=may_complete
     )
-    return await arrival.answered(context, requesting_client, address, entering)
+    return await authorization.answer_errors(context, requesting_client, address, entering)
 
 
 async def _enter_with_query(
@@ -294,12 +298,12 @@ async def _enter_with_query(
     cookie: str | None,
     held: str | None,
     visible: bool,
-) -> Entered | Answered:
+) -> InteractionRedirect | ImmediateResponse:
     await context.provider.registry_cache.refuse_maintenance(context.now)
     request = _validated_query(context, client, query, generation)
     await _key_at_hand(context, client, generation)
     browser = await browsers.recognise(context, cookie)
-    arriving = Arrival(
+    arriving = AuthorizationAttempt(
         client=client,
         request=request,
         reference=context.provider.new_id(),
@@ -307,13 +311,13 @@ async def _enter_with_query(
         browser=browser,
         may_complete=visible,
     )
-    result = await arrival.sso_result(context, arriving)
+    result = await authorization.sso_result(context, arriving)
     if result.required_prompt is None and visible:
-        return await arrival.complete_at_once(context, client, result)
-    before = await arrival.before(context, client.client_id, arriving.fingerprint, browser)
+        return await authorization.complete_at_once(context, client, result)
+    before = await authorization.find_earlier_interaction(context, client.client_id, arriving.fingerprint, browser)
     if before is not None and before.outcome is None and context.now < before.expires_at:
-        return Entered(interaction_id=before.interaction_id, cookie=None)
-    arrival.refuse_silence(request, result.required_prompt)
+        return InteractionRedirect(interaction_id=before.interaction_id, cookie=None)
+    authorization.refuse_silence(request, result.required_prompt)
     return await _open_with_query(context, arriving, result, held)
 
 
@@ -342,24 +346,28 @@ async def _key_at_hand(context: RequestContext, client: Client, generation: Gene
     await id_token_key(context, client, generation, keys, refusal=InvalidRequest)
 
 
-async def _open_with_query(context: RequestContext, arriving: Arrival, result: SsoResult, held: str | None) -> Entered:
+async def _open_with_query(
+    context: RequestContext, arriving: AuthorizationAttempt, result: SsoResult, held: str | None
+) -> InteractionRedirect:
     """Begin a sign-in, or store the one the browser already holds.
 
     It holds one if it was given one for the same query. Source: D15
     """
-    begun = HeldArrival(interaction=await arrival.named(context, result.interaction), fingerprint=arriving.fingerprint)
+    begun = PendingRequest(
+        interaction=await authorization.add_user_name(context, result.interaction), fingerprint=arriving.fingerprint
+    )
     if arriving.browser is None:
-        return Entered(
+        return InteractionRedirect(
             interaction_id=begun.interaction.interaction_id,
             cookie=result.cookie,
-            held=held_arrivals.seal(context, begun),
+            held=pending_requests.seal(context, begun),
             requesting_client=RequestingClient(client=arriving.client, ui_locales=arriving.request.ui_locales),
         )
-    before = await held_arrivals.waiting(context, arriving.browser, held)
+    before = await pending_requests.open_pending(context, arriving.browser, held)
     if before is not None and (before.fingerprint, before.interaction.request) == (
         arriving.fingerprint,
         arriving.request,
     ):
         begun = before
-    await held_arrivals.store(context, arriving.browser, begun)
-    return Entered(interaction_id=begun.interaction.interaction_id, cookie=None)
+    await pending_requests.store(context, arriving.browser, begun)
+    return InteractionRedirect(interaction_id=begun.interaction.interaction_id, cookie=None)

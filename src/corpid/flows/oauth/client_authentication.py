@@ -21,7 +21,7 @@ from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
 from corpid.rules.oauth.discovery import PAR_PATH, TOKEN_PATH
 from corpid.rules.oauth.errors import InvalidClient, RequestOf, ServerError, TemporarilyUnavailable
-from corpid.rules.oauth.explanations import Explanation, clipped, listed
+from corpid.rules.oauth.explanations import Explanation, clip_text, list_values
 from corpid.rules.oauth.records import FIRST_ISSUER, Client
 from corpid.rules.oauth.refusals import Reason
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.flows.namespaces import Entry
-    from corpid.flows.oauth.client_clocks import Lead
+    from corpid.flows.oauth.client_clocks import ClockSkew
     from corpid.flows.request_context import RequestContext
     from corpid.ports import ClientKeys, HasKeys
     from corpid.rules.oauth.client_assertion import Candidate
@@ -76,10 +76,10 @@ async def authenticate(
         parameters, authorization, issuer=issuer, endpoint=url, rules=generation, now=context.now
     )
     known = await context.provider.registry_cache.known_client(candidate.client_id, context.now)
-    client = context.provider.registry_cache.admitted(known)
+    client = context.provider.registry_cache.admit_client(known)
     if client is None:
         reason, explanation = not_admitted(known, candidate.client_id, policy.issuer_id)
-        raise client_assertion.failed(reason, candidate, issuer=issuer, explanation=explanation)
+        raise client_assertion.refuse_assertion(reason, candidate, issuer=issuer, explanation=explanation)
     if policy.pushed is not None and not client_registration.serves(client, generation, context.today):
         # A caller names the generation by the code it sends, so the milder rules of another one apply to its own
         # clients only (D8, Spec "No downgrade").
@@ -87,7 +87,9 @@ async def authenticate(
             client_assertion.read(parameters, issuer=issuer, endpoint=url, rules=policy.pushed, now=context.now)
         except InvalidClient as error:
             explanation = Explanation(cause=error.exact)
-            raise client_assertion.failed(error.reason, candidate, issuer=issuer, explanation=explanation) from None
+            raise client_assertion.refuse_assertion(
+                error.reason, candidate, issuer=issuer, explanation=explanation
+            ) from None
     if not client_assertion.may_name_its_audience(candidate, client, today=context.today):
         explanation = Explanation(
             cause="aud is the endpoint, which this client may not name today",
@@ -95,7 +97,7 @@ async def authenticate(
             expected=issuer,
             registered=f"endpoint_audience_until {client.endpoint_audience_until or 'none'}",
         )
-        raise client_assertion.failed(
+        raise client_assertion.refuse_assertion(
             Reason.ASSERTION_AUDIENCE_ENDPOINT, candidate, issuer=issuer, explanation=explanation
         )
     keys, assertion = await prove(
@@ -117,7 +119,7 @@ async def prove(
         try:
             assertion = client_assertion.verify(candidate, keys, now=context.now)
         except KeyNotFound:
-            keys = await source.refetched(client, now=context.now)
+            keys = await source.refetch(client, now=context.now)
             if client.jwks_uri and not keys.signing:
                 cause = _no_signing_key(client.jwks_uri, keys)
                 raise no_key_set(cause, Reason.CLIENT_SIGNING_KEY_MISSING) from None
@@ -136,7 +138,7 @@ def not_admitted(known: Client | None, client_id: str, issuer_id: str) -> tuple[
 
     `known` is its record, None if there is none. Source: D28, D62
     """
-    received = f"client_id {clipped(client_id)}"
+    received = f"client_id {clip_text(client_id)}"
     if known is None:
         return Reason.CLIENT_UNKNOWN, Explanation(cause="no client has this client_id", received=received)
     if not known.enabled:
@@ -144,7 +146,7 @@ def not_admitted(known: Client | None, client_id: str, issuer_id: str) -> tuple[
     return Reason.CLIENT_OF_ANOTHER_ISSUER, Explanation(
         cause=f"the client is not registered at the issuer {issuer_id}",
         received=received,
-        registered=f"issuers {listed(known.issuers or (FIRST_ISSUER,))}",
+        registered=f"issuers {list_values(known.issuers or (FIRST_ISSUER,))}",
     )
 
 
@@ -160,15 +162,15 @@ def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKey
     try:
         return client_assertion.verify(candidate, keys, now=context.now)
     except KeyNotFound:
-        reason, explanation = client_assertion.unverified(candidate, keys)
-        raise client_assertion.failed(reason, candidate, issuer=issuer, explanation=explanation) from None
+        reason, explanation = client_assertion.unverified_reason(candidate, keys)
+        raise client_assertion.refuse_assertion(reason, candidate, issuer=issuer, explanation=explanation) from None
 
 
-def refuse_spent_before_loss(context: RequestContext, assertion: Assertion, lead: Lead) -> None:
+def refuse_spent_before_loss(context: RequestContext, assertion: Assertion, lead: ClockSkew) -> None:
     """Refuse an assertion that may have been spent before data was lost.
 
     It comes before the proof, inside the unit: a proof waits less, and Retry-After is that of both. `lead` is that of the
-    client, from `ClientClocks.examined`. Raises TemporarilyUnavailable. Source: D67
+    client, from `ClientClocks.record_skew`. Raises TemporarilyUnavailable. Source: D67
     """
     loss = context.provider.transient.loss
     if loss.may_have_been_spent(assertion.issued_at):
@@ -184,7 +186,7 @@ def unspent(context: RequestContext, assertion: Assertion) -> Entry[bytes] | Non
     return namespaces.ASSERTION.entry(context.provider.policy.base_url, assertion.client_id, assertion.jti)
 
 
-async def replayed(context: RequestContext, assertion: Assertion) -> InvalidClient:
+async def refuse_replay(context: RequestContext, assertion: Assertion) -> InvalidClient:
     """The refusal of an assertion that was spent before, which is audited.
 
     It is called inside the unit that detected it. Raises StoreUnavailable. Source: RFC 7523 §3, D8

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ENTRIES: Final = 4096
 
 
-class Lead(NamedTuple):
+class ClockSkew(NamedTuple):
     """The lead of an assertion's client, for `dpop.spend_proof_and_assertion`."""
 
     loss: str = ""
@@ -31,11 +31,11 @@ class Lead(NamedTuple):
     """seconds until no process can record a larger one that counts"""
 
 
-UNKNOWN: Final = Lead()
+UNKNOWN: Final = ClockSkew()
 """nothing was lost lately, or no record helps: after a loss the longest wait holds"""
 
 
-class _Checked(NamedTuple):
+class _CheckedClock(NamedTuple):
     period: int
     lead: int
     """at least this is recorded for the period"""
@@ -51,14 +51,14 @@ class ClientClocks:
     def __init__(self, registry: Registry, version: str) -> None:
         self._registry: Final = registry
         self._version: Final = version
-        self._checked: Final[OrderedDict[str, _Checked]] = OrderedDict()
+        self._checked: Final[OrderedDict[str, _CheckedClock]] = OrderedDict()
         self._incomplete_at = float("-inf")
         self._larger_noted_at = float("-inf")
         self._loss = ""
         self._known: dict[str, int | None] = {}
         """leads from before the loss of that name"""
 
-    async def examined(self, assertion: Assertion, store: TransientStore) -> Lead:
+    async def record_skew(self, assertion: Assertion, store: TransientStore) -> ClockSkew:
         """Record the lead of an assertion that is about to be spent.
 
         It is called before the unit that spends it. Returns what `dpop.spend_proof_and_assertion` needs if data was lost.
@@ -75,7 +75,7 @@ class ClientClocks:
         seconds = await self._largest(assertion.client_id, loss, lost_at, moment)
         # Until then a process that has not noticed the loss may record a larger lead, and spend in the lost epoch.
         wait = max(0, math.floor(lost_at - moment) + 1)
-        return Lead(loss=loss.name, seconds=seconds, wait=wait)
+        return ClockSkew(loss=loss.name, seconds=seconds, wait=wait)
 
     async def record(self, client_id: str, lead: int, moment: float) -> None:
         """Record a lead unless as large a one is recorded already.
@@ -98,7 +98,7 @@ class ClientClocks:
             and 0 <= moment - checked.at < CHECKED_SECONDS
         ):
             return
-        stored = await self._registry.client_clocks.of(client_id)
+        stored = await self._registry.client_clocks.find(client_id)
         recorded = stored.lead if stored is not None and stored.period >= period else None
         if recorded is None or recorded < lead:
             await self._registry.client_clocks.note(client_id, lead=lead, period=period, now=moment)
@@ -106,7 +106,7 @@ class ClientClocks:
         if len(self._checked) >= _ENTRIES:
             self._checked.popitem(last=False)
         self._checked.pop(client_id, None)
-        self._checked[client_id] = _Checked(period, recorded, moment)
+        self._checked[client_id] = _CheckedClock(period, recorded, moment)
 
     async def _begin_again(self, moment: float) -> None:
         """Begin the records, since a lead may be missing; once a minute."""
@@ -134,9 +134,9 @@ class ClientClocks:
         recorded = self._registry.client_clocks
         if not are_known(await recorded.recorded_since(), lost_at=lost_at):
             return None
-        if client_clocks.may_not_record(await self._registry.server_processes.all(), self._version, now=moment):
+        if client_clocks.may_not_record(await self._registry.server_processes.list_all(), self._version, now=moment):
             return None
-        clock = await recorded.of(client_id)
+        clock = await recorded.find(client_id)
         largest = clock.largest(period_at(moment)) if clock is not None else None
         if largest is not None and clock is not None and are_known(clock.since, lost_at=lost_at):
             return largest

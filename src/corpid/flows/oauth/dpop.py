@@ -12,14 +12,14 @@ from corpid.flows.oauth import client_authentication
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.oauth import dpop
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, UseDPoPNonce
-from corpid.rules.oauth.explanations import abbreviated
+from corpid.rules.oauth.explanations import abbreviate_hash
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.namespaces import Entry, EntryVerb
-    from corpid.flows.oauth.client_clocks import Lead
+    from corpid.flows.oauth.client_clocks import ClockSkew
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.oauth.client_assertion import Assertion
@@ -80,7 +80,7 @@ def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generati
     if proof is not None and dpop_jkt is not None and dpop_jkt != proof.jkt:
         raise InvalidRequest(
             Reason.JKT_OF_ANOTHER_KEY, "dpop_jkt is not the thumbprint of the DPoP proof's key"
-        ).explained(received=abbreviated(dpop_jkt), expected=abbreviated(proof.jkt))
+        ).with_cause(received=abbreviate_hash(dpop_jkt), expected=abbreviate_hash(proof.jkt))
     if proof is None and dpop_jkt is None and generation.key_binding_required:
         raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header or the parameter dpop_jkt is required")
     return proof.jkt if proof is not None else dpop_jkt
@@ -101,7 +101,7 @@ async def spend_proof_and_assertion(
     unit: TransientUnit,
     proof: Proof | None,
     assertion: Assertion,
-    lead: Lead,
+    lead: ClockSkew,
     *further: EntryVerb[bool],
 ) -> None:
     """Spend a client's proof, if any, and its assertion.
@@ -109,7 +109,7 @@ async def spend_proof_and_assertion(
     Both are spent in one batch, together with further verbs. A replayed proof leaves the assertion unspent: it is given
     back then, which only the request that has just spent it does. The further verbs are carried out also if proof or
     assertion was replayed; nothing is, if either is refused before. `lead` is that of the client, from
-    `ClientClocks.examined`. Raises as `spend`, and InvalidClient for a replayed assertion.
+    `ClientClocks.record_skew`. Raises as `spend`, and InvalidClient for a replayed assertion.
     Source: RFC 9449 §11.1, RFC 7523 §3, Spec "The order of a request", D67
     """
     client_authentication.refuse_spent_before_loss(context, assertion, lead)
@@ -128,7 +128,7 @@ async def spend_proof_and_assertion(
             await spent.take(unit)
         raise await _replayed(context, assertion.client_id)
     if not is_new_assertion:
-        raise await client_authentication.replayed(context, assertion)
+        raise await client_authentication.refuse_replay(context, assertion)
 
 
 async def spend_with(

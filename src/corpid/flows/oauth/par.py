@@ -71,7 +71,7 @@ async def _accept(
     if not client_registration.serves(client, generation, context.today):
         raise UnauthorizedClient(
             Reason.GENERATION_NOT_REGISTERED, "this client is not registered for the generation that is served here"
-        ).explained(expected=generation.name, registered=client_registration.registered_generations(client))
+        ).with_cause(expected=generation.name, registered=client_registration.registered_generations(client))
     if parameters.get("client_id") is None:
         raise InvalidRequest(Reason.PARAMETER_MISSING, "parameter client_id is missing")
     target = Target(method="POST", url=policy.base_url + PAR_PATH)
@@ -97,7 +97,7 @@ async def _write(
     request: AuthorizationRequest,
 ) -> ParResponse:
     reference, client_id = context.provider.new_id(), caller.client.client_id
-    lead = await context.provider.client_clocks.examined(caller.assertion, context.provider.transient)
+    lead = await context.provider.client_clocks.record_skew(caller.assertion, context.provider.transient)
     entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client_id, reference)
     pushed = entry.adding(PushedRequest(request=request, pushed_at=context.now))
     async with context.provider.transient.unit(context.now) as unit:

@@ -75,4 +75,4 @@ async def refusals_of(registry: Registry, client_id: str, *, actor: Actor) -> li
     Those of the last seconds may be missing. Raises access.Forbidden, StoreUnavailable. Source: D28
     """
     authorise(actor, "read", Object(kind="client"))
-    return await registry.client_refusals.of(client_id)
+    return await registry.client_refusals.list_for_client(client_id)

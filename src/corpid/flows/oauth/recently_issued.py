@@ -37,7 +37,7 @@ class RecentlyIssued:
             self._codes.popitem(last=False)
         self._codes[_key(code)] = IssuedCode(request.client_id, request.code_challenge, now)
 
-    def redeemed(self, code: str) -> None:
+    def note_redeemed(self, code: str) -> None:
         """Note that a code was taken."""
         if (issued := self._codes.get(_key(code))) is not None:
             issued.redeemed = True

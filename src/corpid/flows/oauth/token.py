@@ -21,11 +21,11 @@ from corpid.rules.oauth import token_request as grants
 from corpid.rules.oauth.discovery import TOKEN_PATH
 from corpid.rules.oauth.dpop import Proof, Target
 from corpid.rules.oauth.errors import InvalidGrant, InvalidRequest, RequestOf, ServerError
-from corpid.rules.oauth.explanations import listed, shown, without_query
+from corpid.rules.oauth.explanations import list_values, shorten_value, without_query
 from corpid.rules.oauth.generations import GENERATIONS, Generation
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TokenRequest
-from corpid.rules.oauth.tokens import Packed, Parties, registered_wrap
+from corpid.rules.oauth.tokens import LegacyClaims, Parties, registered_wrap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,14 +74,14 @@ async def encryption_key(
     if key is not None:
         return key
     try:
-        keys = await context.provider.client_keys.refetched(client, now=context.now)
+        keys = await context.provider.client_keys.refetch(client, now=context.now)
     except KeySetUnavailable as error:
         raise no_key_set(str(error)) from None
     key = keys.encryption_for(alg)
     if key is not None:
         return key
     text = f"the key set of this client has no usable key with use enc{f' and alg {alg}' if alg else ''}{purpose}"
-    raise refusal(Reason.CLIENT_ENCRYPTION_KEY_MISSING, text).explained(cause=f"{text}: {keys.why_no_encryption()}")
+    raise refusal(Reason.CLIENT_ENCRYPTION_KEY_MISSING, text).with_cause(cause=f"{text}: {keys.why_no_encryption()}")
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +180,7 @@ async def _spend(context: RequestContext, redemption: _Redemption) -> tuple[Gran
     """
     issuer, client_id = context.provider.policy.base_url, redemption.client.client_id
     request, generation = redemption.request, redemption.generation
-    lead = await context.provider.client_clocks.examined(redemption.caller.assertion, context.provider.transient)
+    lead = await context.provider.client_clocks.record_skew(redemption.caller.assertion, context.provider.transient)
     async with context.provider.transient.unit(context.now) as unit:
         loss_tag = context.provider.transient.loss.token_tag(context.now)
         await dpop.spend_proof_and_assertion(context, unit, redemption.proof, redemption.caller.assertion, lead)
@@ -192,40 +192,42 @@ async def _spend(context: RequestContext, redemption: _Redemption) -> tuple[Gran
             refusal = grants.not_found(issued, request, client_id, now=context.now)
             await client_authentication.audit_replay(context, AuditAction.CODE_REPLAY, client_id, refusal.reason)
             raise refusal
-        context.provider.issued.redeemed(request.code)
+        context.provider.issued.note_redeemed(request.code)
     return grant, loss_tag
 
 
 async def _parties(context: RequestContext, redemption: _Redemption, grant: Grant) -> Parties:
     client, generation = redemption.client, redemption.generation
     if not client_registration.serves(client, generation, context.today):
-        raise InvalidGrant(Reason.GENERATION_WITHDRAWN, grants.FAILED).explained(
+        raise InvalidGrant(Reason.GENERATION_WITHDRAWN, grants.FAILED).with_cause(
             cause="the client no longer lists the generation",
             expected=f"the generation {generation.name}",
             registered=client_registration.registered_generations(client),
         )
     if grant.redirect_uri not in client.redirect_uris:
-        raise InvalidGrant(Reason.REDIRECT_URI_NOT_REGISTERED, grants.FAILED).explained(
+        raise InvalidGrant(Reason.REDIRECT_URI_NOT_REGISTERED, grants.FAILED).with_cause(
             cause="the redirect_uri is no longer registered",
             received=without_query(grant.redirect_uri),
-            registered=listed(map(without_query, client.redirect_uris)),
+            registered=list_values(map(without_query, client.redirect_uris)),
         )
-    if not scopes.covered(client, grant.scopes):
-        raise InvalidGrant(Reason.SCOPE_WITHDRAWN, grants.FAILED).explained(
+    if not scopes.are_allowed(client, grant.scopes):
+        raise InvalidGrant(Reason.SCOPE_WITHDRAWN, grants.FAILED).with_cause(
             cause="the client may no longer ask for these scopes",
-            received=shown(" ".join(grant.scopes)),
-            registered=shown(" ".join(client.scopes)),
+            received=shorten_value(" ".join(grant.scopes)),
+            registered=shorten_value(" ".join(client.scopes)),
         )
     acting = await context.provider.registry_cache.acting(grant.user_id, grant.entity_id, context.now)
     if acting is None:
-        cause = await context.provider.registry_cache.obstacle(grant.user_id, grant.entity_id, context.now)
-        raise InvalidGrant(Reason.PERSON_MAY_NOT_ACT, grants.FAILED).explained(
+        cause = await context.provider.registry_cache.find_obstacle(grant.user_id, grant.entity_id, context.now)
+        raise InvalidGrant(Reason.PERSON_MAY_NOT_ACT, grants.FAILED).with_cause(
             cause=f"the person may no longer act for the entity: {cause}"
         )
     user, entity = acting.user, acting.entity
     packed = None
     if generation.packed_subject:
-        packed = Packed(sub=packed_subject(user, entity), attributes=packed_parties(user, entity, acting.administrator))
+        packed = LegacyClaims(
+            sub=packed_subject(user, entity), attributes=packed_parties(user, entity, acting.administrator)
+        )
     return Parties(
         user_id=grant.user_id,
         entity_id=grant.entity_id,

@@ -20,7 +20,7 @@ from corpid.rules.directory.parties import entity_attributes
 from corpid.rules.oauth import client_registration, scopes, tokens
 from corpid.rules.oauth.dpop import Target
 from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, RequestOf, ServerError
-from corpid.rules.oauth.explanations import shown
+from corpid.rules.oauth.explanations import shorten_value
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.scopes import ENTITY_SCOPES
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.records import Acting
+    from corpid.rules.directory.records import ActingPerson
     from corpid.rules.oauth.dpop import Proof
     from corpid.rules.oauth.generations import Generation, Nesting, Resource
     from corpid.rules.oauth.records import Client
@@ -128,9 +128,9 @@ async def _spend(context: RequestContext, token: AccessToken, proof: Proof | Non
             )
 
 
-async def _live(context: RequestContext, generation: Generation, token: AccessToken) -> tuple[Client, Acting]:
+async def _live(context: RequestContext, generation: Generation, token: AccessToken) -> tuple[Client, ActingPerson]:
     known = await context.provider.registry_cache.known_client(token.client_id, context.now)
-    client = context.provider.registry_cache.admitted(known)
+    client = context.provider.registry_cache.admit_client(known)
     if client is None:
         error = InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is unknown or disabled")
         _, error.explanation = not_admitted(known, token.client_id, context.provider.policy.issuer_id)
@@ -138,16 +138,16 @@ async def _live(context: RequestContext, generation: Generation, token: AccessTo
     if not client_registration.serves(client, generation, context.today):
         raise InvalidToken(
             Reason.GENERATION_WITHDRAWN, "access token: its client may no longer use this interface"
-        ).explained(
+        ).with_cause(
             expected=f"the generation {generation.name}", registered=client_registration.registered_generations(client)
         )
-    if not scopes.covered(client, token.scopes):
+    if not scopes.are_allowed(client, token.scopes):
         raise InvalidToken(
             Reason.SCOPE_WITHDRAWN, "access token: its client may no longer request these scopes"
-        ).explained(received=shown(" ".join(token.scopes)), registered=shown(" ".join(client.scopes)))
+        ).with_cause(received=shorten_value(" ".join(token.scopes)), registered=shorten_value(" ".join(client.scopes)))
     acting = await context.provider.registry_cache.acting(token.user_id, token.entity_id, context.now)
     if acting is None:
-        cause = await context.provider.registry_cache.obstacle(token.user_id, token.entity_id, context.now)
+        cause = await context.provider.registry_cache.find_obstacle(token.user_id, token.entity_id, context.now)
         raise InvalidToken(
             Reason.PERSON_MAY_NOT_ACT, "access token: the person may no longer act for the entity", detail=cause
         )

@@ -11,7 +11,7 @@ from corpid.flows.directory.write import Refused, audit_event
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import INVITED_PERSON, PERSONAL_DETAILS, AuditAction
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import Administering, ApiClient
+from corpid.rules.directory.actors import ApiClient, EntityAdministrator
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Entity, User
 from corpid.rules.directory.values import suggestion
@@ -97,7 +97,7 @@ async def unknown(registry: Registry, query: AuditQuery) -> tuple[str, ...]:
         warnings.append(f"There is no entity {query.entity_id!r} in the directory.")
     clients = registry.clients, registry.api_clients
     if query.client_id and not any([await kind.get(query.client_id) for kind in clients]):
-        known = [client.client_id for kind in clients for client in await kind.all()]
+        known = [client.client_id for kind in clients for client in await kind.list_all()]
         warnings.append(f"There is no client {query.client_id!r}{suggestion(query.client_id, known) or '.'}")
     return tuple(warnings)
 
@@ -128,7 +128,7 @@ async def part(registry: Registry, query: AuditQuery, *, limit: int, actor: Acto
 
 
 def _is_of_one_entity(actor: Actor) -> bool:
-    return isinstance(actor, Administering) or (isinstance(actor, ApiClient) and bool(actor.entity_id))
+    return isinstance(actor, EntityAdministrator) or (isinstance(actor, ApiClient) and bool(actor.entity_id))
 
 
 def _as_entity_reads(entry: AuditEntry, entity_id: str) -> AuditEntry:

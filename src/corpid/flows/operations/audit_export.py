@@ -17,16 +17,16 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from corpid.flows.operations.audit_seals import Verified
+    from corpid.flows.operations.audit_seals import SealVerification
     from corpid.ports import Registry
-    from corpid.rules.directory.actors import Operating
+    from corpid.rules.directory.actors import DeploymentOperator
 
 MOST: Final = 100_000
 """entries of one file"""
 _AT_ONCE: Final = 500
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ExportQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The entries that are exported: those that fit `query`, until a moment."""
 
     query: AuditQuery
@@ -38,14 +38,14 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """time range and filters as they were typed, for the record"""
 
 
-async def record(registry: Registry, actor: Operating, wanted: Wanted) -> None:
+async def record(registry: Registry, actor: DeploymentOperator, wanted: ExportQuery) -> None:
     """Record an export, before it is made. Raises access.Forbidden, StoreUnavailable. Source: D53, D57"""
     authorise(actor, "read", Object(kind="audit export"))
     event = audit_event(actor, AuditAction.AUDIT_EXPORT, "", filters=_filters(wanted))
     await registry.audit.write(event, now=wanted.at)
 
 
-async def export(registry: Registry, actor: Operating, wanted: Wanted) -> AsyncIterator[bytes]:
+async def export(registry: Registry, actor: DeploymentOperator, wanted: ExportQuery) -> AsyncIterator[bytes]:
     """Return a recorded export as JSON lines.
 
     The first line has the range, the filters and the result of comparing its entries with their seals; then come the
@@ -71,7 +71,9 @@ async def export(registry: Registry, actor: Operating, wanted: Wanted) -> AsyncI
     return _lines(registry, actor, wanted, first)
 
 
-async def _lines(registry: Registry, actor: Operating, wanted: Wanted, first: dict[str, Any]) -> AsyncIterator[bytes]:
+async def _lines(
+    registry: Registry, actor: DeploymentOperator, wanted: ExportQuery, first: dict[str, Any]
+) -> AsyncIterator[bytes]:
     yield _line(first)
     count, before = 0, await _first_after(registry, wanted.until)
     while count < MOST:
@@ -86,7 +88,7 @@ async def _lines(registry: Registry, actor: Operating, wanted: Wanted, first: di
     yield _line({"end": count, "next": before or None})
 
 
-def _filters(wanted: Wanted) -> str:
+def _filters(wanted: ExportQuery) -> str:
     return "; ".join(f"{name} {value}" for name, value in wanted.filters.items()) or "none"
 
 
@@ -104,7 +106,9 @@ async def _first_after(registry: Registry, until: int) -> int:
     return await _search(at, until + CLOCKS_APART_SECONDS) + 1
 
 
-async def _verified(registry: Registry, actor: Operating, wanted: Wanted) -> tuple[Verified, bool]:
+async def _verified(
+    registry: Registry, actor: DeploymentOperator, wanted: ExportQuery
+) -> tuple[SealVerification, bool]:
     """The comparison with the range's seals, and whether it is partial."""
 
     async def at(number: int) -> float | None:

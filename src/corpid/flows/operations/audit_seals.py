@@ -28,11 +28,11 @@ from corpid.rules.audit_seals import (
     SECONDS,
     TYP,
     Chain,
-    Finding,
     Prunes,
     RangeCheck,
     RemovalEntry,
     Seal,
+    SealFinding,
     covering,
     details_finding,
     entry_digest,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from corpid.jose.key_ring import SigningKey
     from corpid.ports import Registry, StoredEntry
-    from corpid.rules.audit_seals import Claims, Digest, Row
+    from corpid.rules.audit_seals import Digest, Row, SealClaims
     from corpid.rules.directory.actors import Actor
     from corpid.rules.signing_keys import SealedKey
 
@@ -149,7 +149,7 @@ class Sealer:
         seals = self._registry.seals
         before = await seals.last()
         covered = 0 if before is None else before.last
-        settled = await seals.settled()
+        settled = await seals.settled_number()
         due = at_once or settled - covered >= ENTRIES or before is None or not 0 <= now - before.at < SECONDS
         if settled <= covered or not due:
             return None
@@ -177,7 +177,7 @@ class Sealer:
         return seal
 
 
-def _signed(key: SigningKey, claims: Claims, digests: dict[str, str]) -> Seal:
+def _signed(key: SigningKey, claims: SealClaims, digests: dict[str, str]) -> Seal:
     payload = msgspec.json.encode(claims)
     header = base64url(msgspec.json.encode({"alg": ALGORITHM.name, "kid": key.kid, "typ": TYP})).encode()
     return Seal(
@@ -195,7 +195,7 @@ async def stored_audit_keys(registry: Registry) -> list[SealedKey]:
 
     None is ever removed: it goes on verifying what it sealed. Source: D58
     """
-    return [key for key in await registry.keys.all() if key.use == "audit"]
+    return [key for key in await registry.keys.list_all() if key.use == "audit"]
 
 
 async def _first_key_at(registry: Registry) -> int | None:
@@ -253,7 +253,7 @@ async def _sealing_key(registry: Registry, *, now: float) -> SigningKey:
     return open_key(max(stored, key=lambda key: (key.retired_at is None, key.active_from, key.kid)))
 
 
-class Verified(msgspec.Struct, kw_only=True):
+class SealVerification(msgspec.Struct, kw_only=True):
     """The result of a verification."""
 
     seals: int = 0
@@ -274,12 +274,12 @@ class Verified(msgspec.Struct, kw_only=True):
     expected: bool | None = None
     """whether a seal has the digest that was expected; None: none was"""
     found: int = 0
-    findings: list[Finding] = msgspec.field(default_factory=list)
+    findings: list[SealFinding] = msgspec.field(default_factory=list)
     """the faults, in the order of the numbers; at most so many"""
     next: int = 0
     """the seal after which the next part begins; 0: this was the last one"""
 
-    def add(self, findings: list[Finding]) -> None:
+    def add(self, findings: list[SealFinding]) -> None:
         """Add findings."""
         self.found += len(findings)
         self.findings += findings[: max(0, FINDINGS - len(self.findings))]
@@ -287,7 +287,7 @@ class Verified(msgspec.Struct, kw_only=True):
 
 async def verify(
     registry: Registry, actor: Actor, *, now: float, expect: str = "", after: int = 0, most: int | None = None
-) -> Verified:
+) -> SealVerification:
     """Compare the audit with its seals.
 
     `now` is in epoch seconds, `expect` is the digest of a seal that there was. `after` is a seal with which an earlier
@@ -296,7 +296,7 @@ async def verify(
     """
     authorise(actor, "read", Object(kind="audit"))
     keys = {key.kid: open_key(key).verifier for key in await stored_audit_keys(registry)}
-    chain, result = Chain(keys), Verified(expected=False if expect else None)
+    chain, result = Chain(keys), SealVerification(expected=False if expect else None)
     number, removals = after, _Removals(registry, await _prunes(registry, _PRUNES, now), now)
     if not after:
         result.add(removals.prunes.findings)
@@ -366,7 +366,7 @@ class _Removals:
 
 
 async def _verify_range(
-    registry: Registry, check: RangeCheck, after: int, last: int, removals: _Removals, result: Verified
+    registry: Registry, check: RangeCheck, after: int, last: int, removals: _Removals, result: SealVerification
 ) -> None:
     result.add(check.broken)
     unexplained: list[Row] = []
@@ -383,7 +383,7 @@ async def _verify_range(
         result.add([unexplained_erasure(row) for row in unexplained if not await removals.explain(row)])
 
 
-async def _verify_rest(check: RangeCheck, removals: _Removals, result: Verified) -> None:
+async def _verify_rest(check: RangeCheck, removals: _Removals, result: SealVerification) -> None:
     """Judge missing entries in a range."""
     pruned, wrong = check.rest(removals.prunes)
     if wrong:

@@ -157,7 +157,7 @@ class AuditStream:
         The number of the last entry, and whether more may wait. Raises StreamFailed, StreamInterrupted.
         """
         begun, sent, is_more = _moment(), number, False
-        last = await self._registry.seals.settled()
+        last = await self._registry.seals.settled_number()
         while not is_more and (page := await self._registry.audit.between(after=sent, last=last, limit=_AT_ONCE)):
             if _moment() - begun >= TAKEOVER_SECONDS / 2:  # the process was stopped: first look who streams now
                 return number, True
@@ -224,7 +224,7 @@ class AuditStream:
             beat=position.beat + 1,
             failed=position.failed if failed is None else failed,
         )
-        return await self._registry.deployment.change_audit_stream(stored, written(after))
+        return await self._registry.deployment.change_audit_stream(stored, encode_position(after))
 
 
 def read(stored: str) -> Position:
@@ -235,7 +235,7 @@ def read(stored: str) -> Position:
     return _DECODER.decode(stored) if stored else Position()
 
 
-def written(position: Position) -> str:
+def encode_position(position: Position) -> str:
     """Return a position as it is stored.
 
     Source: docs/decisions/0030
@@ -296,7 +296,7 @@ async def set_position(registry: Registry, actor: Actor, number: int, *, now: fl
         before = read(stored)
         after = msgspec.structs.replace(before, number=number, process="", beat=before.beat + 1)
         event = audit_event(actor, AuditAction.AUDIT_STREAM, "", **{"to": str(number), "from": str(before.number)})
-        if await registry.deployment.change_audit_stream(stored, written(after), event, now=now):
+        if await registry.deployment.change_audit_stream(stored, encode_position(after), event, now=now):
             return True
     return False
 

@@ -32,13 +32,13 @@ class KeyReporter:
         self._known: frozenset[str] = frozenset()
         self._revoked: frozenset[str] | None = None
 
-    async def look(self, *, now: float) -> None:
+    async def report_changes(self, *, now: float) -> None:
         """Read the keys again, and report what has changed.
 
         Called every second, so that a process knows of a change within one. Raises StoreUnavailable, ValueError if no key
         may sign. Source: D42
         """
-        stored = await self._registry.keys.all()
+        stored = await self._registry.keys.list_all()
         ring, *_ = [each.use(stored, now).ring for each in self._keys]
         revoked, known = self._keys[0].revoked, frozenset(ring.by_kid)
         if self._revoked is not None:
@@ -59,7 +59,7 @@ class MaintenanceReporter:
         self._report: Final = report
         self._on = False
 
-    async def look(self, *, now: float) -> None:
+    async def report_changes(self, *, now: float) -> None:
         """Report what has changed since the last look. Raises StoreUnavailable. Source: D50"""
         on = await self._provider.registry_cache.maintenance(now)
         if on != self._on:
@@ -77,7 +77,7 @@ class SettingsReporter:
         self._next = float("-inf")
         self._differing: frozenset[str] = frozenset()
 
-    async def look(self, *, now: float) -> None:
+    async def report_changes(self, *, now: float) -> None:
         """Report what has changed since the last look, once a minute.
 
         Another version is no such difference: it is one on purpose, during an upgrade. Raises StoreUnavailable.
@@ -85,7 +85,7 @@ class SettingsReporter:
         """
         if now < self._next:
             return
-        found = differences(live(await self._processes.all(), now=now))
+        found = differences(live(await self._processes.list_all(), now=now))
         found.pop(VERSION, None)
         self._next = now + SEEN_EVERY_SECONDS
         for name in sorted(found.keys() - self._differing):
@@ -107,7 +107,7 @@ class RecoveryReporter:
         self._reported = ""
         """the name of the loss whose recovery was reported to begin"""
 
-    def look(self) -> None:
+    def report_changes(self) -> None:
         """Report what has changed since the last look. Source: D67"""
         name, until = self._provider.transient.loss.name, recovering_until(self._provider)
         if until and name != self._reported:

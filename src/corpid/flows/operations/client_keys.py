@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.records import Client
 
 
-class LookedAt(msgspec.Struct, frozen=True, kw_only=True):
+class ClientKeyReport(msgspec.Struct, frozen=True, kw_only=True):
     """The keys of a client, and the faults of its set."""
 
     url: str
@@ -29,7 +29,7 @@ class LookedAt(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
-async def look(provider: Provider, client: Client, *, actor: Actor, now: float) -> LookedAt:
+async def describe_keys(provider: Provider, client: Client, *, actor: Actor, now: float) -> ClientKeyReport:
     """Fetch a client's key set again and describe it.
 
     At most once a minute. `now` is in epoch seconds. Raises access.Forbidden, StoreUnavailable. Source: D27
@@ -37,14 +37,14 @@ async def look(provider: Provider, client: Client, *, actor: Actor, now: float) 
     authorise(actor, "read", Object(kind="client"))
     url = client.jwks_uri or ""
     try:
-        found = await provider.client_keys.refetched(client, now=now)
+        found = await provider.client_keys.refetch(client, now=now)
     except KeySetUnavailable as error:
-        return LookedAt(url=url, failure=str(error))
+        return ClientKeyReport(url=url, failure=str(error))
     by_kid = {key.kid: key for key in (found.encryption, *found.by_wrap.values()) if key is not None}
     problems = list(found.problems)
     if not found.signing:
         problems.append("no key can verify its signatures: it needs an EC key with use sig")
-    return LookedAt(
+    return ClientKeyReport(
         url=url,
         signing=tuple(f"{key.kid or 'no kid'} ({key.verifier.algorithm.name})" for key in found.signing),
         encryption=tuple(f"{key.kid} ({key.wrap})" for key in by_kid.values()),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.flows.account.own_sessions import OwnVisit
+from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.directory.administrators import acting_operator
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.oauth import acr
@@ -15,7 +15,7 @@ from corpid.rules.oauth import acr
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.access import Action, ObjectKind
-    from corpid.rules.directory.actors import Operating
+    from corpid.rules.directory.actors import DeploymentOperator
 
 
 class NeedsPasskey(Exception):
@@ -23,13 +23,13 @@ class NeedsPasskey(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsoleVisit(OwnVisit):
+class ConsoleRequest(SelfServiceRequest):
     """An operator in the console."""
 
-    actor: Operating
+    actor: DeploymentOperator
 
 
-async def arrived(context: RequestContext, visit: OwnVisit, *, needs_passkey: bool) -> ConsoleVisit:
+async def admit_operator(context: RequestContext, visit: SelfServiceRequest, *, needs_passkey: bool) -> ConsoleRequest:
     """The person as an operator.
 
     Raises access.Forbidden if they are none, NeedsPasskey, StoreUnavailable. Source: D50, D53
@@ -45,10 +45,10 @@ async def arrived(context: RequestContext, visit: OwnVisit, *, needs_passkey: bo
     )
     if needs_passkey and tuple(session.amr) not in acr.BY_PASSKEY:
         raise NeedsPasskey
-    return ConsoleVisit(user=visit.user, browser=visit.browser, session=session, actor=actor)
+    return ConsoleRequest(user=visit.user, browser=visit.browser, session=session, actor=actor)
 
 
-def may(actor: Operating, action: Action, kind: ObjectKind, *, operates: bool = False) -> bool:
+def is_allowed(actor: DeploymentOperator, action: Action, kind: ObjectKind, *, operates: bool = False) -> bool:
     """Return whether an operator may do this after a recent sign-in.
 
     `operates`: whether the person it is about is an operator. For what is offered on a page: each change asks again.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.lists import Appointment, Page, Wanted, administrators, grants
+from corpid.flows.directory.lists import Appointment, ListFilter, ListPage, administrators, grants
 from corpid.flows.directory.people_facts import authorise_list, visible
 from corpid.ports import MemberQuery, StoredMember
 from corpid.rules.directory.access import Object
@@ -15,39 +15,41 @@ from corpid.rules.directory.records import Entity, ThirdPartyGrant
 
 if TYPE_CHECKING:
     from corpid.ports import Registry
-    from corpid.rules.directory.actors import Operating
+    from corpid.rules.directory.actors import DeploymentOperator
 
 
-class ShownEntity(msgspec.Struct, frozen=True, kw_only=True):
+class EntityDetails(msgspec.Struct, frozen=True, kw_only=True):
     """An entity with a page of administrators and third parties each."""
 
     entity: Entity
     people: int
     has_owner: bool
     """whether one of its owners can act"""
-    administrators: Page[Appointment]
-    third_parties: Page[ThirdPartyGrant]
-    clients: Page[ThirdPartyGrant]
+    administrators: ListPage[Appointment]
+    third_parties: ListPage[ThirdPartyGrant]
+    clients: ListPage[ThirdPartyGrant]
     """grants by which it is a third party"""
     names: dict[str, str]
     """entity identifier → name, of the other sides"""
 
 
-async def shown_entity(registry: Registry, entity_id: str, *, actor: Operating, limit: int, few: int) -> ShownEntity:
+async def shown_entity(
+    registry: Registry, entity_id: str, *, actor: DeploymentOperator, limit: int, few: int
+) -> EntityDetails:
     """An entity with at most `limit` administrators and `few` grants a side.
 
     Raises Refused if there is none, access.Forbidden, StoreUnavailable. Source: D53, D56
     """
     entity = await entity_named(registry, entity_id, actor=actor)
-    held = await administrators(registry, actor, Wanted(entity=entity_id), after="", limit=limit)
-    given = await grants(registry, actor, Wanted(client_entity=entity_id), after="", limit=few)
-    received = await grants(registry, actor, Wanted(entity=entity_id), after="", limit=few)
+    held = await administrators(registry, actor, ListFilter(entity=entity_id), after="", limit=limit)
+    given = await grants(registry, actor, ListFilter(client_entity=entity_id), after="", limit=few)
+    received = await grants(registry, actor, ListFilter(entity=entity_id), after="", limit=few)
     sides = {each.entity_id for each in given.found} | {each.client_entity_id for each in received.found}
     names = await registry.directory.read(Entity, [(each,) for each in sides])
     authorise_list(actor, Object(kind="membership", entity_id=entity_id))
     people, _ = await registry.provisioning.members(MemberQuery(entity_id=entity_id, limit=0))
     everybody = await registry.directory.administrators(entity_id)
-    return ShownEntity(
+    return EntityDetails(
         entity=entity,
         people=people,
         has_owner=any(each.enabled and each.record.level == "owner" for each in everybody),
@@ -59,7 +61,7 @@ async def shown_entity(registry: Registry, entity_id: str, *, actor: Operating, 
 
 
 async def open_invitation(
-    registry: Registry, entity_id: str, membership_id: str, *, actor: Operating
+    registry: Registry, entity_id: str, membership_id: str, *, actor: DeploymentOperator
 ) -> StoredMember | None:
     """An invitation of an entity that is not accepted.
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 import msgspec
 
 from corpid.flows.directory import people, sessions
-from corpid.flows.directory.lists import Belonging, Page, Wanted, memberships, roles
+from corpid.flows.directory.lists import Belonging, ListFilter, ListPage, memberships, roles
 from corpid.flows.directory.people_facts import authorise_on_person
-from corpid.flows.operations.console import may
+from corpid.flows.operations.console import is_allowed
 from corpid.ports import Session
-from corpid.rules.authentication.records import HeldFactors
+from corpid.rules.authentication.records import PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.access import Object
 from corpid.rules.directory.effect import Role
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import Registry
     from corpid.rules.directory.access import Action, ObjectKind
-    from corpid.rules.directory.actors import Operating
+    from corpid.rules.directory.actors import DeploymentOperator
 
 PersonAction: TypeAlias = Literal["unlock", "send_link", "send_invitation", "renew", "end_sessions", "switch"]
 
@@ -37,24 +37,24 @@ RIGHTS: Final[Mapping[PersonAction, tuple[Action, ObjectKind]]] = {
 """what can be done to a person, as it is authorised; `renew` removes every factor"""
 
 
-class ShownPerson(msgspec.Struct, frozen=True, kw_only=True):
+class PersonDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A person, what they hold, and what the actor may do."""
 
     user: User
-    factors: HeldFactors
+    factors: PersonFactors
     operator: OperatorLevel | Literal[""]
     """their level as an operator of the deployment, if any"""
     invited_until: int
     """when a link to set up their sign-in ends, in epoch seconds; 0: they have none"""
-    memberships: Page[Belonging]
-    roles: Page[Role]
+    memberships: ListPage[Belonging]
+    roles: ListPage[Role]
     sessions: tuple[Session, ...]
     locks: tuple[CodeGuesses, ...]
     actions: frozenset[PersonAction]
     """with a recent sign-in"""
 
 
-async def user_of(registry: Registry, user_id: str, *, actor: Operating) -> User | None:
+async def user_of(registry: Registry, user_id: str, *, actor: DeploymentOperator) -> User | None:
     """A person by identifier, None if there is none.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
@@ -65,7 +65,9 @@ async def user_of(registry: Registry, user_id: str, *, actor: Operating) -> User
     return found
 
 
-async def shown_person(registry: Registry, user: User, *, actor: Operating, limit: int, now: float) -> ShownPerson:
+async def shown_person(
+    registry: Registry, user: User, *, actor: DeploymentOperator, limit: int, now: float
+) -> PersonDetails:
     """A person with what they hold, at most `limit` of each sort.
 
     `now` is in epoch seconds. Raises access.Forbidden, StoreUnavailable. Source: D53
@@ -76,7 +78,7 @@ async def shown_person(registry: Registry, user: User, *, actor: Operating, limi
     links = await registry.factors.links_of(user.user_id)
     _, live = await sessions.sessions_of(registry, name, actor=actor, now=now)
     _, paused = await sessions.locks_of(registry, name, actor=actor, now=now)
-    return ShownPerson(
+    return PersonDetails(
         user=user,
         factors=held,
         operator=operators[user.key].level if user.key in operators else "",
@@ -84,10 +86,10 @@ async def shown_person(registry: Registry, user: User, *, actor: Operating, limi
             (each.expires_at for each in links if each.purpose == "invitation" and each.expires_at > now), default=0
         ),
         memberships=await memberships(registry, actor, user, after="", limit=limit),
-        roles=await roles(registry, actor, Wanted(user=name), after="", limit=limit),
+        roles=await roles(registry, actor, ListFilter(user=name), after="", limit=limit),
         sessions=tuple(live[:limit]),
         locks=tuple(paused),
         actions=frozenset(
-            each for each in get_args(PersonAction) if may(actor, *RIGHTS[each], operates=bool(operators))
+            each for each in get_args(PersonAction) if is_allowed(actor, *RIGHTS[each], operates=bool(operators))
         ),
     )

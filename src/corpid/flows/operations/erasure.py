@@ -15,7 +15,7 @@ from corpid.flows import notifications
 from corpid.flows.directory.administrators import entities_without_owner
 from corpid.flows.directory.write import Refused, write
 from corpid.flows.operations import audit
-from corpid.ports import AuditQuery, ChangedMeanwhile, Seen
+from corpid.ports import AuditQuery, ChangedMeanwhile, Precondition
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise, refuse_early
 from corpid.rules.directory.plan import Change
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import Actor
 
 
-class Erased(msgspec.Struct, frozen=True, kw_only=True):
+class ErasureResult(msgspec.Struct, frozen=True, kw_only=True):
     """An erased person, by what is left of them."""
 
     user_id: str
@@ -49,7 +49,7 @@ async def erase(
     mail: Mail,
     provider_name: str,
     unrequested: bool = False,
-) -> Erased:
+) -> ErasureResult:
     """Erase a person who asked for it, and tell them by e-mail.
 
     `unrequested` erases also who did not ask. Of a person who was removed before, the details of the audit go. Raises write.Refused, ChangedMeanwhile if the request was withdrawn at this
@@ -62,9 +62,9 @@ async def erase(
     remarks: list[str] = []
     if user is not None:
         remarks = await _remove(registry, user, actor=actor, unrequested=unrequested)
-        notifications.erased(mail, user, provider_name=provider_name)
+        notifications.send_erasure_notice(mail, user, provider_name=provider_name)
     details = await audit.erase_details(registry, erase_details, user_id, actor=actor, now=now)
-    return Erased(user_id=user_id, details=details, remarks=tuple(remarks))
+    return ErasureResult(user_id=user_id, details=details, remarks=tuple(remarks))
 
 
 async def identifier(registry: Registry, named: str) -> str:
@@ -105,7 +105,7 @@ async def _remove(registry: Registry, user: User, *, actor: Actor, unrequested: 
     if written_by is not None and channel(written_by.sources.record) == "file":
         remarks.append("a directory file names this person: take them out of it, or it adds them again as somebody new")
     removal = Change(verb="remove", kind="user", key=user.key, was=user)
-    seen = [Seen(User, user.key, user), Seen(DeletionRequest, user.key, request)]
+    seen = [Precondition(User, user.key, user), Precondition(DeletionRequest, user.key, request)]
     try:
         await write(registry, actor, [removal], seen=seen)
     except ChangedMeanwhile:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from corpid.ports import AuditEntry, Registry
-    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.actors import EntityAdministrator
 
 _PARTS: Final = 5
 """how often a page looks further for entries that fit"""
@@ -46,7 +46,7 @@ _PEOPLE: Final = frozenset({"membership", "administrator", "assignment", "third_
 """nouns of actions whose object begins with a person"""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class HistoryFilter(msgspec.Struct, frozen=True, kw_only=True):
     """The changes that are asked for; empty members narrow nothing."""
 
     person: str = ""
@@ -63,7 +63,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class HistoryNames:
     """The names of what some entries are about, by identifier."""
 
     people: Mapping[str, str]
@@ -74,11 +74,13 @@ class Names:
     """what identifies those who belong to the entity or did (D68)"""
     services: Mapping[str, str]
     entities: Mapping[str, str]
-    requests: request_lists.About = request_lists.NOTHING
+    requests: request_lists.ChangesWithNames = request_lists.NOTHING
     """what was asked for, of entries on requests"""
 
 
-async def changes(registry: Registry, actor: Administering, wanted: Wanted, *, before: int, limit: int) -> AuditPart:
+async def changes(
+    registry: Registry, actor: EntityAdministrator, wanted: HistoryFilter, *, before: int, limit: int
+) -> AuditPart:
     """Changes that concern the actor's entity, the latest first.
 
     There may be fewer than `limit` although more follow: a call looks at some thousand entries. Raises AmbiguousName,
@@ -105,7 +107,7 @@ async def changes(registry: Registry, actor: Administering, wanted: Wanted, *, b
     return AuditPart(entries=found, before=query.before)
 
 
-async def _person(registry: Registry, actor: Administering, named: str) -> str:
+async def _person(registry: Registry, actor: EntityAdministrator, named: str) -> str:
     """The person of a membership, or of this user name.
 
     Of those who have left, that of the account. Raises AmbiguousName, also if it is the name of a member and that of
@@ -123,7 +125,7 @@ async def _person(registry: Registry, actor: Administering, named: str) -> str:
     return next(iter(meant), account)
 
 
-async def _has_changes(registry: Registry, actor: Administering, user_id: str) -> bool:
+async def _has_changes(registry: Registry, actor: EntityAdministrator, user_id: str) -> bool:
     """Return whether the history has somebody, who may have left."""
     query = AuditQuery(user_id=user_id, entity_id=actor.entity_id, actions=_EVERY)
     return bool((await audit.part(registry, query, limit=1, actor=actor)).entries)
@@ -137,7 +139,7 @@ def _mapped(name: str) -> str:
         return "-"
 
 
-def _fits(entry: AuditEntry, wanted: Wanted) -> bool:
+def _fits(entry: AuditEntry, wanted: HistoryFilter) -> bool:
     if wanted.until and entry.at >= wanted.until:
         return False
     return not wanted.service or service_of(entry) == wanted.service
@@ -159,7 +161,7 @@ def person_of(entry: AuditEntry) -> str:
     return entry.object.partition("/")[0] if noun(entry) in _PEOPLE else ""
 
 
-def identity_of(entry: AuditEntry, names: Names) -> str:
+def identity_of(entry: AuditEntry, names: HistoryNames) -> str:
     """The user name or the address of an entry's person.
 
     Empty without one. Of somebody invited the address then, which ends at the first space. Source: D68
@@ -168,7 +170,7 @@ def identity_of(entry: AuditEntry, names: Names) -> str:
     return invited or names.user_names.get(person_of(entry), "")
 
 
-async def change(registry: Registry, actor: Administering, number: int) -> AuditEntry | None:
+async def change(registry: Registry, actor: EntityAdministrator, number: int) -> AuditEntry | None:
     """One change that concerns the actor's entity; None if there is none.
 
     Raises access.Forbidden, StoreUnavailable. Source: D57, D61
@@ -178,7 +180,7 @@ async def change(registry: Registry, actor: Administering, number: int) -> Audit
     return found[0] if found and found[0].number == number else None
 
 
-async def names(registry: Registry, actor: Administering, entries: Iterable[AuditEntry]) -> Names:
+async def names(registry: Registry, actor: EntityAdministrator, entries: Iterable[AuditEntry]) -> HistoryNames:
     """The names of what some entries of the actor's entity are about.
 
     People of other entities who acted stay without a name. Raises StoreUnavailable. Source: D61
@@ -195,7 +197,7 @@ async def names(registry: Registry, actor: Administering, entries: Iterable[Audi
     }
     services = await directory.read(Service, [(each,) for each in sorted(service_ids - {""})])
     entities = await directory.read(Entity, [(each,) for each in sorted(entity_ids)])
-    return Names(
+    return HistoryNames(
         people=names_among(users, held, former=former, outside=outside),
         outside=frozenset(outside - former - held.keys()),
         user_names={
@@ -205,7 +207,7 @@ async def names(registry: Registry, actor: Administering, entries: Iterable[Audi
         },
         services={service_id: each.name for (service_id,), each in services.items()},
         entities={entity_id: each.name for (entity_id,), each in entities.items()},
-        requests=await request_lists.about(
+        requests=await request_lists.load_changes(
             registry, actor, {each.object for each in entries if each.action in KINDS["requests"]}
         ),
     )

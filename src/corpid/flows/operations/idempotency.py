@@ -24,11 +24,11 @@ class KeyReused(Exception):
     """An earlier request with this key was another one."""
 
 
-class _Claimed(Exception):
+class _KeyClaimed(Exception):
     """The key was claimed by a transaction that has ended meanwhile."""
 
 
-async def once(
+async def run_once(
     registry: Registry,
     client_id: str,
     key: str,
@@ -65,7 +65,7 @@ async def once_at_end(
 ) -> tuple[StoredResponse, bool]:
     """Carry out a long request, or return its first response.
 
-    As `once`, but nothing is locked while it is prepared: `carry_out` awaits its argument, with the response to repeat,
+    As `run_once`, but nothing is locked while it is prepared: `carry_out` awaits its argument, with the response to repeat,
     in the transaction of its last change. Source: D59
     """
     hashed = _hashed(key)
@@ -90,7 +90,7 @@ async def _first(
     if found is None:
         try:
             return await carry_out(), False
-        except _Claimed:
+        except _KeyClaimed:
             found = await registry.idempotency_keys.get(client_id, hashed, now=now)
     if found is None or found.request != request:
         raise KeyReused
@@ -99,7 +99,7 @@ async def _first(
 
 async def _claim(registry: Registry, client_id: str, hashed: str, *, now: float) -> None:
     if not await registry.idempotency_keys.claim(client_id, hashed, now=now, seconds=KEPT_SECONDS):
-        raise _Claimed
+        raise _KeyClaimed
 
 
 def _hashed(key: str) -> str:

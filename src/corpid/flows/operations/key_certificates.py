@@ -12,7 +12,7 @@ from corpid.jose import certificates
 from corpid.jose.certificates import CertificateRefused
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.signing_keys import Step
+from corpid.rules.signing_keys import KeyTransition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +46,7 @@ async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now
     """
     authorise(actor, "write", Object(kind="key"))
 
-    def plan(keys: list[SealedKey]) -> list[Step]:
+    def plan(keys: list[SealedKey]) -> list[KeyTransition]:
         key = _usable(keys, kid)
         try:
             parsed = certificates.parse_chain(chain)
@@ -55,7 +55,7 @@ async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now
             raise Refused(f"this is no certificate chain for the key {kid}: {error}") from error
         certified = msgspec.structs.replace(key, certificate_chain=certificates.pem(parsed))
         fingerprint = certificates.fingerprint(parsed[0])
-        return [Step(key=certified, action=AuditAction.KEY_CERTIFY, details={"fingerprint": fingerprint})]
+        return [KeyTransition(key=certified, action=AuditAction.KEY_CERTIFY, details={"fingerprint": fingerprint})]
 
     return (await change(registry, actor, plan))[0].key
 
@@ -68,12 +68,12 @@ async def give_up(registry: Registry, actor: Actor, kid: str) -> SealedKey:
     """
     authorise(actor, "delete", Object(kind="key"))
 
-    def plan(keys: list[SealedKey]) -> list[Step]:
+    def plan(keys: list[SealedKey]) -> list[KeyTransition]:
         key = _known(keys, kid)
         if key.certificate_chain is None:
             raise Refused(f"no certificate is stored with the key {kid}")
         plain = msgspec.structs.replace(key, certificate_chain=None)
-        return [Step(key=plain, action=AuditAction.KEY_CERTIFY, details={"fingerprint": ""})]
+        return [KeyTransition(key=plain, action=AuditAction.KEY_CERTIFY, details={"fingerprint": ""})]
 
     return (await change(registry, actor, plan))[0].key
 

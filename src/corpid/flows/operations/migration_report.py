@@ -10,7 +10,7 @@ import msgspec
 
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.oauth import deprecated_usage
-from corpid.rules.oauth.client_registration import PLAIN_RULES, pushed_for, used
+from corpid.rules.oauth.client_registration import PLAIN_RULES, pushed_for, used_generations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,8 +77,8 @@ async def report(
     by client, generations first. Raises access.Forbidden, StoreUnavailable. Source: Spec "Generations", D8, D64
     """
     authorise(actor, "read", Object(kind="client"))
-    counts = await registry.usage.all()
-    return uses_of(await registry.clients.all(), counts, generations=generations, today=today, rules=rules)
+    counts = await registry.usage.list_all()
+    return uses_of(await registry.clients.list_all(), counts, generations=generations, today=today, rules=rules)
 
 
 async def report_of(
@@ -95,7 +95,7 @@ async def report_of(
     Raises access.Forbidden, StoreUnavailable. Source: Spec "Generations", D8, D64
     """
     authorise(actor, "read", Object(kind="client"))
-    return uses_of([client], await registry.usage.all(), generations=generations, today=today, rules=rules)
+    return uses_of([client], await registry.usage.list_all(), generations=generations, today=today, rules=rules)
 
 
 def uses_of(
@@ -121,7 +121,7 @@ def uses_of(
                 found.append(msgspec.structs.replace(use, reaches_successor=_reaches(client, successor, rules)))
         for generation in staying:
             counts = counted[client.client_id, generation.name]
-            is_allowed = client.endpoint_audience_until is not None and generation in used(client, rules)
+            is_allowed = client.endpoint_audience_until is not None and generation in used_generations(client, rules)
             if is_allowed or deprecated_usage.AUDIENCES.intersection(counts):
                 found.append(_of_exception(client, generation, counts, today, allowed=is_allowed))
     return found

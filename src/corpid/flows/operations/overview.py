@@ -26,7 +26,7 @@ from corpid.rules.hourly_counts import Point, beginning, by_day, by_hour
 from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.server_processes import is_live, live, odd
+from corpid.rules.server_processes import find_differing, is_live, live
 from corpid.rules.signing_keys import KeyDate
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     """the most frequent first"""
 
 
-class KeyShown(msgspec.Struct, frozen=True, kw_only=True):
+class SigningKeyDates(msgspec.Struct, frozen=True, kw_only=True):
     """A signing key without its secret."""
 
     kid: str
@@ -87,7 +87,7 @@ class KeyShown(msgspec.Struct, frozen=True, kw_only=True):
     retired_at: int | None
 
 
-class Engines(msgspec.Struct, frozen=True, kw_only=True):
+class EngineStates(msgspec.Struct, frozen=True, kw_only=True):
     """The process that was asked, and what it uses."""
 
     version: str
@@ -101,7 +101,7 @@ class Engines(msgspec.Struct, frozen=True, kw_only=True):
     """the failing part, as /readyz names it; empty: everything answers"""
 
 
-class ProcessShown(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A serving process, as it has registered itself."""
 
     host: str
@@ -131,12 +131,12 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     maintenance: bool
     week: Traffic
     quarter: Traffic
-    keys: tuple[KeyShown, ...]
+    keys: tuple[SigningKeyDates, ...]
     key_dates: tuple[KeyDate, ...]
     ending: tuple[ClientUse, ...]
     """clients on a generation or an exception that ends, those that end first at the beginning, without a last day last"""
-    engines: Engines
-    processes: tuple[ProcessShown, ...]
+    engines: EngineStates
+    processes: tuple[ProcessSummary, ...]
     """those of this version or a later one, of the last day"""
     findings: tuple[Finding, ...]
     """problems first, then warnings"""
@@ -150,11 +150,11 @@ async def overview(provider: Provider, actor: Actor, *, now: float, rules: Rules
     for kind in ("deployment", "client", "key"):
         authorise(actor, "read", Object(kind=kind))
     registry, zone = provider.registry, provider.policy.timezone
-    clients, keys = await registry.clients.all(), await signing_keys.stored_keys(registry)
+    clients, keys = await registry.clients.list_all(), await signing_keys.stored_keys(registry)
     today = datetime.fromtimestamp(now, zone).date().isoformat()
-    uses = uses_of(clients, await registry.usage.all(), generations=GENERATIONS, today=today, rules=rules)
+    uses = uses_of(clients, await registry.usage.list_all(), generations=GENERATIONS, today=today, rules=rules)
     names = {client.client_id: client.name for client in clients}
-    registered = await registry.server_processes.all()
+    registered = await registry.server_processes.list_all()
     return Overview(
         at=int(now),
         maintenance=await registry.deployment.maintenance(),
@@ -245,8 +245,8 @@ def _points(counts: list[Point], period: Period, now: float, zone: ZoneInfo) -> 
     return by_day(counts, now=now, zone=zone) if period == "90 days" else by_hour(counts, now=now)
 
 
-def _shown(key: SealedKey, now: float) -> KeyShown:
-    return KeyShown(
+def _shown(key: SealedKey, now: float) -> SigningKeyDates:
+    return SigningKeyDates(
         kid=key.kid,
         state=key_rules.state(key, now),
         signs_from=key_rules.signs_from(key),
@@ -254,13 +254,13 @@ def _shown(key: SealedKey, now: float) -> KeyShown:
     )
 
 
-async def _engines(provider: Provider) -> Engines:
+async def _engines(provider: Provider) -> EngineStates:
     node, not_ready = provider.node, ""
     try:
         await Readiness(provider).check()
     except NotReady as error:
         not_ready = error.part
-    return Engines(
+    return EngineStates(
         version=node.version,
         host=node.host,
         started_at=node.started_at,
@@ -272,10 +272,10 @@ async def _engines(provider: Provider) -> Engines:
     )
 
 
-def _processes(registered: Sequence[ServerProcess], asked: str, *, now: float) -> tuple[ProcessShown, ...]:
-    others = odd(live(registered, now=now))
+def _processes(registered: Sequence[ServerProcess], asked: str, *, now: float) -> tuple[ProcessSummary, ...]:
+    others = find_differing(live(registered, now=now))
     return tuple(
-        ProcessShown(
+        ProcessSummary(
             host=each.host,
             number=each.number,
             address=each.address,
@@ -307,7 +307,7 @@ async def _findings(
     registry, node = provider.registry, provider.node
     in_life = [(key.kid, key.active_from, key.retired_at) for key in keys if key.revoked_at is None]
     named = [(client.client_id, client.issuers) for client in clients if client.issuers]
-    waiting, oldest = await registry.invitations.waiting()
+    waiting, oldest = await registry.invitations.count_waiting()
     found = [
         *node.findings,
         *diagnostics.pkce(clients, node.generations, today=today),

@@ -83,7 +83,7 @@ class Readiness:
         return await asyncio.shield(asked)
 
     @property
-    def known(self) -> Mapping[str, str]:
+    def last_answer(self) -> Mapping[str, str]:
         """The last answer of `parts`, without asking. Source: D49"""
         return self._known
 
@@ -140,7 +140,7 @@ async def _lasting(provider: Provider) -> tuple[str, str] | None:
     except Exception as error:  # noqa: BLE001 - whatever it is, the process is not ready
         return DATABASE, _reason(error)
     try:
-        await provider.signing_keys.at(provider.clock())
+        await provider.signing_keys.keys_at(provider.clock())
     except StoreUnavailable as error:
         return DATABASE, _reason(error)
     except Exception as error:  # noqa: BLE001

@@ -43,7 +43,7 @@ class Registration:
 
         A process of another version serves, or none of this one did when this one started. docs/decisions/0026
         """
-        others = live(await self._processes.all(), now=now)
+        others = live(await self._processes.list_all(), now=now)
         begins = self._next < 0 and (not others or await self._clocks.recorded_since() is None)
         if begins or may_not_record(others, self._process.version, now=now):
             await self._clocks.begin(now=now)

@@ -20,7 +20,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.limits import LIVE_STATE_SECONDS
-from corpid.rules.signing_keys import AGREED_SECONDS, KEPT_SECONDS, STANDBY, SealedKey, Step
+from corpid.rules.signing_keys import AGREED_SECONDS, KEPT_SECONDS, STANDBY, KeyTransition, SealedKey
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -106,12 +106,12 @@ class SigningKeys:
         self._revoked_by: dict[str, int] = {}
         """by kid, the latest moment at which this process stops accepting a revoked key"""
 
-    async def at(self, now: float) -> ServerKeys:
+    async def keys_at(self, now: float) -> ServerKeys:
         """The keys at `now`.
 
         Raises StoreUnavailable. ValueError if no key may sign or the server secret is missing (D42).
         """
-        return self.fresh(now) or self.use(await self._registry.keys.all(), now)
+        return self.fresh(now) or self.use(await self._registry.keys.list_all(), now)
 
     def fresh(self, now: float) -> ServerKeys | None:
         """The keys at `now`, unless they have to be read again (D42)."""
@@ -128,7 +128,7 @@ class SigningKeys:
     def use(self, stored: list[SealedKey], now: float) -> ServerKeys:
         """Take over the stored keys as they were just read.
 
-        Raises ValueError as `at`. Source: D42
+        Raises ValueError as `keys_at`. Source: D42
         """
         if stored != self._stored or self._keys is None or now >= self._keys.ring.until:
             opened = [open_key(self._as_revoked(key, now)) for key in stored if key.use == "sig"]
@@ -202,7 +202,7 @@ async def ensure_first_keys(registry: Registry, *, now: float) -> None:
 
     The signing key, a standby key and the server secret. Source: D42
     """
-    if await registry.keys.all():
+    if await registry.keys.list_all():
         return
     mac = SealedKey(
         kid="server-secret",
@@ -228,19 +228,21 @@ async def ensure_standby_key(registry: Registry, *, now: float) -> bool:
     if any(rules.is_standby(key) for key in await stored_keys(registry)):
         return False
 
-    def decide(keys: list[SealedKey]) -> list[Step]:
+    def decide(keys: list[SealedKey]) -> list[KeyTransition]:
         return rules.standby(keys, lambda: _standby_key(now))
 
     return bool(await change(registry, None, decide))
 
 
-async def change(registry: Registry, actor: Actor | None, plan: Callable[[list[SealedKey]], list[Step]]) -> list[Step]:
+async def change(
+    registry: Registry, actor: Actor | None, plan: Callable[[list[SealedKey]], list[KeyTransition]]
+) -> list[KeyTransition]:
     """Change the calendar as planned from the present keys.
 
     All of it happens at once, or nothing. Two changes at the same time happen one after the other. Without an actor,
     CorpID itself does it. Source: D42
     """
-    planned: list[Step] = []
+    planned: list[KeyTransition] = []
 
     def decide(stored: list[SealedKey]) -> list[tuple[SealedKey, AuditEvent]]:
         planned[:] = plan(_in_order(stored))
@@ -250,7 +252,7 @@ async def change(registry: Registry, actor: Actor | None, plan: Callable[[list[S
     return planned
 
 
-def _event(actor: Actor | None, step: Step) -> AuditEvent:
+def _event(actor: Actor | None, step: KeyTransition) -> AuditEvent:
     if actor is None:
         return AuditEvent(actor="system", action=step.action, object=step.key.kid, detail=step.details)
     return audit_event(actor, step.action, step.key.kid, **step.details)
@@ -258,7 +260,7 @@ def _event(actor: Actor | None, step: Step) -> AuditEvent:
 
 async def stored_keys(registry: Registry) -> list[SealedKey]:
     """Every signing key, oldest first, also retired and revoked ones (D42)."""
-    return _in_order(await registry.keys.all())
+    return _in_order(await registry.keys.list_all())
 
 
 def _in_order(stored: Iterable[SealedKey]) -> list[SealedKey]:
@@ -267,7 +269,7 @@ def _in_order(stored: Iterable[SealedKey]) -> list[SealedKey]:
     return sorted(found, key=lambda key: (key.created_at, key.active_from, key.kid))
 
 
-async def listed(registry: Registry, actor: Actor) -> list[SealedKey]:
+async def list_keys(registry: Registry, actor: Actor) -> list[SealedKey]:
     """Every signing key with its dates.
 
     Raises access.Forbidden, StoreUnavailable. Source: D42, D59
@@ -297,7 +299,7 @@ async def rotate(
     """
     authorise(actor, "write", Object(kind="key"))
 
-    def plan(keys: list[SealedKey]) -> list[Step]:
+    def plan(keys: list[SealedKey]) -> list[KeyTransition]:
         if isinstance(actor, ApiClient):
             _refuse_often(keys, now)
         if seen is not None and seen != rules.calendar_tag(keys):
@@ -326,10 +328,10 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
     That key is published already. Raises RotationRefused for an unknown kid. Source: D42
     """
     authorise(actor, "delete", Object(kind="key"))
-    if any(other.kid == kid and other.use == "audit" for other in await registry.keys.all()):
+    if any(other.kid == kid and other.use == "audit" for other in await registry.keys.list_all()):
         raise RotationRefused(f"the key {kid} seals the audit, and stays: `corpid key rotate --audit` replaces it")
 
-    def plan(keys: list[SealedKey]) -> list[Step]:
+    def plan(keys: list[SealedKey]) -> list[KeyTransition]:
         key = next((key for key in keys if key.kid == kid), None)
         if key is None:
             raise RotationRefused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")

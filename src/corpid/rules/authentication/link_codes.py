@@ -48,7 +48,7 @@ def canonical(typed: str) -> str:
     return letters
 
 
-def hashed(code: str) -> str:
+def hash_code(code: str) -> str:
     """The key of a link: SHA-256 over its code, hexadecimal. Raises ValueError.
 
     100 random bits need no slow hash.

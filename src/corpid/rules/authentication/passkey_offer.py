@@ -8,13 +8,13 @@ from corpid.rules.limits import PASSKEY_OFFER_AGAIN_SECONDS
 from corpid.rules.oauth import acr
 
 if TYPE_CHECKING:
-    from corpid.rules.authentication.records import HeldFactors
+    from corpid.rules.authentication.records import PersonFactors
     from corpid.rules.oauth.records import AuthorizationRequest
 
 
 def is_due(
     request: AuthorizationRequest,
-    held: HeldFactors,
+    held: PersonFactors,
     *,
     declined_at: int,
     acr_prefix: str,
@@ -31,4 +31,4 @@ def is_due(
         return False
     if "login" in request.prompt or request.max_age is not None:
         return False
-    return acr.met(request.acr, prefix=acr_prefix, level=level)
+    return acr.is_met(request.acr, prefix=acr_prefix, level=level)

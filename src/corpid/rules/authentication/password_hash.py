@@ -87,7 +87,7 @@ def stored_cost(encoded: str) -> HashCost | None:
     return HashCost(*map(int, parts.groups()[:3])) if parts else None
 
 
-def accepted(encoded: str) -> str:
+def accept_hash(encoded: str) -> str:
     """An encoded argon2id hash within the safe bounds.
 
     Raises ValueError with what is wrong. Source: D44

@@ -43,10 +43,10 @@ def typed_forms(password: str) -> tuple[str, ...]:
     Non-ASCII spaces become spaces, then the text becomes NFC: some keyboards type a no-break space. The second form, if
     there is one, keeps those spaces, as passwords were hashed before. Source: RFC 8265 §4.2.2, D75
     """
-    return tuple(dict.fromkeys((normalised(password), unicodedata.normalize("NFC", password))))
+    return tuple(dict.fromkeys((normalise_password(password), unicodedata.normalize("NFC", password))))
 
 
-def normalised(password: str) -> str:
+def normalise_password(password: str) -> str:
     """Return the form of a password that is hashed.
 
     The same password gives the same form on every keyboard. Source: RFC 8265 §4.2.2, D44, D75
@@ -63,7 +63,7 @@ def chosen_password(password: str, *, user_name: str, name: str, blocklist: Abst
     """
     if len(password) > LONGEST_TYPED:
         raise PasswordRefused(phrase("Choose a password of at most {characters} characters.", characters=LONGEST))
-    chosen = normalised(password)
+    chosen = normalise_password(password)
     if len(chosen) < SHORTEST:
         raise PasswordRefused(
             phrase(
@@ -73,7 +73,7 @@ def chosen_password(password: str, *, user_name: str, name: str, blocklist: Abst
         )
     if len(chosen) > LONGEST:
         raise PasswordRefused(phrase("Choose a password of at most {characters} characters.", characters=LONGEST))
-    folded, own = chosen.casefold(), normalised(user_name).casefold()
+    folded, own = chosen.casefold(), normalise_password(user_name).casefold()
     if folded in blocklist:
         raise PasswordRefused(phrase("Choose another password: this is one that attackers try first."))
     if own and len(folded.replace(own, "")) < BEYOND_THE_NAME:
@@ -87,5 +87,5 @@ def chosen_password(password: str, *, user_name: str, name: str, blocklist: Abst
 
 def _names(name: str) -> list[str]:
     """The parts of a name that no password contains."""
-    parts = _BETWEEN_NAMES.split(normalised(name).casefold())
+    parts = _BETWEEN_NAMES.split(normalise_password(name).casefold())
     return [each for each in parts if sum(map(str.isalpha, each)) >= _SHORTEST_NAME]

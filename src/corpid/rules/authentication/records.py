@@ -107,7 +107,7 @@ def recovery_code_hash(user_id: str, code: str) -> str:
     return sha256(tuple_bytes("recovery-code", user_id, usual)).hexdigest()
 
 
-class HeldFactors(msgspec.Struct, frozen=True, kw_only=True):
+class PersonFactors(msgspec.Struct, frozen=True, kw_only=True):
     """All factors of a person, except codes by e-mail.
 
     The e-mail address stands for those codes.

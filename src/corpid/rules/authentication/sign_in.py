@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from corpid.rules.authentication.records import Credentials
 
 
-class State(Enum):
+class SignInState(Enum):
     """The state of a sign-in."""
 
     PASSWORD = "password"
@@ -46,7 +46,7 @@ class State(Enum):
     """it has an outcome"""
 
 
-class Event(Enum):
+class SignInEvent(Enum):
     """An accepted form, or a finding when the sign-in is loaded."""
 
     PASSWORD = "password"
@@ -82,57 +82,59 @@ class Event(Enum):
     """the ten minutes pass"""
 
 
-_AUTHENTICATED: Final = frozenset({State.ENTITY, State.CONSENT, State.ENDED})
+_AUTHENTICATED: Final = frozenset({SignInState.ENTITY, SignInState.CONSENT, SignInState.ENDED})
 """after the last factor: the next question; ended if there is none, and for the account's own pages"""
 
 
-def _open(state: State, **taken: frozenset[State]) -> dict[Event, frozenset[State]]:
+def _open(state: SignInState, **taken: frozenset[SignInState]) -> dict[SignInEvent, frozenset[SignInState]]:
     """Return the transitions of a state, including those of every open state."""
-    always = {Event.EXTEND: state, Event.CANCEL: State.ENDED, Event.EXPIRY: State.EXPIRED}
-    return {Event[name]: states for name, states in taken.items()} | {
+    always = {SignInEvent.EXTEND: state, SignInEvent.CANCEL: SignInState.ENDED, SignInEvent.EXPIRY: SignInState.EXPIRED}
+    return {SignInEvent[name]: states for name, states in taken.items()} | {
         event: frozenset({after}) for event, after in always.items()
     }
 
 
-_AFTER_CODE: Final = _AUTHENTICATED | {State.OFFER}
-_ANONYMOUS: Final = frozenset({State.PASSWORD})
-_OVER: Final = frozenset({State.ENDED})
+_AFTER_CODE: Final = _AUTHENTICATED | {SignInState.OFFER}
+_ANONYMOUS: Final = frozenset({SignInState.PASSWORD})
+_OVER: Final = frozenset({SignInState.ENDED})
 
-TRANSITIONS: Final[Mapping[State, Mapping[Event, frozenset[State]]]] = {
-    State.PASSWORD: _open(
-        State.PASSWORD,
-        PASSWORD=frozenset({State.SECOND_FACTOR}),
+TRANSITIONS: Final[Mapping[SignInState, Mapping[SignInEvent, frozenset[SignInState]]]] = {
+    SignInState.PASSWORD: _open(
+        SignInState.PASSWORD,
+        PASSWORD=frozenset({SignInState.SECOND_FACTOR}),
         PASSKEY=_AUTHENTICATED,
         SIMULATED=_AUTHENTICATED,
         OTHER_ACCOUNT=_ANONYMOUS,
     ),
-    State.SECOND_FACTOR: _open(
-        State.SECOND_FACTOR,
-        WAY=frozenset({State.SECOND_FACTOR}),
+    SignInState.SECOND_FACTOR: _open(
+        SignInState.SECOND_FACTOR,
+        WAY=frozenset({SignInState.SECOND_FACTOR}),
         CODE=_AFTER_CODE,
         PASSKEY=_AUTHENTICATED,
         OTHER_ACCOUNT=_ANONYMOUS,
         MISSES=_OVER,
         LAPSE=_ANONYMOUS,
     ),
-    State.OFFER: _open(
-        State.OFFER,
+    SignInState.OFFER: _open(
+        SignInState.OFFER,
         MAKE_PASSKEY=_AUTHENTICATED,
         NOT_NOW=_AUTHENTICATED,
         OTHER_ACCOUNT=_ANONYMOUS,
         LAPSE=_ANONYMOUS,
     ),
-    State.ENTITY: _open(
-        State.ENTITY,
-        ENTITY=frozenset({State.CONSENT, State.ENDED}),
+    SignInState.ENTITY: _open(
+        SignInState.ENTITY,
+        ENTITY=frozenset({SignInState.CONSENT, SignInState.ENDED}),
         OTHER_ACCOUNT=_ANONYMOUS,
         LAPSE=_ANONYMOUS,
     ),
-    State.CONSENT: _open(State.CONSENT, CONSENT=_OVER, OTHER_ACCOUNT=_ANONYMOUS, LAPSE=_ANONYMOUS),
+    SignInState.CONSENT: _open(SignInState.CONSENT, CONSENT=_OVER, OTHER_ACCOUNT=_ANONYMOUS, LAPSE=_ANONYMOUS),
     # Consent may be remembered meanwhile, from another tab: the form that was shown before still counts.
-    State.CONFIRM: _open(State.CONFIRM, CONFIRM=_OVER, CONSENT=_OVER, OTHER_ACCOUNT=_ANONYMOUS, LAPSE=_ANONYMOUS),
-    State.EXPIRED: {},
-    State.ENDED: {},
+    SignInState.CONFIRM: _open(
+        SignInState.CONFIRM, CONFIRM=_OVER, CONSENT=_OVER, OTHER_ACCOUNT=_ANONYMOUS, LAPSE=_ANONYMOUS
+    ),
+    SignInState.EXPIRED: {},
+    SignInState.ENDED: {},
 }
 """by state and event, the states that may come next; the loaded data decide between them"""
 
@@ -144,13 +146,13 @@ class StaleStep(Exception):
     """
 
 
-def require(state: State, event: Event) -> None:
+def require(state: SignInState, event: SignInEvent) -> None:
     """Check that a sign-in in this state accepts the event. Raises StaleStep (D15)."""
     if event not in TRANSITIONS[state]:
         raise StaleStep
 
 
-class Outcome(Enum):
+class InteractionOutcome(Enum):
     """The outcome of an interaction."""
 
     CODE = "code"
@@ -159,7 +161,7 @@ class Outcome(Enum):
     REFUSED = "refused"
 
 
-class Way(Enum):
+class SecondFactorMethod(Enum):
     """The second-factor methods, in order of preference.
 
     A code of an app comes first: it can be typed on any device, while a passkey may not be available there.
@@ -198,14 +200,14 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """fingerprint of the credentials that the first factor was checked against"""
     entity_id: str = ""
     consented: bool = False
-    outcome: Outcome | None = None
+    outcome: InteractionOutcome | None = None
     finished_at: float = 0
     error_description: str = ""
     user_name: str = ""
     """as the person typed it, in its mapped form; shown on the pages"""
     passkey: str = ""
     """the credential id of the passkey that signed it in"""
-    way: Way | None = None
+    way: SecondFactorMethod | None = None
     """the second-factor method that was chosen"""
     mails: int = 0
     """number of codes sent by e-mail, for any person who was signing in; it is part of each code"""
@@ -261,28 +263,28 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 _replace: Final = msgspec.structs.replace
 
 
-def state(interaction: Interaction, *, now: float, usable: bool, asks_consent: bool) -> State:
+def state(interaction: Interaction, *, now: float, usable: bool, asks_consent: bool) -> SignInState:
     """Return the state of a sign-in.
 
     `usable` says that the chosen entity can be used, `asks_consent` that consent has to be given on a page. Both are
     ignored if the sign-in has an outcome, and before the last factor. Source: D15, D29, D30
     """
     if interaction.outcome is not None:
-        return State.ENDED
+        return SignInState.ENDED
     if now >= interaction.expires_at:
-        return State.EXPIRED
+        return SignInState.EXPIRED
     if not interaction.user_id:
-        return State.PASSWORD
+        return SignInState.PASSWORD
     if not interaction.signed_in:
-        return State.SECOND_FACTOR
+        return SignInState.SECOND_FACTOR
     if interaction.offers_passkey:
-        return State.OFFER
+        return SignInState.OFFER
     if not interaction.entity_id or not usable:
-        return State.ENTITY
-    return State.CONSENT if asks_consent and not interaction.consented else State.CONFIRM
+        return SignInState.ENTITY
+    return SignInState.CONSENT if asks_consent and not interaction.consented else SignInState.CONFIRM
 
 
-class Completed(msgspec.Struct, frozen=True, kw_only=True):
+class CompletedInteraction(msgspec.Struct, frozen=True, kw_only=True):
     """The interaction that answered a request, and the time (epoch seconds)."""
 
     interaction_id: str
@@ -296,7 +298,7 @@ class Completed(msgspec.Struct, frozen=True, kw_only=True):
         return now >= self.at + REDIRECT_REPEATED_SECONDS
 
 
-class Closed(Enum):
+class ClosureReason(Enum):
     """The reason for which a sign-in accepts no more events."""
 
     ENDED = "ended"
@@ -308,21 +310,23 @@ class Closed(Enum):
     EXPIRED = "expired"
 
 
-def closed(interaction: Interaction, completed: Completed | None, *, now: float) -> Closed | None:
+def closure_reason(
+    interaction: Interaction, completed: CompletedInteraction | None, *, now: float
+) -> ClosureReason | None:
     """Return the reason for which a sign-in is closed.
 
     The result is None while it is open. `completed` is the completion of its request, if any. Source: D15
     """
     if interaction.outcome is not None:
-        return Closed.ENDED
+        return ClosureReason.ENDED
     if completed is None:
-        return Closed.EXPIRED if now >= interaction.expires_at else None
+        return ClosureReason.EXPIRED if now >= interaction.expires_at else None
     if completed.interaction_id != interaction.interaction_id:
-        return Closed.ANSWERED_ELSEWHERE
-    return Closed.ENDED if completed.given_up(now) else Closed.ANSWERING
+        return ClosureReason.ANSWERED_ELSEWHERE
+    return ClosureReason.ENDED if completed.given_up(now) else ClosureReason.ANSWERING
 
 
-def may_leave(interaction: Interaction, completed: Completed | None, *, now: float) -> bool:
+def may_leave(interaction: Interaction, completed: CompletedInteraction | None, *, now: float) -> bool:
     """Return whether the browser of this sign-in may leave for the client.
 
     It may once the sign-in is over, whatever the answer is. Source: D15, D16
@@ -357,7 +361,7 @@ def holds(interaction: Interaction, *, same_factors: bool, session_lives: bool, 
 _Shown: TypeAlias = tuple[str, ...]
 
 
-def known(
+def with_user(
     interaction: Interaction, *, user_id: str, user_name: str, credentials: Credentials, language: str = ""
 ) -> Interaction:
     """Return the interaction after a correct password, with its user.
@@ -374,21 +378,21 @@ def known(
     )
 
 
-def other_way(interaction: Interaction, way: Way) -> Interaction:
+def other_way(interaction: Interaction, way: SecondFactorMethod) -> Interaction:
     """Return the interaction with another second-factor method (D45)."""
     return _replace(interaction, serial=interaction.serial + 1, way=way)
 
 
-def mailed(interaction: Interaction, *, now: float) -> Interaction:
+def with_mailed_code(interaction: Interaction, *, now: float) -> Interaction:
     """Return the interaction with a code sent by e-mail.
 
     The previous code becomes invalid. Source: D45
     """
-    moved = other_way(interaction, Way.EMAIL)
+    moved = other_way(interaction, SecondFactorMethod.EMAIL)
     return _replace(moved, mails=interaction.mails + 1, mailed_at=int(now))
 
 
-def authenticated(
+def with_factors(
     interaction: Interaction,
     *,
     user_id: str,
@@ -397,7 +401,7 @@ def authenticated(
     amr: _Shown,
     level: int,
     passkey: str,
-    way: Way | None,
+    way: SecondFactorMethod | None,
     offers_passkey: bool,
     now: float,
     language: str = "",
@@ -430,7 +434,7 @@ def offer_answered(interaction: Interaction) -> Interaction:
     return _replace(interaction, serial=interaction.serial + 1, offers_passkey=False)
 
 
-def chosen(interaction: Interaction, entity_id: str) -> Interaction:
+def with_entity(interaction: Interaction, entity_id: str) -> Interaction:
     """Return the interaction with the entity that the person acts for.
 
     Consent given for another entity is discarded. Source: D17, D29
@@ -438,12 +442,12 @@ def chosen(interaction: Interaction, entity_id: str) -> Interaction:
     return _replace(interaction, serial=interaction.serial + 1, entity_id=entity_id, consented=False)
 
 
-def consented(interaction: Interaction) -> Interaction:
+def with_consent_given(interaction: Interaction) -> Interaction:
     """Return the interaction after consent was given (D29)."""
     return _replace(interaction, serial=interaction.serial + 1, consented=True)
 
 
-def forgotten(interaction: Interaction) -> Interaction:
+def without_user(interaction: Interaction) -> Interaction:
     """Return the interaction with no person signed in, and none expected.
 
     Another account can then be used. Source: D30
@@ -464,7 +468,7 @@ def fresh_expiry(now: float) -> float:
     return now + INTERACTION_SECONDS
 
 
-def extended(interaction: Interaction, *, now: float) -> Interaction:
+def with_more_time(interaction: Interaction, *, now: float) -> Interaction:
     """Return the interaction with another ten minutes (D15, WCAG 2.2.1)."""
     return _replace(
         interaction,
@@ -474,8 +478,14 @@ def extended(interaction: Interaction, *, now: float) -> Interaction:
     )
 
 
-def ended(
-    before: Interaction, after: Interaction, outcome: Outcome, *, now: float, description: str = "", reason: str = ""
+def with_outcome(
+    before: Interaction,
+    after: Interaction,
+    outcome: InteractionOutcome,
+    *,
+    now: float,
+    description: str = "",
+    reason: str = "",
 ) -> Interaction:
     """Return the interaction, finished with this outcome.
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACTIONS", "CONDITIONS", "OBJECT_KINDS", "RECENT_SECONDS", "ROLES", "RULES", "RULES_WRITTEN", "Action", "Condition", "Forbidden", "Level", "Object",
-    "ObjectKind", "Rule", "authorise", "obstacle", "on_self", "refuse_early",
+    "ObjectKind", "Rule", "authorise", "find_obstacle", "on_self", "refuse_early",
 ]  # fmt: skip
 
 
@@ -264,7 +264,7 @@ def authorise(actor: Actor, action: Action, thing: Object) -> None:
             raise Forbidden(actor, action, thing.kind, condition.reason)
 
 
-def obstacle(actor: Actor, action: Action, thing: Object, *, unruled: Condition) -> Condition | None:
+def find_obstacle(actor: Actor, action: Action, thing: Object, *, unruled: Condition) -> Condition | None:
     """The condition that keeps an actor from an action, for its page.
 
     None if nothing does, but perhaps a sign-in that is too old; `unruled` if the actor's role has no such right at all.

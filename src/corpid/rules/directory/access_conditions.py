@@ -9,9 +9,9 @@ import msgspec
 
 from corpid.rules.directory.actors import (
     Actor,
-    Administering,
     ApiClient,
-    Operating,
+    DeploymentOperator,
+    EntityAdministrator,
     Person,
     ProvisioningToken,
     Role,
@@ -19,7 +19,7 @@ from corpid.rules.directory.actors import (
 )
 from corpid.rules.directory.records import Administrator, AdministratorLevel
 from corpid.rules.directory.sections import KINDS, Kind
-from corpid.rules.directory.third_parties import Side
+from corpid.rules.directory.third_parties import AuthorisationSide
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     """whether the role carries parameters"""
     members: frozenset[str] | None = None
     """the members of the record that change"""
-    sides: frozenset[Side] = frozenset()
+    sides: frozenset[AuthorisationSide] = frozenset()
     """the parties to a grant of which each may make this change alone"""
     requester: str = ""
     """of a change request, as the audit names the actor"""
@@ -137,12 +137,12 @@ def _own_request(actor: Actor, thing: Object) -> bool:
 
 
 def _anothers_request(actor: Actor, thing: Object) -> bool:
-    own = f"user:{actor.user_id}" if isinstance(actor, Administering | Operating) else ""
+    own = f"user:{actor.user_id}" if isinstance(actor, EntityAdministrator | DeploymentOperator) else ""
     return bool(thing.requester) and thing.requester not in {own, actor.name}
 
 
 def _entity(actor: Actor) -> str:
-    return actor.entity_id if isinstance(actor, Administering | ApiClient | ProvisioningToken) else ""
+    return actor.entity_id if isinstance(actor, EntityAdministrator | ApiClient | ProvisioningToken) else ""
 
 
 def _own_entity(actor: Actor, thing: Object) -> bool:
@@ -154,7 +154,7 @@ def _either_side(actor: Actor, thing: Object) -> bool:
 
 
 def _speaking_side(actor: Actor, thing: Object) -> bool:
-    parties = {Side.CLIENT_ENTITY: thing.entity_id, Side.THIRD_PARTY: thing.other_entity_id}
+    parties = {AuthorisationSide.CLIENT_ENTITY: thing.entity_id, AuthorisationSide.THIRD_PARTY: thing.other_entity_id}
     return bool(_entity(actor)) and _entity(actor) in {parties[side] for side in thing.sides}
 
 
@@ -175,13 +175,13 @@ def _recipient_stays(_actor: Actor, thing: Object) -> bool:
 
 
 def _recent(actor: Actor, _thing: Object) -> bool:
-    if not isinstance(actor, Administering | Operating):
+    if not isinstance(actor, EntityAdministrator | DeploymentOperator):
         return False
     return 0 <= actor.now - actor.auth_time <= RECENT_SECONDS
 
 
 def _somebody_else(actor: Actor, thing: Object) -> bool:
-    if not isinstance(actor, Administering | Operating) or not thing.user_id:
+    if not isinstance(actor, EntityAdministrator | DeploymentOperator) or not thing.user_id:
         return False
     return actor.user_id != thing.user_id or on_self(actor, thing)
 
@@ -192,7 +192,7 @@ def on_self(actor: Actor, thing: Object) -> bool:
     The history marks such a change `self`. Source: D54
     """
     return (
-        isinstance(actor, Administering)
+        isinstance(actor, EntityAdministrator)
         and actor.user_id == thing.user_id
         and actor.level == "owner"
         and actor.alone
@@ -223,15 +223,15 @@ _BELOW: Final[Mapping[AdministratorLevel, frozenset[Level]]] = {
 
 
 def _within_reach(actor: Actor, thing: Object) -> bool:
-    return isinstance(actor, Administering) and thing.level in _REACH[actor.level]
+    return isinstance(actor, EntityAdministrator) and thing.level in _REACH[actor.level]
 
 
 def _below(actor: Actor, thing: Object) -> bool:
-    return isinstance(actor, Administering) and thing.level in _BELOW[actor.level]
+    return isinstance(actor, EntityAdministrator) and thing.level in _BELOW[actor.level]
 
 
 def _appoints(actor: Actor, thing: Object) -> bool:
-    return isinstance(actor, Administering) and thing.becomes in _APPOINTS[actor.level]
+    return isinstance(actor, EntityAdministrator) and thing.becomes in _APPOINTS[actor.level]
 
 
 def _no_owner(_actor: Actor, thing: Object) -> bool:
@@ -252,7 +252,7 @@ def _answers(_actor: Actor, thing: Object) -> bool:
 
 
 def _listed_service(actor: Actor, thing: Object) -> bool:
-    if not isinstance(actor, Administering):
+    if not isinstance(actor, EntityAdministrator):
         return False
     held = Administrator(user_id=actor.user_id, entity_id=actor.entity_id, level=actor.level, services=actor.services)
     return bool(thing.service_id) and held.serves(thing.service_id)
@@ -267,7 +267,7 @@ def _no_operator(_actor: Actor, thing: Object) -> bool:
 
 
 def _reviewer(actor: Actor, thing: Object) -> bool:
-    own = isinstance(actor, Administering) and actor.user_id == thing.user_id
+    own = isinstance(actor, EntityAdministrator) and actor.user_id == thing.user_id
     return not own or thing.has_other_reviewer is False
 
 

@@ -77,7 +77,7 @@ def first(entity_id: str, *, now: float) -> AccessReview:
     return AccessReview(entity_id=entity_id, due_at=due_at, remind_at=due_at)
 
 
-def begun(review: AccessReview, *, by: str, now: float) -> AccessReview:
+def begin_review(review: AccessReview, *, by: str, now: float) -> AccessReview:
     """The reviews of an entity with one that is open.
 
     Source: docs/decisions/0022
@@ -102,7 +102,7 @@ def signed_off(review: AccessReview, *, by: str, kept: int, ended: int, now: flo
     )
 
 
-def reminded(review: AccessReview, *, now: float) -> AccessReview:
+def note_reminder(review: AccessReview, *, now: float) -> AccessReview:
     """The reviews of an entity whose owners get a notice now.
 
     Source: docs/decisions/0022

@@ -87,7 +87,7 @@ class DirectoryFile(_Actor, frozen=True, kw_only=True):
     role: ClassVar[Role] = "file"
 
     @classmethod
-    def of(cls, file: str, content: bytes, *, by: CommandLine) -> Self:
+    def from_content(cls, file: str, content: bytes, *, by: CommandLine) -> Self:
         """Return a file as the actor of its changes."""
         return cls(file=printable(file), sha256=sha256(content).hexdigest(), by=by)
 
@@ -114,7 +114,7 @@ class Person(_Actor, frozen=True):
         return f"user:{self.user_id}"
 
 
-class Administering(_Actor, frozen=True, kw_only=True):
+class EntityAdministrator(_Actor, frozen=True, kw_only=True):
     """A person who administers the one entity chosen at sign-in (D54)."""
 
     user_id: str
@@ -153,7 +153,7 @@ class Administering(_Actor, frozen=True, kw_only=True):
         return self.request
 
 
-class Operating(_Actor, frozen=True, kw_only=True):
+class DeploymentOperator(_Actor, frozen=True, kw_only=True):
     """A person who operates the deployment, in the browser (D53)."""
 
     user_id: str
@@ -264,7 +264,14 @@ class Anonymous(_Actor, frozen=True):
 
 
 Actor: TypeAlias = (
-    CommandLine | DirectoryFile | Person | Administering | Operating | ApiClient | ProvisioningToken | Anonymous
+    CommandLine
+    | DirectoryFile
+    | Person
+    | EntityAdministrator
+    | DeploymentOperator
+    | ApiClient
+    | ProvisioningToken
+    | Anonymous
 )
 
 ANONYMOUS: Final = Anonymous()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.nodes import Items, Node, Scalar
 from corpid.rules.directory.sections import CLIENT_ID, client_key
-from corpid.rules.directory.values import Malformed
+from corpid.rules.directory.values import InvalidValue
 from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def read(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
     reasons = []
     try:
         CLIENT_ID(_node(client_id))
-    except Malformed as error:
+    except InvalidValue as error:
         reasons.append(error.reason)
     for name, given in members.items():
         key = _KEYS.get(name)
@@ -48,7 +48,7 @@ def read(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
             continue
         try:
             found[name] = key.value(_node(given))
-        except Malformed as error:
+        except InvalidValue as error:
             reasons.append(f"{name}: {error.reason}")
     if reasons:
         raise MembersRefused(reasons)

@@ -1,7 +1,7 @@
 """A change request as a state machine: pending, then decided once (D55).
 
 `TRANSITIONS` lists the events that a state accepts, and the state after each. A request is decided by one conditional
-write in the transaction of what it changes. `needed` says which changes need one.
+write in the transaction of what it changes. `change_needs_approval` says which changes need one.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access_conditions import Level
     from corpid.rules.directory.current import Current, Key
     from corpid.rules.directory.plan import Verb
-    from corpid.rules.directory.records import Administrator, Appointed, Approvals
+    from corpid.rules.directory.records import Administrator, AppointmentStatus, Approvals
     from corpid.rules.directory.sections import Kind
 
 
-class State(Enum):
+class ApprovalState(Enum):
     """The state of a change request."""
 
     PENDING = "pending"
@@ -49,7 +49,7 @@ class State(Enum):
     """14 days passed without a decision"""
 
 
-class Event(Enum):
+class ApprovalEvent(Enum):
     """A decision on a change request, or the end of its time."""
 
     APPROVE = "approve"
@@ -58,17 +58,17 @@ class Event(Enum):
     EXPIRE = "expire"
 
 
-TRANSITIONS: Final[Mapping[State, Mapping[Event, State]]] = {
-    State.PENDING: {
-        Event.APPROVE: State.APPROVED,
-        Event.DECLINE: State.DECLINED,
-        Event.WITHDRAW: State.WITHDRAWN,
-        Event.EXPIRE: State.EXPIRED,
+TRANSITIONS: Final[Mapping[ApprovalState, Mapping[ApprovalEvent, ApprovalState]]] = {
+    ApprovalState.PENDING: {
+        ApprovalEvent.APPROVE: ApprovalState.APPROVED,
+        ApprovalEvent.DECLINE: ApprovalState.DECLINED,
+        ApprovalEvent.WITHDRAW: ApprovalState.WITHDRAWN,
+        ApprovalEvent.EXPIRE: ApprovalState.EXPIRED,
     },
-    State.APPROVED: {},
-    State.DECLINED: {},
-    State.WITHDRAWN: {},
-    State.EXPIRED: {},
+    ApprovalState.APPROVED: {},
+    ApprovalState.DECLINED: {},
+    ApprovalState.WITHDRAWN: {},
+    ApprovalState.EXPIRED: {},
 }
 
 LIFETIME_SECONDS: Final = 14 * 86400
@@ -77,40 +77,40 @@ MOST_CHANGES: Final = 100
 MOST_REASON_CHARACTERS: Final = 500
 
 
-class Decided(Exception):
+class RequestClosed(Exception):
     """The request is in a state that accepts no such event."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ApprovalState) -> None:
         self.state = state
         super().__init__(_OVER[state])
 
 
-_OVER: Final[Mapping[State, str]] = {
-    State.PENDING: "this request is still waiting for a decision",
-    State.APPROVED: "this request was already approved",
-    State.DECLINED: "this request was already declined",
-    State.WITHDRAWN: "this request was withdrawn by the person who made it",
-    State.EXPIRED: "this request is older than 14 days: make it again",
+_OVER: Final[Mapping[ApprovalState, str]] = {
+    ApprovalState.PENDING: "this request is still waiting for a decision",
+    ApprovalState.APPROVED: "this request was already approved",
+    ApprovalState.DECLINED: "this request was already declined",
+    ApprovalState.WITHDRAWN: "this request was withdrawn by the person who made it",
+    ApprovalState.EXPIRED: "this request is older than 14 days: make it again",
 }
 
 
-def state_at(request: ChangeRequest, now: float) -> State:
+def state_at(request: ChangeRequest, now: float) -> ApprovalState:
     """Return the state of a request at a moment, in epoch seconds. Source: D55."""
-    state = State(request.state)
-    over = state is State.PENDING and now >= request.created_at + LIFETIME_SECONDS
-    return State.EXPIRED if over else state
+    state = ApprovalState(request.state)
+    over = state is ApprovalState.PENDING and now >= request.created_at + LIFETIME_SECONDS
+    return ApprovalState.EXPIRED if over else state
 
 
-def decided(request: ChangeRequest, event: Event, *, by: str, reason: str, now: float) -> ChangeRequest:
+def decide_request(request: ChangeRequest, event: ApprovalEvent, *, by: str, reason: str, now: float) -> ChangeRequest:
     """Return a request after an event.
 
-    `by` is the actor as the audit names it, `now` in epoch seconds. Raises Decided. Source: D55
+    `by` is the actor as the audit names it, `now` in epoch seconds. Raises RequestClosed. Source: D55
     """
     state = state_at(request, now)
-    due = event is Event.EXPIRE
-    before = State(request.state) if due else state
-    if event not in TRANSITIONS[before] or due is not (state is State.EXPIRED):
-        raise Decided(state)
+    due = event is ApprovalEvent.EXPIRE
+    before = ApprovalState(request.state) if due else state
+    if event not in TRANSITIONS[before] or due is not (state is ApprovalState.EXPIRED):
+        raise RequestClosed(state)
     after = TRANSITIONS[before][event]
     return msgspec.structs.replace(
         request, state=after.value, decided_by=by, decided_reason=reason, decided_at=int(now)
@@ -126,7 +126,7 @@ OF_ENTITIES: Final = _ALL
 """kinds that a request may change"""
 
 
-def needed(change: Change, level: Level, entity: Entity | None, service: Service | None) -> bool:
+def change_needs_approval(change: Change, level: Level, entity: Entity | None, service: Service | None) -> bool:
     """Return whether an entity's own change needs approval.
 
     `level` is that of the person concerned: it rests and ends with the membership. `entity` is the one acted for,
@@ -177,7 +177,7 @@ def ends_approval(change: Change) -> bool:
     return demanded and not (isinstance(becomes, Service) and becomes.approval_required)
 
 
-def approvers(administrators: Iterable[Appointed[Administrator]]) -> int:
+def approvers(administrators: Iterable[AppointmentStatus[Administrator]]) -> int:
     """Return how many of an entity's administrators can approve.
 
     Sub-administrators approve at their services only, so they do not count. Source: D53, D55
@@ -185,7 +185,7 @@ def approvers(administrators: Iterable[Appointed[Administrator]]) -> int:
     return sum(each.enabled and each.record.approves for each in administrators)
 
 
-def requested(change: Change) -> RequestedChange:
+def to_requested_change(change: Change) -> RequestedChange:
     """Return a change as a request keeps it. Source: D55."""
     return RequestedChange(
         verb=change.verb, kind=change.kind, key=change.key, was=_plain(change.was), becomes=_plain(change.becomes)
@@ -204,7 +204,7 @@ def _plain(record: msgspec.Struct | None) -> dict[str, object] | None:
     return plain
 
 
-def refreshed(
+def refresh_change(
     change: Change, current: Mapping[Kind, Mapping[tuple[str, ...], msgspec.Struct]], *, now: float
 ) -> Change:
     """The change of a membership, made `now` (epoch seconds).
@@ -259,7 +259,7 @@ def unfit(changes: Iterable[Change], current: Current, user_names: Mapping[str, 
         fields = msgspec.structs.asdict(record)
         wanted[change.kind][change.key] = (Entry(kind=change.kind, key=key, line=0, fields=fields, lines={}), record)
         for kind, member in _NAMED:
-            named = current.of(kind).get((str(fields.get(member, "")),))
+            named = current.records_of(kind).get((str(fields.get(member, "")),))
             if isinstance(named, Entity | Service) and not named.enabled and change.kind != kind:
                 disabled[f"the {kind} {named.key[0]} is disabled"] = None
     found = check(wanted, current, {kind: frozenset(keys) for kind, keys in removed.items()}, lambda _: [])

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.nodes import quoted
+from corpid.rules.directory.nodes import quote_value
 from corpid.rules.directory.values import suggestion
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ _UNITS: Final[Mapping[str, str]] = {"m": "minutes", "h": "hours", "d": "days", "
 _AGO: Final = re.compile(r"([0-9]{1,5})([mhdw])")
 
 
-class MalformedFilter(ValueError):
+class InvalidFilter(ValueError):
     """A filter that cannot be read; the text is the remedy."""
 
 
 def actions(text: str) -> tuple[str, ...]:
     """The actions of a filter: one, or those with a prefix (`membership.`).
 
-    Raises MalformedFilter. Source: D57
+    Raises InvalidFilter. Source: D57
     """
     known = [action.value for action in AuditAction]
     if text in known:
@@ -34,8 +34,8 @@ def actions(text: str) -> tuple[str, ...]:
     if not found:
         nouns = {f"{action.partition('.')[0]}." for action in known}
         close = suggestion(text, nouns if text.endswith(".") or "." not in text else known)
-        raise MalformedFilter(
-            f"{quoted(text)} is not an action{close or ';'} docs/audit.md lists them, and `user.` means every action on a user"
+        raise InvalidFilter(
+            f"{quote_value(text)} is not an action{close or ';'} docs/audit.md lists them, and `user.` means every action on a user"
         )
     return found
 
@@ -44,7 +44,7 @@ def moment(text: str, *, now: float, zone: ZoneInfo) -> int:
     """A moment in epoch seconds.
 
     `text` is `30m`, `2h`, `3d` or `1w` ago, or a day or time of ISO 8601. One without an offset is meant in `zone`.
-    Raises MalformedFilter. Source: D57, RFC 3339 §5.6
+    Raises InvalidFilter. Source: D57, RFC 3339 §5.6
     """
     ago = _AGO.fullmatch(text)
     if ago:
@@ -53,8 +53,8 @@ def moment(text: str, *, now: float, zone: ZoneInfo) -> int:
         at = datetime.fromisoformat(text)
         return int((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp())
     except (ValueError, OverflowError):
-        raise MalformedFilter(
-            f"{quoted(text)} is not a time: write how long ago (30m, 2h, 3d, 1w), a day ({_example(now, zone):%Y-%m-%d}) or a "
+        raise InvalidFilter(
+            f"{quote_value(text)} is not a time: write how long ago (30m, 2h, 3d, 1w), a day ({_example(now, zone):%Y-%m-%d}) or a "
             f"time ({_example(now, zone):%Y-%m-%dT%H:%M})"
         ) from None
 

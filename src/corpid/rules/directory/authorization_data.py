@@ -58,7 +58,7 @@ def tp_auth_info(rows: Iterable[ThirdPartyRow], services: Iterable[Service], tod
         service_id, client_entity_id = row.assignment.service_id, row.client_entity.entity_id
         if service_id not in served or not row.client_entity.enabled:
             continue
-        for cut in granted(row, today.isoformat()):
+        for cut in limit_to_grant(row, today.isoformat()):
             entities[client_entity_id] = row.client_entity
             found[service_id][client_entity_id].append(cut)
     if not found:
@@ -74,7 +74,7 @@ def _served(services: Iterable[Service]) -> dict[str, Service]:
     return {service.service_id: service for service in services if service.enabled}
 
 
-def granted(row: ThirdPartyRow, today: str) -> list[ThirdPartyAssignment]:
+def limit_to_grant(row: ThirdPartyRow, today: str) -> list[ThirdPartyAssignment]:
     """The row, cut to the dates of its longest valid grant.
 
     None unless it is valid today. Source: D23

@@ -42,7 +42,7 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
 
     records: dict[Kind, dict[Key, msgspec.Struct]]
 
-    def of(self, kind: Kind) -> dict[Key, msgspec.Struct]:
+    def records_of(self, kind: Kind) -> dict[Key, msgspec.Struct]:
         """The records of a kind, by key."""
         return self.records.get(kind, {})
 
@@ -52,24 +52,26 @@ def references(document: Document) -> References:
 
     Source: R-14, R-21
     """
-    names: set[str] = {key[0] for key in document.of("user")}
-    entities: set[Key] = set(document.of("entity"))
-    services: set[Key] = set(document.of("service"))
-    memberships: set[Key] = set(document.of("membership"))
+    names: set[str] = {key[0] for key in document.entries_of("user")}
+    entities: set[Key] = set(document.entries_of("entity"))
+    services: set[Key] = set(document.entries_of("service"))
+    memberships: set[Key] = set(document.entries_of("membership"))
     for kind in NAMES_USERS:
-        names.update(key[0] for key in document.of(kind))
+        names.update(key[0] for key in document.entries_of(kind))
     for section in SECTIONS.values():
-        for key in document.of(section.kind):
+        for key in document.entries_of(section.kind):
             named = dict(zip(section.identity, key, strict=True))
             entities.update((named[member],) for member in ("entity_id", "client_entity_id") if member in named)
             services.update((named[member],) for member in ("service_id",) if member in named)
             if "user_id" in named and "entity_id" in named:
                 memberships.add((named["user_id"], named["entity_id"]))
     entities.update((entity_id,) for _, entity_id in memberships)
-    for entry in (*document.of("client").values(), *document.of("administrator").values()):
+    for entry in (*document.entries_of("client").values(), *document.entries_of("administrator").values()):
         listed = entry.fields.get("services", ())
         services.update((service_id,) for service_id in listed if isinstance(listed, tuple))  # type: ignore[attr-defined]
-    user_ids = {str(entry.fields["user_id"]) for entry in document.of("user").values() if "user_id" in entry.fields}
+    user_ids = {
+        str(entry.fields["user_id"]) for entry in document.entries_of("user").values() if "user_id" in entry.fields
+    }
     return References(
         user_names=frozenset(names),
         user_ids=frozenset(user_ids),
@@ -79,13 +81,15 @@ def references(document: Document) -> References:
     )
 
 
-def newcomers(document: Document, by_name: Mapping[str, User]) -> list[str]:
+def new_users(document: Document, by_name: Mapping[str, User]) -> list[str]:
     """The user names that need a fresh identifier.
 
     They are not in the directory, and the file names no identifier. Source: R-12.4
     """
     return [
-        key[0] for key, entry in document.of("user").items() if key[0] not in by_name and "user_id" not in entry.fields
+        key[0]
+        for key, entry in document.entries_of("user").items()
+        if key[0] not in by_name and "user_id" not in entry.fields
     ]
 
 
@@ -101,7 +105,7 @@ def user_ids(
     problems: list[Problem] = []
     ids = {name: user.user_id for name, user in by_name.items()} | dict(fresh)
     owners: dict[str, str] = {}
-    for (name,), entry in document.of("user").items():
+    for (name,), entry in document.entries_of("user").items():
         wanted = str(entry.fields.get("user_id", ids.get(name, "")))
         line = entry.line_of("user_id")
         if name in by_name and by_name[name].user_id != wanted:
@@ -111,7 +115,7 @@ def user_ids(
         if wanted in owners:
             problems.append(Problem(line, f"id: {owners[wanted]} has this id too"))
         former = by_id.get(wanted)
-        if former is not None and former.user_name != name and (former.user_name,) in document.of("user"):
+        if former is not None and former.user_name != name and (former.user_name,) in document.entries_of("user"):
             problems.append(Problem(line, f"id: belongs to {former.user_name}, who is also in this file"))
         owners[wanted] = name
         ids[name] = wanted

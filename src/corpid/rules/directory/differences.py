@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.members import Disclosure, disclosures, masked, shown
+from corpid.rules.directory.members import Disclosure, disclosures, mask_text, visible_members
 from corpid.rules.directory.nodes import Problem
 from corpid.rules.directory.records import Parameter, ParameterDefinition, RoleDescription
 from corpid.rules.directory.sources import WHOLE, channel, in_words
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.directory.sources import Kept
+    from corpid.rules.directory.sources import RetainedRecord
 
 Key: TypeAlias = tuple[str, ...]
 
@@ -61,7 +61,7 @@ def _taken(change: Change, user_names: Mapping[str, str]) -> Iterator[tuple[str,
         yield "" if WHOLE in names else f"{', '.join(names)}, ", in_words(by, user_names, owner)
 
 
-class KeptRecord(msgspec.Struct, frozen=True, kw_only=True):
+class RetainedRecordNote(msgspec.Struct, frozen=True, kw_only=True):
     """A record that a document leaves to others, in words."""
 
     verb: Literal["add", "change", "remove"]
@@ -75,13 +75,13 @@ class KeptRecord(msgspec.Struct, frozen=True, kw_only=True):
     """of the file; 0: it does not name the record"""
 
 
-def kept_record(kept: Kept, user_names: Mapping[str, str]) -> KeptRecord:
+def kept_record(kept: RetainedRecord, user_names: Mapping[str, str]) -> RetainedRecordNote:
     """A record that is kept, in words.
 
     `user_names` as in `difference`. Source: D65
     """
     owner = kept.key[0] if kept.kind == "user" else ""
-    return KeptRecord(
+    return RetainedRecordNote(
         verb=kept.verb,
         subject=_subject(kept.kind, kept.key, user_names),
         members=kept.members,
@@ -91,7 +91,7 @@ def kept_record(kept: Kept, user_names: Mapping[str, str]) -> KeptRecord:
     )
 
 
-def remarks(every: Sequence[KeptRecord]) -> list[Problem]:
+def remarks(every: Sequence[RetainedRecordNote]) -> list[Problem]:
     """Remarks on records that a file leaves to others, by line.
 
     Of records that pruning leaves, the first twenty. Source: D65
@@ -119,11 +119,11 @@ def remarks(every: Sequence[KeptRecord]) -> list[Problem]:
     return [*changed, *shown, *further]
 
 
-def _by_whom(one: KeptRecord) -> str:
+def _by_whom(one: RetainedRecordNote) -> str:
     return f"as by {one.by[0]}" if one.by else "because what it depends on was"
 
 
-def _why(one: KeptRecord) -> str:
+def _why(one: RetainedRecordNote) -> str:
     return f"last written by {' and '.join(one.by)}" if one.by else "records of others depend on it"
 
 
@@ -136,7 +136,7 @@ def members_set(record: msgspec.Struct, key: Key) -> list[str]:
 
     Without those that are its key. Source: docs/directory.md
     """
-    members, declared = shown(record), disclosures(record)
+    members, declared = visible_members(record), disclosures(record)
     named = {name for name, value in members.items() if value in key}
     return [
         f"{name}: {_text(declared.get(name), value)}"
@@ -147,7 +147,7 @@ def members_set(record: msgspec.Struct, key: Key) -> list[str]:
 
 def members_changed(record: msgspec.Struct, replaced_by: msgspec.Struct) -> list[str]:
     """The members in which two states of a record differ, in words. Source: docs/directory.md"""
-    was, becomes, declared = shown(record), shown(replaced_by), disclosures(replaced_by)
+    was, becomes, declared = visible_members(record), visible_members(replaced_by), disclosures(replaced_by)
     return [
         f"{name}: {_text(declared.get(name), was[name])} → {_text(declared.get(name), becomes[name])}"
         for name in becomes
@@ -162,7 +162,7 @@ def _is_worth_showing(how: Disclosure | None, value: object) -> bool:
 def _text(how: Disclosure | None, value: object) -> str:
     if how is Disclosure.SECRET:
         return "(set)" if value else "(none)"
-    text = masked(str(value)) if how is Disclosure.MASKED and value else _plain(value)
+    text = mask_text(str(value)) if how is Disclosure.MASKED and value else _plain(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.rules.directory.names import without_marks
-from corpid.rules.directory.nodes import DirectoryError, Items, Node, Pairs, Problem, Scalar, quoted
+from corpid.rules.directory.nodes import DirectoryError, Items, Node, Pairs, Problem, Scalar, quote_value
 from corpid.rules.directory.records import Administrator, Parameter, ParameterDefinition, ThirdPartyGrant
 from corpid.rules.directory.sections import KINDS, NOTHING, OWN_FACTORS, SECTIONS, TEST, Kind, Section
-from corpid.rules.directory.values import Malformed, suggestion
+from corpid.rules.directory.values import InvalidValue, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[Problem, ...] = ()
     """deprecated but valid input"""
 
-    def of(self, kind: Kind) -> dict[tuple[str, ...], Entry]:
+    def entries_of(self, kind: Kind) -> dict[tuple[str, ...], Entry]:
         """The entries of a kind, by key."""
         return self.entries.get(kind, {})
 
@@ -97,7 +97,7 @@ def from_nodes(
     `problems` were found before, and are reported together. Raises DirectoryError with every problem, of which it lists
     1,000 at most. D51, R-14.
     """
-    reading = _Reading(plain_passwords, typed=typed)
+    reading = _DocumentReader(plain_passwords, typed=typed)
     reading.problems += problems
     with suppress(_TooMany):
         reading.read(root)
@@ -117,7 +117,7 @@ class _TooMany(Exception):
     """There are as many problems as are listed."""
 
 
-class _Reading:
+class _DocumentReader:
     def __init__(self, plain_passwords: bool, *, typed: bool) -> None:
         self.plain_passwords = plain_passwords
         self.typed = typed
@@ -142,14 +142,16 @@ class _Reading:
             elif key.text in SECTIONS:
                 yield key.text, node
             else:
-                self._report(key.line, f"{quoted(key.text)} is not a section{suggestion(key.text, _TOP)}")
+                self._report(key.line, f"{quote_value(key.text)} is not a section{suggestion(key.text, _TOP)}")
 
     def _parts(self, node: Node) -> Iterator[tuple[str, Node]]:
         for key, part in self._pairs(node, "third_party has the keys grants and assignments"):
             if key.text in _PARTS:
                 yield f"third_party.{key.text}", part
             else:
-                self._report(key.line, f"{quoted(key.text)} is not a key of third_party{suggestion(key.text, _PARTS)}")
+                self._report(
+                    key.line, f"{quote_value(key.text)} is not a key of third_party{suggestion(key.text, _PARTS)}"
+                )
 
     def _pairs(self, node: Node, expected: str) -> tuple[tuple[Scalar, Node], ...]:
         if isinstance(node, Pairs):
@@ -163,7 +165,7 @@ class _Reading:
         for key, value in self._pairs(node, expected):
             try:
                 key_text = str(identifier(key if self.typed else _node_without_marks(key)))
-            except Malformed as error:
+            except InvalidValue as error:
                 self._report(error.line, error.reason)
                 continue
             members = self._members(section, value, f"{section.kind} {key.text}")
@@ -197,7 +199,7 @@ class _Reading:
             rule = section.keys.get(self._name(section, key))
             if rule is None:
                 hint = suggestion(key.text, section.keys)
-                self._report(key.line, f"{quoted(key.text)} is not a key of {described}{hint}")
+                self._report(key.line, f"{quote_value(key.text)} is not a key of {described}{hint}")
                 continue
             if rule.member in lines:
                 self._report(key.line, f"{key.text}: line {lines[rule.member]} already has it, under its other name")
@@ -205,7 +207,7 @@ class _Reading:
             try:
                 is_exact = self.typed or rule.member in OWN_FACTORS
                 fields[rule.member] = rule.value(value if is_exact else _node_without_marks(value))
-            except Malformed as error:
+            except InvalidValue as error:
                 self._report(error.line, f"{key.text}: {error.reason}")
         return fields, lines
 
@@ -342,9 +344,9 @@ def _parameters(parameters: tuple[Parameter | ParameterDefinition, ...]) -> dict
 
 
 def _yaml(value: object, *, flow: bool | None) -> str:
-    from corpid.rules.directory.yaml_file import dumped  # noqa: PLC0415 - as `parse`
+    from corpid.rules.directory.yaml_file import dump_yaml  # noqa: PLC0415 - as `parse`
 
-    return dumped(value, flow=flow)
+    return dump_yaml(value, flow=flow)
 
 
 def one_entry(section_name: str, key: str | None, members: Mapping[str, object]) -> bytes:

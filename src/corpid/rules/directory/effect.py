@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.authorization_data import granted
+from corpid.rules.directory.authorization_data import limit_to_grant
 from corpid.rules.directory.records import (
     NO_END,
     Assignment,
@@ -85,10 +85,10 @@ def _third_party_reasons(role: Role, client_entity: Entity, today: str) -> Itera
 def _cut(role: Role, client_entity: Entity, today: str) -> list[ThirdPartyAssignment]:
     if not isinstance(role.row, ThirdPartyAssignment):
         return []
-    return granted(ThirdPartyRow(assignment=role.row, client_entity=client_entity, grants=role.grants), today)
+    return limit_to_grant(ThirdPartyRow(assignment=role.row, client_entity=client_entity, grants=role.grants), today)
 
 
-def until(role: Role, today: str) -> str:
+def last_day(role: Role, today: str) -> str:
     """Return the last day of a role, if it has one.
 
     That of a third-party row is cut to the grant's. Source: D23
@@ -104,13 +104,13 @@ def sentence(role: Role, today: str, given_by: str = "") -> str:
     `given_by` names who gave it, if that is known. Source: D23, D65
     """
     why = reasons(role, today)
-    last = until(role, today)
+    last = last_day(role, today)
     ends = f": {'; '.join(why)}" if why else f" until {in_words(last)}" if last else ""
     given = f" (given by {given_by})" if given_by else ""
-    return f"{'Cannot' if why else 'May'} act {described(role)}{ends}{given}."
+    return f"{'Cannot' if why else 'May'} act {describe_role(role)}{ends}{given}."
 
 
-def described(role: Role) -> str:
+def describe_role(role: Role) -> str:
     """Describe a role and its entity, without dates. Source: R-14.1."""
     row = role.row
     further = [
@@ -123,13 +123,13 @@ def described(role: Role) -> str:
         f"as {row.role}" if row.role else "",
         f"at {row.service_id}",
         f"({details})" if details else "",
-        f"for {named(role.client_entity or role.entity)}",
-        f"through {named(role.entity)}" if role.client_entity else "",
+        f"for {name_entity(role.client_entity or role.entity)}",
+        f"through {name_entity(role.entity)}" if role.client_entity else "",
     ]
     return " ".join(filter(None, parts))
 
 
-def named(entity: Entity) -> str:
+def name_entity(entity: Entity) -> str:
     """Return an entity by identifier and name. Source: R-14.2."""
     return f"{entity.entity_id} ({entity.name})"
 

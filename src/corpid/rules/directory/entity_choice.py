@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
 import msgspec
 
-from corpid.rules.directory.names import folded
+from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import Entity, EntityStatus, EntityType, Membership, Service
 from corpid.texts import Phrase, phrase
 
@@ -81,7 +81,7 @@ def _why_not(entity: Entity, membership: Membership, services: Sequence[Service]
     )
 
 
-def accepted(services: Sequence[Service]) -> frozenset[Form]:
+def accepted_entities(services: Sequence[Service]) -> frozenset[Form]:
     """The types and statuses of entities that services accept.
 
     `usable` accepts them if entity and membership are enabled. With them a registry finds usable entities without
@@ -115,4 +115,4 @@ def search_words(query: str) -> tuple[str, ...]:
     full-width and composed forms. An unprintable character, which no name contains (D51), becomes a replacement
     character. Unicode 3.13 (toNFKC_Casefold), Spec 3.
     """
-    return tuple("".join(c if c.isprintable() else _IN_NO_NAME for c in word) for word in folded(query).split())
+    return tuple("".join(c if c.isprintable() else _IN_NO_NAME for c in word) for word in fold_text(query).split())

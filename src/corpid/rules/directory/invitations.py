@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from corpid.rules.directory.member_details import MalformedDetails
-from corpid.rules.directory.nodes import Problem, quoted
+from corpid.rules.directory.member_details import InvalidDetails
+from corpid.rules.directory.nodes import Problem, quote_value
 from corpid.rules.directory.person_names import shown_name
 from corpid.rules.directory.records import (
     NOT_TO_BE_SENT,
@@ -64,9 +64,9 @@ def is_unreachable(record: msgspec.Struct | None) -> bool:
 
 
 def refuse_unreachable(record: msgspec.Struct | None) -> None:
-    """Refuse an invitation without an address. Raises MalformedDetails. Source: D60"""
+    """Refuse an invitation without an address. Raises InvalidDetails. Source: D60"""
     if is_unreachable(record):
-        raise MalformedDetails((("email", UNREACHABLE),))
+        raise InvalidDetails((("email", UNREACHABLE),))
 
 
 def placeholder(invited: Membership) -> User:
@@ -135,10 +135,10 @@ def of_nobody(
 
     A file makes no account of it: its membership is suspended, its roles and level are given. Source: D60
     """
-    person = current.of("user").get(key[:1])
+    person = current.records_of("user").get(key[:1])
     if entry.kind not in _OF_ACCOUNTS or not isinstance(person, User) or not person.placeholder or record == existing:
         return []
     if entry.kind == "membership" and existing is not None:
         return []
-    reason = f"{quoted(entry.key[0])} has not accepted an invitation yet: there is no account to change"
+    reason = f"{quote_value(entry.key[0])} has not accepted an invitation yet: there is no account to change"
     return [Problem(entry.line, reason)]

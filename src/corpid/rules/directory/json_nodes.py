@@ -61,7 +61,7 @@ class JsonDocument(msgspec.Struct, frozen=True, kw_only=True):
         return pointer(*reversed(parts))
 
 
-class _Unfit(ValueError):
+class _InvalidJson(ValueError):
     """JSON that is not accepted; the text says why."""
 
 
@@ -80,7 +80,7 @@ def json_value(content: bytes) -> Json:
         raise _whole("the body is not UTF-8 text") from None
     except RecursionError:
         raise _whole(NESTED_TOO_DEEPLY) from None
-    except _Unfit as error:
+    except _InvalidJson as error:
         raise _whole(str(error)) from None
     except json.JSONDecodeError as error:
         raise _whole(f"not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
@@ -106,7 +106,7 @@ def nodes(value: Json) -> JsonDocument:
     return JsonDocument(root=root, places=tuple(places))
 
 
-def merged(target: Json, patch: Json) -> Json:
+def merge_patch(target: Json, patch: Json) -> Json:
     """The target after a JSON merge patch. Source: RFC 7396 §2"""
     if not isinstance(patch, dict):
         return patch
@@ -115,7 +115,7 @@ def merged(target: Json, patch: Json) -> Json:
         if value is None:
             result.pop(name, None)
         else:
-            result[name] = merged(result.get(name), value)
+            result[name] = merge_patch(result.get(name), value)
     return result
 
 
@@ -133,21 +133,21 @@ def _unique(pairs: list[tuple[str, Json]]) -> Mapping[str, Json]:
     if len(members) != len(pairs):
         seen: set[str] = set()
         repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise _Unfit(f"the member {repeated[:80]!r} occurs twice in one object")
+        raise _InvalidJson(f"the member {repeated[:80]!r} occurs twice in one object")
     return members
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise _Unfit(f"{name} is not JSON")
+    raise _InvalidJson(f"{name} is not JSON")
 
 
 def _check(value: Json, depth: int) -> None:
     if depth > DEPTH:
-        raise _Unfit(NESTED_TOO_DEEPLY)
+        raise _InvalidJson(NESTED_TOO_DEEPLY)
     if isinstance(value, str):
         _check_text(value)
     elif isinstance(value, float) and value in (float("inf"), float("-inf")):
-        raise _Unfit("a number is out of range")
+        raise _InvalidJson("a number is out of range")
     elif isinstance(value, list):
         for item in value:
             _check(item, depth + 1)
@@ -159,9 +159,9 @@ def _check(value: Json, depth: int) -> None:
 
 def _check_text(text: str) -> None:
     if "\0" in text:
-        raise _Unfit("a text contains the character U+0000")
+        raise _InvalidJson("a text contains the character U+0000")
     if not text.isascii() and any(_FIRST_SURROGATE <= each <= _LAST_SURROGATE for each in text):
-        raise _Unfit("a text contains a single surrogate")
+        raise _InvalidJson("a text contains a single surrogate")
 
 
 def _node(value: Json, at: tuple[int, str | int], places: list[tuple[int, str | int]]) -> Node:

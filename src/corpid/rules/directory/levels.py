@@ -36,15 +36,15 @@ class Directory:
         self._current = current
         self._removed = removed
 
-    def before(self, kind: Kind, key: Key) -> msgspec.Struct | None:
+    def record_before(self, kind: Kind, key: Key) -> msgspec.Struct | None:
         """A record as it is."""
-        return self._current.of(kind).get(key)
+        return self._current.records_of(kind).get(key)
 
-    def after(self, kind: Kind, key: Key) -> msgspec.Struct | None:
+    def record_after(self, kind: Kind, key: Key) -> msgspec.Struct | None:
         """A record as it will be; None if there will be none."""
         if key in self._wanted[kind]:
             return self._wanted[kind][key][1]
-        return None if key in self._removed.get(kind, ()) else self._current.of(kind).get(key)
+        return None if key in self._removed.get(kind, ()) else self._current.records_of(kind).get(key)
 
     def removes(self, kind: Kind, key: Key) -> bool:
         """Return whether the file's plan removes a record."""
@@ -55,7 +55,7 @@ class Directory:
         was: defaultdict[str, set[Key]] = defaultdict(set)
         becomes: defaultdict[str, set[Key]] = defaultdict(set)
         for key in self._keys("administrator"):
-            for found, state in ((was, self.before), (becomes, self.after)):
+            for found, state in ((was, self.record_before), (becomes, self.record_after)):
                 if _is_owner(state("administrator", key)) and _able(state("user", key[:1]), state("membership", key)):
                     found[key[1]].add(key)
         return dict(was), dict(becomes)
@@ -64,20 +64,20 @@ class Directory:
         """Operators who can act, with every right, before and after."""
         was, becomes = (
             {key for key in self._keys("operator") if _is_full(state("operator", key)) and _able(state("user", key))}
-            for state in (self.before, self.after)
+            for state in (self.record_before, self.record_after)
         )
         return was, becomes
 
     def approvers(self, entity_id: str) -> int:
         """Return how many administrators of an entity can approve, after."""
         return sum(
-            _approves(self.after("administrator", key))
-            and _able(self.after("user", key[:1]), self.after("membership", key))
+            _approves(self.record_after("administrator", key))
+            and _able(self.record_after("user", key[:1]), self.record_after("membership", key))
             for key in self._keys("administrator")
             if key[1] == entity_id
         )
 
-    def named(self, kind: Kind) -> Iterable[Key]:
+    def named_records(self, kind: Kind) -> Iterable[Key]:
         """The records of a kind that the file names."""
         return self._wanted[kind]
 
@@ -93,7 +93,7 @@ class Directory:
         return next((self._wanted[kind][each][0].line for kind, each in named if each in self._wanted[kind]), 0)
 
     def _keys(self, kind: Kind) -> Iterable[Key]:
-        return {*self._wanted[kind], *self._current.of(kind)}
+        return {*self._wanted[kind], *self._current.records_of(kind)}
 
 
 def _able(*records: msgspec.Struct | None) -> bool:
@@ -129,8 +129,8 @@ def entities_without_approvers(directory: Directory) -> list[Problem]:
     Source: D55
     """
     found = []
-    for key in directory.named("entity"):
-        was, becomes = directory.before("entity", key), directory.after("entity", key)
+    for key in directory.named_records("entity"):
+        was, becomes = directory.record_before("entity", key), directory.record_after("entity", key)
         demanded = getattr(becomes, "approvals", "none")
         if (
             demanded != getattr(was, "approvals", "none")
@@ -154,7 +154,7 @@ def lost_operators(directory: Directory) -> list[Problem]:
     return [Problem(max(map(directory.line, was)), reason)]
 
 
-def unasked(directory: Directory, removed: Removed) -> list[Problem]:
+def find_unasked_removals(directory: Directory, removed: Removed) -> list[Problem]:
     """Problems of levels that pruning would remove unasked.
 
     Source: D65
@@ -173,7 +173,7 @@ def unasked(directory: Directory, removed: Removed) -> list[Problem]:
 
 
 def _name(directory: Directory, key: Key) -> str:
-    return str(getattr(directory.before("user", key[:1]), "user_name", key[0]))
+    return str(getattr(directory.record_before("user", key[:1]), "user_name", key[0]))
 
 
 def kept_to_level(record: msgspec.Struct) -> msgspec.Struct:

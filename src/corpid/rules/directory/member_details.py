@@ -31,7 +31,7 @@ class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
     email: str = ""
 
 
-class MalformedDetails(Exception):
+class InvalidDetails(Exception):
     """Details that cannot be stored.
 
     `faults` are pairs of member and sentence; `remedies` say what to do about some of them.
@@ -43,11 +43,11 @@ class MalformedDetails(Exception):
         super().__init__("; ".join(f"{member}: {sentence}" for member, sentence in faults))
 
 
-def checked(details: MemberDetails, *, named: bool = True) -> MemberDetails:
+def check_details(details: MemberDetails, *, named: bool = True) -> MemberDetails:
     """Return details in their stored form.
 
     A user name that is an address is also the e-mail address if none is given; without a user name the address is used
-    as one. If it need not be `named`, both may be empty: the person's own user name is shown. Raises MalformedDetails
+    as one. If it need not be `named`, both may be empty: the person's own user name is shown. Raises InvalidDetails
     with every fault. Source: D51, D60, D61
     """
     faults: list[tuple[str, str]] = []
@@ -63,7 +63,7 @@ def checked(details: MemberDetails, *, named: bool = True) -> MemberDetails:
     if named and not faults and not (read["user_name"] or read["email"]):
         faults.append(("user_name", "a name for this member is required, such as an e-mail address"))
     if faults:
-        raise MalformedDetails(tuple(faults), remedies)
+        raise InvalidDetails(tuple(faults), remedies)
     read["email"] = read["email"] or _address_or_empty(read["user_name"])
     read["user_name"] = read["user_name"] or (read["email"] if named else "")
     return MemberDetails(**read)

@@ -110,7 +110,7 @@ def disclosures(record: msgspec.Struct) -> Mapping[str, Disclosure]:
     return DISCLOSURES.get(type(record).__name__, _OPEN)
 
 
-def shown(record: msgspec.Struct | None) -> dict[str, object]:
+def visible_members(record: msgspec.Struct | None) -> dict[str, object]:
     """The members of a record without its bookkeeping.
 
     As they are: secrets, too. Source: D57
@@ -122,7 +122,7 @@ def shown(record: msgspec.Struct | None) -> dict[str, object]:
     return {name: getattr(record, name) for name in names if declared.get(name) is not Disclosure.BOOKKEEPING}
 
 
-def changed(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> Members:
+def compare_members(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> Members:
     """The members in which two states of a record differ.
 
     In the form in which they may be shown. None is the state of a record that does not exist. Source: D57
@@ -130,15 +130,15 @@ def changed(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> Membe
     record = becomes or was
     if record is None:
         return Members()
-    declared, old, new = disclosures(record), shown(was), shown(becomes)
+    declared, old, new = disclosures(record), visible_members(was), visible_members(becomes)
     if was is not None and becomes is not None:
         names = [name for name in new if old[name] != new[name]]
     else:
         names = [name for name, value in (old or new).items() if is_disclosed(declared.get(name), value)]
     return Members(
-        before={name: disclosed(declared.get(name), old[name]) for name in names if name in old},
+        before={name: disclose_value(declared.get(name), old[name]) for name in names if name in old},
         after={
-            name: disclosed(declared.get(name), new[name], changed=name in old and _is_set(old[name]))
+            name: disclose_value(declared.get(name), new[name], changed=name in old and _is_set(old[name]))
             for name in names
             if name in new
         },
@@ -146,7 +146,7 @@ def changed(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> Membe
     )
 
 
-def together(*parts: Members) -> Members:
+def merge_members(*parts: Members) -> Members:
     """The members of one change that several records have part in. Source: D57"""
     before: dict[str, object] = {}
     after: dict[str, object] = {}
@@ -156,7 +156,7 @@ def together(*parts: Members) -> Members:
     return Members(before=before, after=after, personal=frozenset().union(*(part.personal for part in parts)))
 
 
-def disclosed(how: Disclosure | None, value: object, *, changed: bool = False) -> object:
+def disclose_value(how: Disclosure | None, value: object, *, changed: bool = False) -> object:
     """A value as plan and audit may show it, for JSON.
 
     `changed`: another one was there before. Source: D57
@@ -164,7 +164,7 @@ def disclosed(how: Disclosure | None, value: object, *, changed: bool = False) -
     if how is Disclosure.SECRET:
         return ("changed" if changed else "set") if _is_set(value) else None
     if how is Disclosure.MASKED and isinstance(value, str):
-        return masked(value)
+        return mask_text(value)
     plain: object = msgspec.to_builtins(value)
     return plain
 
@@ -174,7 +174,7 @@ def is_disclosed(how: Disclosure | None, value: object) -> bool:
     return bool(value) if how is Disclosure.MARK else _is_set(value)
 
 
-def masked(text: str) -> str:
+def mask_text(text: str) -> str:
     """A text with only its end readable.
 
     Nothing of a short one. Source: D57, D61

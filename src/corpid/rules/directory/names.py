@@ -10,7 +10,7 @@ import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.printable import JOINERS, is_invisible, is_needed, named
+from corpid.rules.printable import JOINERS, is_invisible, is_needed, name_character
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class InvisibleCharacter(ValueError):
     """A text has an invisible character that no letter needs."""
 
     def __init__(self, character: str, where: str) -> None:
-        self.character = named(character)
+        self.character = name_character(character)
         super().__init__(f"the invisible character {self.character} is not allowed in {where}")
 
     @property
@@ -108,7 +108,7 @@ def display_name(text: str, *, joiners: bool = True) -> str:
     return name
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """A text in its form for comparison: capital and small letters alike.
 
     Without joiners. Source: Unicode 3.13 (toNFKC_Casefold), RFC 7643 §4.1.1, D74

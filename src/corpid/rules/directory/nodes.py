@@ -12,15 +12,15 @@ QUOTED_CHARACTERS: Final = 80
 """a problem repeats so much of a value, so that its line stays one to read"""
 
 
-def quoted(value: object) -> str:
+def quote_value(value: object) -> str:
     """A value of the file for a message: 80 characters, escaped.
 
     The first 80. Source: docs/directory.md
     """
-    return repr(cut(value) if isinstance(value, str) else value)
+    return repr(cut_text(value) if isinstance(value, str) else value)
 
 
-def cut(text: str) -> str:
+def cut_text(text: str) -> str:
     """The first 80 characters of a text, with … if cut.
 
     Source: docs/directory.md
@@ -54,12 +54,12 @@ class DirectoryError(Exception):
 
         And a count of the rest.
         """
-        shown = [located(self.file, problem) for problem in self.problems[:SHOWN]]
+        shown = [locate_problem(self.file, problem) for problem in self.problems[:SHOWN]]
         rest = len(self.problems) - len(shown)
         return [*shown, f"{self.file}: and {rest} more problems"] if rest else shown
 
 
-def located(file: str, problem: Problem) -> str:
+def locate_problem(file: str, problem: Problem) -> str:
     """A problem as `file:line: reason`. Source: docs/directory.md"""
     return f"{file}:{problem.line}: {problem.reason}" if problem.line else f"{file}: {problem.reason}"
 

@@ -13,7 +13,7 @@ import msgspec
 
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.actors import Administering
+from corpid.rules.directory.actors import EntityAdministrator
 from corpid.rules.directory.records import ThirdPartyAssignment
 from corpid.rules.limits import DAY, MINUTE
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-    from corpid.rules.directory.records import Administrator, Appointed, Assignment
+    from corpid.rules.directory.records import Administrator, AppointmentStatus, Assignment
 
 NoticeKind: TypeAlias = Literal[
     "access", "access_ends", "access_of_others_ends", "owner", "token", "request", "decision", "review"
@@ -163,7 +163,9 @@ def owner_change(entry: Entry) -> Literal["", "appointed", "ended"]:
     return "" if was is becomes else "appointed" if becomes else "ended"
 
 
-def of_owner(entry: Entry, label: str, administrators: Iterable[Appointed[Administrator]]) -> list[QueuedNotice]:
+def of_owner(
+    entry: Entry, label: str, administrators: Iterable[AppointmentStatus[Administrator]]
+) -> list[QueuedNotice]:
     """The notices that an owner was appointed or is none any more.
 
     To every other administrator of the entity, except the one who did it. `label` is who it is. Source: D53, D68
@@ -197,7 +199,7 @@ def is_decision(entry: Entry) -> bool:
 
 def may_approve(held: Administrator, thing: Object, *, now: float) -> bool:
     """Return whether the rules let an administrator decide on a request. Source: D55"""
-    actor = Administering(
+    actor = EntityAdministrator(
         user_id=held.user_id,
         entity_id=held.entity_id,
         level=held.level,
@@ -258,7 +260,7 @@ def of_end(row: Assignment | ThirdPartyAssignment, *, now: float) -> QueuedNotic
     )
 
 
-def of_ends(end_date: str, held: Appointed[Administrator], *, now: float) -> QueuedNotice:
+def of_ends(end_date: str, held: AppointmentStatus[Administrator], *, now: float) -> QueuedNotice:
     """The notice to an administrator that roles end on a day.
 
     Source: docs/decisions/0022
@@ -274,7 +276,11 @@ def of_ends(end_date: str, held: Appointed[Administrator], *, now: float) -> Que
 
 
 def of_token(
-    token: RegisteredProvisioningToken, days: int, administrators: Iterable[Appointed[Administrator]], *, now: float
+    token: RegisteredProvisioningToken,
+    days: int,
+    administrators: Iterable[AppointmentStatus[Administrator]],
+    *,
+    now: float,
 ) -> list[QueuedNotice]:
     """The notices to owners that a provisioning token ends.
 
@@ -298,7 +304,7 @@ def of_token(
 
 
 def of_review(
-    entity_id: str, due_at: int, administrators: Iterable[Appointed[Administrator]], *, again: bool, now: float
+    entity_id: str, due_at: int, administrators: Iterable[AppointmentStatus[Administrator]], *, again: bool, now: float
 ) -> list[QueuedNotice]:
     """The notices to owners about a due access review.
 

@@ -18,9 +18,9 @@ import msgspec
 from corpid.rules.directory import values
 from corpid.rules.directory.document import Document, Entry
 from corpid.rules.directory.json_nodes import Json, JsonDocument, nodes, pointer
-from corpid.rules.directory.members import masked
+from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.nodes import SHOWN, DirectoryError, Pairs, quoted
+from corpid.rules.directory.nodes import SHOWN, DirectoryError, Pairs, quote_value
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -36,7 +36,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sections import ALL, ENTITY_ID, OWN_FACTORS, SECTIONS, TEST, Key, Kind, login
-from corpid.rules.directory.values import Malformed, suggestion
+from corpid.rules.directory.values import InvalidValue, suggestion
 from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
 
 if TYPE_CHECKING:
@@ -51,30 +51,30 @@ _TEXT: Final[Schema] = {"type": "string"}
 _FLAG: Final[Schema] = {"type": "boolean"}
 
 
-class Fault(msgspec.Struct, frozen=True, order=True):
+class MemberFault(msgspec.Struct, frozen=True, order=True):
     """A fault of an object, by the JSON pointer of its member."""
 
     pointer: str
     detail: str
 
 
-class Unfit(Exception):
+class InvalidObject(Exception):
     """An object is not as it has to be: every fault found.
 
     Nothing was changed.
     """
 
-    def __init__(self, faults: list[Fault]) -> None:
+    def __init__(self, faults: list[MemberFault]) -> None:
         self.faults = tuple(sorted(set(faults)))
         super().__init__("; ".join(fault.detail for fault in self.faults))
 
     @classmethod
-    def of(cls, error: DirectoryError, document: JsonDocument) -> Unfit:
+    def from_directory_error(cls, error: DirectoryError, document: JsonDocument) -> InvalidObject:
         """The faults of a directory's document, by pointer.
 
         Of the first problems only: no more are reported, and a pointer can be as long as the body.
         """
-        return cls([Fault(document.pointer(problem.line), problem.reason) for problem in error.problems[:SHOWN]])
+        return cls([MemberFault(document.pointer(problem.line), problem.reason) for problem in error.problems[:SHOWN]])
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,7 +224,7 @@ def key_of(text: str, width: int) -> tuple[str, ...] | None:
     return parts if len(parts) == width and object_id(parts) == text and is_storable("".join(parts)) else None
 
 
-def shown(resource: Resource, record: msgspec.Struct, *, user_name: str, whole: bool) -> dict[str, Json]:
+def to_json_object(resource: Resource, record: msgspec.Struct, *, user_name: str, whole: bool) -> dict[str, Json]:
     """A record as its JSON object.
 
     `user_name` is that of a row's person. `whole`: with identity numbers, which are masked otherwise. Source: D59, D61
@@ -238,7 +238,7 @@ def shown(resource: Resource, record: msgspec.Struct, *, user_name: str, whole: 
         elif value is not None and not _is_moot(record, name):
             found[name] = _json(name, value)
     if "identity_number" in found and not whole:
-        found["identity_number"] = masked(str(found["identity_number"]))
+        found["identity_number"] = mask_text(str(found["identity_number"]))
     return found
 
 
@@ -270,45 +270,45 @@ def _parameters(parameters: tuple[object, ...]) -> dict[str, Json]:
     return found
 
 
-class Read(msgspec.Struct, frozen=True, kw_only=True):
+class ParsedObject(msgspec.Struct, frozen=True, kw_only=True):
     """An object that was read: a directory's document with this one entry."""
 
     entry: Entry
     document: Document
     json: JsonDocument
 
-    def unfit(self, error: DirectoryError) -> Unfit:
+    def unfit(self, error: DirectoryError) -> InvalidObject:
         """The faults that a plan has found."""
-        return Unfit.of(error, self.json)
+        return InvalidObject.from_directory_error(error, self.json)
 
 
-def read_new(resource: Resource, value: Json) -> Read:
-    """A new object. Raises Unfit with every fault. Source: D59, docs/directory.md"""
+def read_new(resource: Resource, value: Json) -> ParsedObject:
+    """A new object. Raises InvalidObject with every fault. Source: D59, docs/directory.md"""
     return _read(resource, value, existing=None)
 
 
-def read_changed(resource: Resource, value: Json, existing: msgspec.Struct) -> Read:
+def read_changed(resource: Resource, value: Json, existing: msgspec.Struct) -> ParsedObject:
     """The whole of an object after a change.
 
-    A member that it lacks has its default again. Raises Unfit with every fault. Source: D59, RFC 7396
+    A member that it lacks has its default again. Raises InvalidObject with every fault. Source: D59, RFC 7396
     """
     return _read(resource, value, existing=existing)
 
 
-def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -> Read:
+def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -> ParsedObject:
     if not isinstance(value, dict):
-        raise Unfit([Fault("", f"a JSON object is expected here: {resource.noun}")])
+        raise InvalidObject([MemberFault("", f"a JSON object is expected here: {resource.noun}")])
     document = nodes(value)
     assert isinstance(document.root, Pairs)  # noqa: S101 - of a JSON object
-    faults: list[Fault] = []
+    faults: list[MemberFault] = []
     fields: dict[str, object] = {}
     lines: dict[str, int] = {}
     for key, node in document.root.entries:
         if len(faults) >= SHOWN:  # no more are reported, and a suggestion for each costs seconds
-            raise Unfit(faults)
+            raise InvalidObject(faults)
         rule = resource.keys.get(key.text)
         if rule is None:
-            faults.append(Fault(pointer(key.text), _unknown(resource, key.text)))
+            faults.append(MemberFault(pointer(key.text), _unknown(resource, key.text)))
             continue
         found = _misfits(_schema(resource.record, key.text, rule), value[key.text], pointer(key.text))
         misfits = list(islice(found, SHOWN))
@@ -318,22 +318,22 @@ def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -
         lines[rule.member] = node.line
         try:
             fields[rule.member] = rule.value(node)
-        except Malformed as error:
-            faults.append(Fault(document.pointer(error.line), error.reason))
+        except InvalidValue as error:
+            faults.append(MemberFault(document.pointer(error.line), error.reason))
     named = {fault.pointer for fault in faults}
     faults += [
-        Fault(pointer(name), f"{name} is required in {resource.noun}")
+        MemberFault(pointer(name), f"{name} is required in {resource.noun}")
         for name in resource.required
         if resource.keys[name].member not in fields and pointer(name) not in named
     ]
     faults += _key_sources(resource, fields)
     if faults:
-        raise Unfit(faults)
+        raise InvalidObject(faults)
     if existing is not None:
         fields = _with_defaults(resource, fields)
     entry = _entry(resource, fields, lines, existing)
     entries = {resource.kind: {entry.key: entry}}
-    return Read(
+    return ParsedObject(
         entry=entry,
         document=Document(file="", entries=entries, complete=frozenset(), listed_members=frozenset()),
         json=document,
@@ -348,13 +348,13 @@ def _unknown(resource: Resource, name: str) -> str:
 
 def unknown_member(name: str, known: Collection[str], noun: str = "this object") -> str:
     """A sentence about a member that there is not. Source: D59"""
-    return f"{quoted(name)} is not a member of {noun}{suggestion(name, known)}"
+    return f"{quote_value(name)} is not a member of {noun}{suggestion(name, known)}"
 
 
-def _key_sources(resource: Resource, fields: dict[str, object]) -> Iterator[Fault]:
+def _key_sources(resource: Resource, fields: dict[str, object]) -> Iterator[MemberFault]:
     """Exactly one of a client's two sources of keys may be named."""
     if resource.kind == "client" and fields.get("jwks") is not None and fields.get("jwks_uri") is not None:
-        yield Fault("/jwks_uri", "write either jwks or jwks_uri, not both")
+        yield MemberFault("/jwks_uri", "write either jwks or jwks_uri, not both")
 
 
 def _with_defaults(resource: Resource, fields: dict[str, object]) -> dict[str, object]:
@@ -367,7 +367,9 @@ def _with_defaults(resource: Resource, fields: dict[str, object]) -> dict[str, o
             whole[rule.member] = default
     if resource.kind == "entity" and "registration_number" not in whole:
         if whole["type"] != "UEN":
-            raise Unfit([Fault("/registration_number", "registration_number is required, because the type is not UEN")])
+            raise InvalidObject(
+                [MemberFault("/registration_number", "registration_number is required, because the type is not UEN")]
+            )
         whole["registration_number"] = whole["entity_id"]
     return whole
 
@@ -442,18 +444,18 @@ _TYPES: Final[Mapping[str, tuple[type, str]]] = {
 }
 
 
-def _misfits(schema: Schema, value: Json, at: str) -> Iterator[Fault]:
+def _misfits(schema: Schema, value: Json, at: str) -> Iterator[MemberFault]:
     """The values whose type is another one.
 
     Which values a type may have is left to the readers.
     """
     if "anyOf" in schema:
         if all(next(_misfits(each, value, at), None) is not None for each in schema["anyOf"]):
-            yield Fault(at, f"{' or '.join(_expected(each) for each in schema['anyOf'])} is expected here")
+            yield MemberFault(at, f"{' or '.join(_expected(each) for each in schema['anyOf'])} is expected here")
         return
     kind, _ = _TYPES[schema["type"]]
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        yield Fault(at, f"{_expected(schema)} is expected here")
+        yield MemberFault(at, f"{_expected(schema)} is expected here")
     elif isinstance(value, list):
         for place, item in enumerate(value):
             yield from _misfits(schema["items"], item, at + pointer(place))

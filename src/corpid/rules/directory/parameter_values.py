@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.directory.nodes import quoted
+from corpid.rules.directory.nodes import quote_value
 from corpid.rules.directory.records import Assignment, Service, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.values import real_day
 from corpid.rules.typed_text import typed_code, typed_number
@@ -54,7 +54,7 @@ def unfit_parameter(kind: ParameterKind, value: str) -> str:
     if kind == "date":
         return _unreal(value)
     pattern, described = _PATTERNS[kind]
-    return "" if re.fullmatch(pattern, stored_value(kind, value)) else f"{quoted(value)} is not {described}"
+    return "" if re.fullmatch(pattern, stored_value(kind, value)) else f"{quote_value(value)} is not {described}"
 
 
 def _unreal(value: str) -> str:
@@ -75,7 +75,7 @@ def store_values(wanted: Mapping[Kind, Records], current: Current) -> None:
             if not isinstance(row, Assignment | ThirdPartyGrant | ThirdPartyAssignment) or not row.parameters:
                 continue
             wished = wanted["service"].get((row.service_id,))
-            service = wished[1] if wished is not None else current.of("service").get((row.service_id,))
+            service = wished[1] if wished is not None else current.records_of("service").get((row.service_id,))
             kinds = {each.name: each.kind for each in service.parameters} if isinstance(service, Service) else {}
             values = tuple(
                 msgspec.structs.replace(each, value=stored_value(kinds.get(each.name, "text"), each.value))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.member_details import MalformedDetails, MemberDetails, checked
-from corpid.rules.directory.names import folded
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
+from corpid.rules.directory.names import fold_text
 from corpid.texts import Phrase
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def _person(number: int, text: str) -> PastedPerson:
     if not email:
         return PastedPerson(line=number, text=text, fault="no address")
     try:
-        return PastedPerson(line=number, text=text, details=checked(MemberDetails(name=name, email=email)))
-    except MalformedDetails as error:
+        return PastedPerson(line=number, text=text, details=check_details(MemberDetails(name=name, email=email)))
+    except InvalidDetails as error:
         fault: Fault = "name" if any(member == "name" for member, _ in error.faults) else "address"
         return PastedPerson(line=number, text=text, fault=fault, remedy=next(iter(error.remedies.values()), None))
 
@@ -78,7 +78,7 @@ def _split(text: str) -> tuple[str, str]:
 def _without_repeated(people: Sequence[PastedPerson]) -> Iterator[PastedPerson]:
     lines: dict[str, int] = {}
     for each in people:
-        address = folded(each.details.email) if each.details is not None else ""
+        address = fold_text(each.details.email) if each.details is not None else ""
         if address in lines:
             yield PastedPerson(line=each.line, text=each.text, fault="repeated", first_line=lines[address])
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from unicodedata import category
 
-from corpid.rules.directory.names import folded
+from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.names import user_name as mapped
 
 if TYPE_CHECKING:
@@ -63,21 +63,21 @@ def email(membership: Membership, user: User) -> str:
 
 def shown_name(membership: Membership, user: User) -> str:
     """A member's identity, with the name beside it. Source: D68"""
-    return labelled(identity(membership, user), full_name(membership, user))
+    return label_identity(identity(membership, user), full_name(membership, user))
 
 
-def labelled(identity: str, name: str) -> str:
+def label_identity(identity: str, name: str) -> str:
     """An identity with a name beside it: `siti (Siti Contoh)`.
 
     The identity comes first and contains no space: whatever the name says, it cannot take its place. Brackets, arrows
     and length of the name are such that it ends where it seems to. Source: D68
     """
-    if not name or folded(name) == folded(identity):
+    if not name or fold_text(name) == fold_text(identity):
         return identity
-    return f"{identity} ({bounded(name)})" if identity else bounded(name)
+    return f"{identity} ({bound_name(name)})" if identity else bound_name(name)
 
 
-def bounded(name: str) -> str:
+def bound_name(name: str) -> str:
     """A short name without brackets and arrows, which writes no sentence. Source: D68"""
     shown = "".join(_BRACKETS.get(category(each)) or ("-" if "\u2190" <= each <= "\u21ff" else each) for each in name)
     return shown if len(shown) <= _CHARACTERS else f"{shown[: _CHARACTERS - 1]}…"
@@ -88,4 +88,4 @@ def name_outside(user: User) -> str:
 
     Empty for an invited person: another entity wrote what is known of them. Source: D61
     """
-    return "" if user.placeholder else bounded(user.name)
+    return "" if user.placeholder else bound_name(user.name)

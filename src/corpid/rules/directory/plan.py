@@ -17,7 +17,7 @@ from corpid.rules.directory import levels
 from corpid.rules.directory.current import NAMES_USERS, Current, Key
 from corpid.rules.directory.invitations import of_nobody
 from corpid.rules.directory.names import mixed_scripts
-from corpid.rules.directory.nodes import SHOWN, DirectoryError, Problem, quoted
+from corpid.rules.directory.nodes import SHOWN, DirectoryError, Problem, quote_value
 from corpid.rules.directory.parameter_values import store_values, unfit_parameter
 from corpid.rules.directory.records import (
     Administrator,
@@ -31,7 +31,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
-from corpid.rules.directory.sources import ABSENT, Claims, Kept, Sources
+from corpid.rules.directory.sources import ABSENT, Ownership, RetainedRecord, Sources
 from corpid.rules.directory.third_parties import without_grant
 from corpid.rules.directory.values import suggestion
 
@@ -49,28 +49,30 @@ if TYPE_CHECKING:
     Row: TypeAlias = Assignment | ThirdPartyGrant | ThirdPartyAssignment
 
 
-class Found:
+class PlanFindings:
     """Problems, which reject the file, and warnings, which do not."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
 
-    def wrong(self, entry: Entry, member: str, reason: str) -> None:
+    def note_problem(self, entry: Entry, member: str, reason: str) -> None:
         """Note a problem in the line of a member."""
         self.problems.append(Problem(entry.line_of(member), reason))
 
-    def odd(self, entry: Entry, member: str, reason: str) -> None:
+    def note_warning(self, entry: Entry, member: str, reason: str) -> None:
         """Note a warning in the line of a member."""
         self.warnings.append(Problem(entry.line_of(member), reason))
 
 
-def check(wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key]], check_client: CheckClient) -> Found:
+def check(
+    wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key]], check_client: CheckClient
+) -> PlanFindings:
     """Check a file's records against the resulting directory.
 
     Source: R-14, R-20, R-21
     """
-    checking = _Checking(wanted, current, removed)
+    checking = _PlanChecker(wanted, current, removed)
     for records in wanted.values():
         for entry, record in records.values():
             checking.judge(entry, record)
@@ -79,16 +81,16 @@ def check(wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key
     return checking.found
 
 
-class _Checking:
+class _PlanChecker:
     def __init__(self, wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key]]) -> None:
-        self.found = Found()
+        self.found = PlanFindings()
         self._wanted = wanted
         self._current = current
         self._removed = removed
         self._grants: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
         self._ended: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
         for key, record in {
-            **current.of("grant"),
+            **current.records_of("grant"),
             **{key: record for key, (_, record) in wanted["grant"].items()},
         }.items():
             if isinstance(record, ThirdPartyGrant):
@@ -101,7 +103,7 @@ class _Checking:
                 self._named(entry, record.name)
             case Service():
                 for reason in _undescribable(record):
-                    self.found.wrong(entry, "role_descriptions", reason)
+                    self.found.note_problem(entry, "role_descriptions", reason)
             case Membership():
                 self._there(entry, "entity", (record.entity_id,), "entity_id")
             case Administrator():
@@ -125,25 +127,27 @@ class _Checking:
         for service_id in getattr(record, "services", ()) if "services" in entry.fields else ():
             self._there(entry, "service", (service_id,), "services")
         for member, reason in check_client(record):
-            self.found.wrong(entry, member, f"{member}: {reason}")
+            self.found.note_problem(entry, member, f"{member}: {reason}")
 
     def _of(self, kind: Kind, key: Key) -> msgspec.Struct | None:
         if key in self._wanted[kind]:
             return self._wanted[kind][key][1]
-        return None if key in self._removed.get(kind, ()) else self._current.of(kind).get(key)
+        return None if key in self._removed.get(kind, ()) else self._current.records_of(kind).get(key)
 
     def _there(self, entry: Entry, kind: Kind, key: Key, member: str) -> None:
         if self._of(kind, key) is None:
             few = len(self.found.problems) < SHOWN
             hint = suggestion(key[0], {other[0] for other in self._wanted[kind]}) if few else ""
-            self.found.wrong(entry, member, f"there is no {kind} {quoted(key[0])}, here or in the directory{hint}")
+            self.found.note_problem(
+                entry, member, f"there is no {kind} {quote_value(key[0])}, here or in the directory{hint}"
+            )
 
     def _named(self, entry: Entry, name: str) -> None:
         scripts = mixed_scripts(name)
         if scripts:
             mixture = ", ".join(sorted(scripts))
-            self.found.odd(
-                entry, "name", f"the name {quoted(name)} mixes scripts ({mixture}): is it what it looks like?"
+            self.found.note_warning(
+                entry, "name", f"the name {quote_value(name)} mixes scripts ({mixture}): is it what it looks like?"
             )
 
     def _administrator(self, entry: Entry, record: Administrator) -> None:
@@ -152,25 +156,27 @@ class _Checking:
         named = entry.fields.get("services", ())
         if record.level != "sub_administrator" and named:
             reason = f"services: {record.level} has every service: only a sub_administrator has a list of services"
-            self.found.wrong(entry, "services", reason)
+            self.found.note_problem(entry, "services", reason)
         for service_id in named if isinstance(named, tuple) else ():
             self._there(entry, "service", (service_id,), "services")
 
     def _member(self, entry: Entry, row: Administrator | Assignment | ThirdPartyAssignment) -> None:
         if self._of("membership", (row.user_id, row.entity_id)) is None:
             reason = f"{entry.key[0]} does not act for {row.entity_id}: add it to the memberships of {entry.key[0]}"
-            self.found.wrong(entry, "user_id", reason)
+            self.found.note_problem(entry, "user_id", reason)
 
     def _grant(self, entry: Entry, grant: ThirdPartyGrant) -> None:
         self._there(entry, "entity", (grant.client_entity_id,), "client_entity_id")
         self._there(entry, "entity", (grant.entity_id,), "entity_id")
         if grant.client_entity_id == grant.entity_id:
-            self.found.wrong(entry, "entity_id", "an entity cannot be its own third party")
+            self.found.note_problem(entry, "entity_id", "an entity cannot be its own third party")
         self._row(entry, grant, blank_role=True)
 
     def _row(self, entry: Entry, row: Row, *, blank_role: bool) -> None:
         if row.start_date > row.end_date:
-            self.found.wrong(entry, "end_date", f"the row ends on {row.end_date}, before it starts on {row.start_date}")
+            self.found.note_problem(
+                entry, "end_date", f"the row ends on {row.end_date}, before it starts on {row.start_date}"
+            )
         service = self._of("service", (row.service_id,))
         if not isinstance(service, Service):
             self._there(entry, "service", (row.service_id,), "service_id")
@@ -178,18 +184,20 @@ class _Checking:
         self._role(entry, row, service, blank=blank_role)
         self._parameters(entry, row, service)
         if service.sub_entity == "none" and row.sub_entity:
-            self.found.wrong(entry, "sub_entity", f"sub_entity: {service.service_id} has no sub-entities")
+            self.found.note_problem(entry, "sub_entity", f"sub_entity: {service.service_id} has no sub-entities")
         if isinstance(row, Assignment):
             return
         if not service.third_parties:
-            self.found.wrong(entry, "service_id", f"{service.service_id} does not allow third parties")
+            self.found.note_problem(entry, "service_id", f"{service.service_id} does not allow third parties")
 
     def _role(self, entry: Entry, row: Row, service: Service, *, blank: bool) -> None:
         if row.role in service.roles or (not row.role and (blank or not service.roles)):
             return
         roles = f"its roles are {', '.join(service.roles)}" if service.roles else "it has no roles"
-        named = f"role: {quoted(row.role)} is no role of" if row.role else "role: a role is required at"
-        self.found.wrong(entry, "role", f"{named} {service.service_id}; {roles}{suggestion(row.role, service.roles)}")
+        named = f"role: {quote_value(row.role)} is no role of" if row.role else "role: a role is required at"
+        self.found.note_problem(
+            entry, "role", f"{named} {service.service_id}; {roles}{suggestion(row.role, service.roles)}"
+        )
 
     def _parameters(self, entry: Entry, row: Row, service: Service) -> None:
         defined = {definition.name: definition for definition in service.parameters}
@@ -197,20 +205,20 @@ class _Checking:
             definition = defined.get(parameter.name)
             if definition is None:
                 hint = suggestion(parameter.name, defined)
-                reason = f"{service.service_id} defines no parameter {quoted(parameter.name)}{hint}"
-                self.found.wrong(entry, "parameters", f"parameters: {reason}")
+                reason = f"{service.service_id} defines no parameter {quote_value(parameter.name)}{hint}"
+                self.found.note_problem(entry, "parameters", f"parameters: {reason}")
             elif why := unfit_parameter(definition.kind, parameter.value):
-                self.found.wrong(entry, "parameters", f"parameters: {parameter.name}: {why}")
+                self.found.note_problem(entry, "parameters", f"parameters: {parameter.name}: {why}")
         if isinstance(row, ThirdPartyGrant):
             return
         if service.sub_entity == "mandatory" and not row.sub_entity:
             self._unset(entry, "sub_entity", "the mandatory sub_entity")
         set_names = {parameter.name for parameter in row.parameters if parameter.value}
         for name in (d.name for d in service.parameters if d.mandatory and d.name not in set_names):
-            self._unset(entry, "parameters", f"the mandatory parameter {quoted(name)}")
+            self._unset(entry, "parameters", f"the mandatory parameter {quote_value(name)}")
 
     def _unset(self, entry: Entry, member: str, what: str) -> None:
-        self.found.odd(entry, member, f"{what} is not set: relying parties will read ERROR_MISSING_VALUE")
+        self.found.note_warning(entry, member, f"{what} is not set: relying parties will read ERROR_MISSING_VALUE")
 
     def _inside(self, entry: Entry, row: ThirdPartyAssignment) -> None:
         parties = (row.client_entity_id, row.entity_id, row.service_id)
@@ -219,19 +227,19 @@ class _Checking:
             return
         granted = f"what {row.client_entity_id} granted to {row.entity_id} for {row.service_id}"
         if not grants:
-            self.found.wrong(entry, "client_entity_id", f"there is no grant: {granted} is nothing")
+            self.found.note_problem(entry, "client_entity_id", f"there is no grant: {granted} is nothing")
             return
         if any(grant.state == "offered" and grant.fits(row) for grant in grants):
-            there = self._current.of("third-party row").get(row.key) == row
+            there = self._current.records_of("third-party row").get(row.key) == row
             stays = there and not any(grant.fits(row) for grant in self._ended[parties])
-            report = self.found.odd if stays else self.found.wrong
+            report = self.found.note_warning if stays else self.found.note_problem
             why = f"{row.entity_id} has not accepted what {row.client_entity_id} offers for {row.service_id}"
             report(entry, "client_entity_id", f"the row has no effect: {why}")
             return
         spans = [f"{grant.start_date} to {grant.end_date}" for grant in grants if grant.allows(row)]
         why = f"; it was granted for {' and '.join(spans)}" if spans else ": role, sub-entity or parameters differ"
         member = "end_date" if spans else "role"
-        self.found.wrong(entry, member, f"the row is outside {granted}{why}")
+        self.found.note_problem(entry, member, f"the row is outside {granted}{why}")
 
 
 CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"
@@ -290,7 +298,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     changes: tuple[Change, ...]
     warnings: tuple[Problem, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[RetainedRecord, ...] = ()
     """what a document would change or remove, and leaves to others"""
 
 
@@ -302,7 +310,7 @@ def plan(
     client_record: type[msgspec.Struct],
     check_client: CheckClient,
     prune: frozenset[Kind] = frozenset(),
-    claims: Claims | None = None,
+    claims: Ownership | None = None,
 ) -> Plan:
     """Compare a file with the directory.
 
@@ -316,14 +324,14 @@ def plan(
     types = {**RECORDS, "client": client_record}
     for kind in KINDS:
         wanted[kind] = {}
-        for entry in document.of(kind).values():
+        for entry in document.entries_of(kind).values():
             if not _known_user(entry, user_ids):
                 hint = suggestion(entry.key[0], user_ids) if len(problems) < SHOWN else ""
-                reason = f"there is no user {quoted(entry.key[0])}, here or in the directory{hint}"
+                reason = f"there is no user {quote_value(entry.key[0])}, here or in the directory{hint}"
                 problems.append(Problem(entry.line, reason))
                 continue
             key = record_key(entry, user_ids)
-            existing = current.of(kind).get(key)
+            existing = current.records_of(kind).get(key)
             problems += _missing(entry) if existing is None else []
             if not problems:
                 record = _record(entry, key, existing, types[kind])
@@ -340,7 +348,7 @@ def plan(
         wanted["administrator"][key] = (entry, levels.without_services(record, gone))
     found = check(wanted, current, removed, check_client)
     directory = levels.Directory(wanted, current, removed)
-    found.problems += [] if prune & LEVELS else levels.unasked(directory, removed)
+    found.problems += [] if prune & LEVELS else levels.find_unasked_removals(directory, removed)
     found.problems += levels.lost_operators(directory)
     if found.problems:
         raise DirectoryError(document.file, found.problems)
@@ -358,30 +366,30 @@ def plan(
 
 
 def _settle(
-    wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]], current: Current, claims: Claims | None
-) -> tuple[dict[tuple[Kind, Key], dict[str, str]], list[Kept]]:
+    wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]], current: Current, claims: Ownership | None
+) -> tuple[dict[tuple[Kind, Key], dict[str, str]], list[RetainedRecord]]:
     """Take the records of others out of `wanted`.
 
     Returns the members taken from others, by record, and the records that are left to them. A record that stays as it
     is leaves `wanted`: nothing is judged that the document does not decide.
     """
     taken: dict[tuple[Kind, Key], dict[str, str]] = {}
-    kept: list[Kept] = []
+    kept: list[RetainedRecord] = []
     if claims is None:
         return taken, kept
     left_out: set[tuple[Kind, Key]] = set()
     for kind, records in wanted.items():
         for key, (entry, record) in list(records.items()):
-            existing, by = current.of(kind).get(key), claims.remover(kind, key)
+            existing, by = current.records_of(kind).get(key), claims.remover(kind, key)
             if by or not left_out.isdisjoint(_needs(kind, record)):
                 left_out |= {(kind, key), *_gives(record)}
                 if existing is None:
-                    kept.append(Kept(verb="add", kind=kind, key=key, by=(by,) if by else (), line=entry.line))
+                    kept.append(RetainedRecord(verb="add", kind=kind, key=key, by=(by,) if by else (), line=entry.line))
                 del records[key]
                 continue
             if existing is None:
                 continue
-            settled = claims.settle(entry, key, existing, record)
+            settled = claims.limit_record(entry, key, existing, record)
             taken[kind, key] = settled.taken
             kept += settled.kept
             records[key] = (entry, settled.record)
@@ -402,10 +410,10 @@ def _gives(record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
         yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
 
 
-def _seen(change: Change, claims: Claims | None) -> Change:
+def _seen(change: Change, claims: Ownership | None) -> Change:
     if claims is None or change.kind == "credentials":  # of factors their own members say whose they are (D44)
         return change
-    seen = ABSENT if change.was is None else claims.of(change.kind, change.key)
+    seen = ABSENT if change.was is None else claims.sources_of(change.kind, change.key)
     return msgspec.structs.replace(change, seen=seen)
 
 
@@ -475,7 +483,7 @@ def _undescribable(service: Service) -> Iterator[str]:
     for described in service.role_descriptions:
         if described.name not in service.roles:
             hint = suggestion(described.name, service.roles)
-            yield f"role_descriptions: {quoted(described.name)} is no role of {service.service_id}; {roles}{hint}"
+            yield f"role_descriptions: {quote_value(described.name)} is no role of {service.service_id}; {roles}{hint}"
 
 
 def _without_gone_roles(existing: msgspec.Struct, record: msgspec.Struct) -> msgspec.Struct:
@@ -497,7 +505,7 @@ def _upserts(
 ) -> Iterable[Change]:
     for kind in KINDS:
         for key, (_, record) in wanted[kind].items():
-            existing, from_others = current.of(kind).get(key), taken.get((kind, key), {})
+            existing, from_others = current.records_of(kind).get(key), taken.get((kind, key), {})
             if existing is None:
                 yield Change(verb="add", kind=kind, key=key, becomes=record)
             elif existing != record or from_others:
@@ -511,7 +519,7 @@ def _narrowed(
 ) -> Iterable[Change]:
     """Sub-administrators not in the file whose list loses a service."""
     gone = removed.get("service", frozenset())
-    for key, record in current.of("administrator").items() if gone else ():
+    for key, record in current.records_of("administrator").items() if gone else ():
         becomes = levels.without_services(record, gone)
         named = key in wanted["administrator"] or key in removed.get("administrator", ())
         if becomes != record and not named:
@@ -521,7 +529,7 @@ def _narrowed(
 def _deletions(removed: Mapping[Kind, frozenset[Key]], current: Current) -> Iterable[Change]:
     for kind in reversed(KINDS):
         for key in sorted(removed.get(kind, ())):
-            yield Change(verb="remove", kind=kind, key=key, was=current.of(kind)[key])
+            yield Change(verb="remove", kind=kind, key=key, was=current.records_of(kind)[key])
 
 
 _DEPENDS: Final[Mapping[Kind, tuple[tuple[Kind, tuple[str, ...]], ...]]] = {
@@ -551,8 +559,8 @@ def _removals(
     named: Named,
     wanted: Wanted,
     prune: frozenset[Kind],
-    claims: Claims | None,
-) -> tuple[Removed, list[Kept]]:
+    claims: Ownership | None,
+) -> tuple[Removed, list[RetainedRecord]]:
     """The keys to remove, by kind, and the records left to others.
 
     `current` holds the whole directory; of other kinds than `prune` goes only what depends on a removed record. What
@@ -563,28 +571,30 @@ def _removals(
     if not prune:
         return removed, []
     for kind in document.complete & prune:
-        removed[kind] = frozenset(current.of(kind).keys() - named[kind])
+        removed[kind] = frozenset(current.records_of(kind).keys() - named[kind])
     listed = {user_ids[name] for name in document.listed_members} if "membership" in prune else set()
-    unlisted = (key for key in current.of("membership") if key[0] in listed and key not in named["membership"])
+    unlisted = (key for key in current.records_of("membership") if key[0] in listed and key not in named["membership"])
     removed["membership"] = frozenset(unlisted)
-    kept: list[Kept] = []
+    kept: list[RetainedRecord] = []
     if claims is not None:
         held = _held(current, claims)
         pruned = removed.get("grant", frozenset()) - held["grant"]
         held["grant"] |= {grant for grant, _ in _ended(pruned, held["third-party row"], current, wanted)}
         for kind, keys in removed.items():
             stay = sorted(keys & held[kind])
-            kept += [Kept(verb="remove", kind=kind, key=key, by=claims.others(kind, key)) for key in stay]
+            kept += [
+                RetainedRecord(verb="remove", kind=kind, key=key, by=claims.other_owners(kind, key)) for key in stay
+            ]
             removed[kind] = keys.difference(stay)
     for kind, depends in _DEPENDS.items():
         orphans = [
             key
-            for key, record in current.of(kind).items()
+            for key, record in current.records_of(kind).items()
             if key not in named[kind]
             and any(tuple(getattr(record, m) for m in members) in removed.get(on, ()) for on, members in depends)
         ]
         removed[kind] = removed.get(kind, frozenset()).union(orphans)
-    undecided = current.of("third-party row").keys() - wanted["third-party row"].keys()
+    undecided = current.records_of("third-party row").keys() - wanted["third-party row"].keys()
     removed["third-party row"] |= {row for _, row in _ended(removed["grant"], undecided, current, wanted)}
     return removed, kept
 
@@ -593,14 +603,18 @@ def _ended(
     grants: AbstractSet[Key], roles: AbstractSet[Key], current: Current, wanted: Wanted
 ) -> Iterator[tuple[Key, Key]]:
     """The roles that would end with grants, each with its grant (D56)."""
-    after = {**current.of("grant"), **{key: record for key, (_, record) in wanted["grant"].items()}} if grants else {}
+    after = (
+        {**current.records_of("grant"), **{key: record for key, (_, record) in wanted["grant"].items()}}
+        if grants
+        else {}
+    )
     remaining: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
     under: defaultdict[Key, list[ThirdPartyAssignment]] = defaultdict(list)
     for key, grant in after.items():
         if isinstance(grant, ThirdPartyGrant) and key not in grants:
             remaining[key[:3]].append(grant)
     for key in roles if grants else ():
-        row = current.of("third-party row").get(key)
+        row = current.records_of("third-party row").get(key)
         if isinstance(row, ThirdPartyAssignment):
             under[row.client_entity_id, row.entity_id, row.service_id].append(row)
     for key in grants:
@@ -609,13 +623,15 @@ def _ended(
             yield from ((key, row.key) for row in without_grant(grant, remaining[key[:3]], under[key[:3]]))
 
 
-def _held(current: Current, claims: Claims) -> defaultdict[Kind, set[Key]]:
+def _held(current: Current, claims: Ownership) -> defaultdict[Kind, set[Key]]:
     """The records of others, and all that they rest on."""
     held: defaultdict[Kind, set[Key]] = defaultdict(set)
-    waiting = [(kind, key) for kind in claims.sources for key in current.of(kind) if claims.others(kind, key)]
+    waiting = [
+        (kind, key) for kind in claims.sources for key in current.records_of(kind) if claims.other_owners(kind, key)
+    ]
     while waiting:
         kind, key = waiting.pop()
-        record = current.of(kind).get(key)
+        record = current.records_of(kind).get(key)
         if record is not None and key not in held[kind]:
             held[kind].add(key)
             waiting += _rests_on(kind, record)

@@ -387,7 +387,7 @@ Record = (
 )
 
 
-class Acting(msgspec.Struct, frozen=True, kw_only=True):
+class ActingPerson(msgspec.Struct, frozen=True, kw_only=True):
     """A person acting for an entity, and the whole chain's state.
 
     Source: D50
@@ -431,7 +431,7 @@ class ThirdPartyRow(msgspec.Struct, frozen=True, kw_only=True):
 A = TypeVar("A", Administrator, Operator)
 
 
-class Appointed(msgspec.Struct, Generic[A], frozen=True, kw_only=True):
+class AppointmentStatus(msgspec.Struct, Generic[A], frozen=True, kw_only=True):
     """An administrator or operator, and whether they can act at present."""
 
     record: A

@@ -15,7 +15,7 @@ import msgspec
 from corpid.rules.directory.names import InvisibleCharacter, display_name
 from corpid.rules.directory.parameter_values import stored_value, unfit_parameter
 from corpid.rules.directory.records import NO_BEGINNING, NO_END, Assignment, Parameter, Service
-from corpid.rules.directory.values import PARAMETER_VALUE_CHARACTERS, MalformedDate, real_day
+from corpid.rules.directory.values import PARAMETER_VALUE_CHARACTERS, InvalidDate, real_day
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def day_fault(text: str) -> Phrase:
     """The fault of a text: its form, or the day. Source: D23"""
     try:
         real_day(text)
-    except MalformedDate:
+    except InvalidDate:
         return _NO_DATE
     except ValueError:
         pass

@@ -11,15 +11,15 @@ import msgspec
 
 from corpid.rules.directory import values
 from corpid.rules.directory.names import user_name
-from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quoted
+from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quote_value
 from corpid.rules.directory.records import AdministratorLevel, Approvals, GrantState, OperatorLevel
-from corpid.rules.directory.values import Malformed, Reader, text_of
+from corpid.rules.directory.values import InvalidValue, Reader, text_of
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.rules.oauth.client_members import Declared, Form
+    from corpid.rules.oauth.client_members import ClientMember, Form
 
 Kind: TypeAlias = Literal[
     "service", "entity", "user", "credentials", "membership", "administrator", "operator",
@@ -56,21 +56,21 @@ def login(node: Node) -> str:
     try:
         return user_name(text_of(node))
     except ValueError as error:
-        raise Malformed(node.line, str(error)) from None
+        raise InvalidValue(node.line, str(error)) from None
 
 
 def memberships(node: Node) -> dict[str, tuple[int, dict[str, object]]]:
     """Entity identifier → line and content of the membership.
 
-    Raises Malformed. Source: R-21
+    Raises InvalidValue. Source: R-21
     """
     if not isinstance(node, Items):
-        raise Malformed(node.line, "a list of entity identifiers is expected here: [209900042K]")
+        raise InvalidValue(node.line, "a list of entity identifiers is expected here: [209900042K]")
     found: dict[str, tuple[int, dict[str, object]]] = {}
     for item in node.nodes:
         entity_id, fields = _membership(item)
         if entity_id in found:
-            raise Malformed(item.line, f"{quoted(entity_id)} occurs twice in the list")
+            raise InvalidValue(item.line, f"{quote_value(entity_id)} occurs twice in the list")
         found[entity_id] = (item.line, fields)
     return found
 
@@ -80,7 +80,7 @@ def _membership(node: Node) -> tuple[str, dict[str, object]]:
         return str(ENTITY_ID(node)), {}
     nodes = {key.text: value for key, value in node.entries} if isinstance(node, Pairs) else {}
     if "entity" not in nodes or not nodes.keys() <= {"entity", "enabled"}:
-        raise Malformed(node.line, "write a membership as the entity's identifier or as {entity: …, enabled: false}")
+        raise InvalidValue(node.line, "write a membership as the entity's identifier or as {entity: …, enabled: false}")
     fields: dict[str, object] = {"enabled": values.yes_or_no(nodes["enabled"])} if "enabled" in nodes else {}
     return str(ENTITY_ID(nodes["entity"])), fields
 
@@ -88,12 +88,14 @@ def _membership(node: Node) -> tuple[str, dict[str, object]]:
 def administered_services(node: Node) -> object:
     """The services of a sub-administrator: a list, or the word `all`.
 
-    Raises Malformed. Source: D53
+    Raises InvalidValue. Source: D53
     """
     if isinstance(node, Items):
         return values.texts(SERVICE_ID)(node)
     if text_of(node) != ALL:
-        raise Malformed(node.line, f"write a list of services, such as [TAX-FILING], or the word {ALL} for every one")
+        raise InvalidValue(
+            node.line, f"write a list of services, such as [TAX-FILING], or the word {ALL} for every one"
+        )
     return ALL
 
 
@@ -113,7 +115,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     def value(self, node: Node) -> object:
         """The value for the record, None to remove it.
 
-        Raises Malformed. Source: docs/directory.md
+        Raises InvalidValue. Source: docs/directory.md
         """
         taken_away = self.clearable and isinstance(node, Scalar) and node.text == NOTHING
         return None if taken_away else self.read(node)
@@ -134,7 +136,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     """former name of a key, which is still read → its name"""
 
 
-def client_key(declared: Declared) -> Key:
+def client_key(declared: ClientMember) -> Key:
     """The key of a client's member. Source: docs/directory.md"""
     member = declared.member
     read = _FORMS[declared.form](declared)
@@ -146,7 +148,7 @@ def client_key(declared: Declared) -> Key:
     )
 
 
-_FORMS: Final[Mapping[Form, Callable[[Declared], Reader]]] = {
+_FORMS: Final[Mapping[Form, Callable[[ClientMember], Reader]]] = {
     "text": lambda each: values.name(each.member.limit),
     "identifier": lambda each: values.identifier(each.member.limit),
     "algorithm": lambda each: values.identifier(each.member.limit, r"[A-Za-z0-9+-]", "letters, digits, + -"),

@@ -49,7 +49,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     members: dict[str, str] = msgspec.field(default_factory=dict)
     """of a user, the members that others have set since"""
 
-    def of(self, member: str) -> str:
+    def source_of(self, member: str) -> str:
         """The actor that set a member."""
         return self.members.get(member, self.record)
 
@@ -60,7 +60,7 @@ ABSENT: Final = Sources(record="absent")
 """of a record that there is not"""
 
 
-class Sourced(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+class SourcedRecord(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A record with its sources."""
 
     record: T
@@ -77,7 +77,7 @@ def channel(actor: str, owner: str = "") -> Channel:
     return CHANNELS.get(actor.partition(":")[0], "unknown")
 
 
-def written(
+def sources_after(
     actor: str,
     was: msgspec.Struct | None,
     becomes: msgspec.Struct,
@@ -95,7 +95,7 @@ def written(
         return Sources(record=actor)
     maker = actor if WHOLE in taken else sources.record
     members = {
-        name: actor if name in taken or getattr(was, name) != getattr(becomes, name) else sources.of(name)
+        name: actor if name in taken or getattr(was, name) != getattr(becomes, name) else sources.source_of(name)
         for name in becomes.__struct_fields__
     }
     return Sources(record=maker, members={name: by for name, by in members.items() if by != maker})
@@ -129,7 +129,7 @@ def people(actors: Iterable[str]) -> set[str]:
     return {name for kind, _, name in split if kind in {"user", "operator"} and name}
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class RetainedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A record that a document leaves alone, contrary to its text."""
 
     verb: Literal["add", "change", "remove"]
@@ -142,16 +142,16 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     line: int = 0
 
 
-class Settled(msgspec.Struct, frozen=True, kw_only=True):
+class WritableRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A record as a document may write it."""
 
     record: msgspec.Struct
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[RetainedRecord, ...] = ()
     taken: dict[str, str] = msgspec.field(default_factory=dict)
     """member → who had set it"""
 
 
-class Claims(msgspec.Struct, frozen=True, kw_only=True):
+class Ownership(msgspec.Struct, frozen=True, kw_only=True):
     """The sources of a directory, and the channel of a document."""
 
     channel: Channel
@@ -160,18 +160,18 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     """record that there is not → who removed it last"""
     take_over: bool = False
 
-    def of(self, kind: Kind, key: Key) -> Sources:
+    def sources_of(self, kind: Kind, key: Key) -> Sources:
         """The sources of a record."""
         return self.sources.get(kind, {}).get(key, UNKNOWN)
 
-    def others(self, kind: Kind, key: Key) -> tuple[str, ...]:
+    def other_owners(self, kind: Kind, key: Key) -> tuple[str, ...]:
         """Return who else a record belongs to.
 
         What people set of their own record keeps nobody from removing it. Nobody, if everything is taken over.
         """
         if self.take_over:
             return ()
-        held = self.of(kind, key)
+        held = self.sources_of(kind, key)
         since = (by for by in held.members.values() if channel(by, _owner(kind, key)) != "person")
         return tuple(dict.fromkeys(by for by in (held.record, *since) if self._is_another(by)))
 
@@ -183,31 +183,37 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         by = self.removed.get((kind, key), "")
         return by if not self.take_over and self._is_another(by) else ""
 
-    def settle(self, entry: Entry, key: Key, existing: msgspec.Struct, record: msgspec.Struct) -> Settled:
+    def limit_record(self, entry: Entry, key: Key, existing: msgspec.Struct, record: msgspec.Struct) -> WritableRecord:
         """Return what a document can change in an existing record.
 
         What others set stays, unless everything is taken over. Source: D65
         """
-        held = self.of(entry.kind, key)
+        held = self.sources_of(entry.kind, key)
         names = record.__struct_fields__
         if not isinstance(existing, User):
             if not self._is_another(held.record):
-                return Settled(record=record)
+                return WritableRecord(record=record)
             if self.take_over:
-                return Settled(record=record, taken={WHOLE: held.record})
+                return WritableRecord(record=record, taken={WHOLE: held.record})
             members = tuple(name for name in names if getattr(existing, name) != getattr(record, name))
-            kept = Kept(verb="change", kind=entry.kind, key=key, by=(held.record,), members=members, line=entry.line)
-            return Settled(record=existing, kept=(kept,) if existing != record else ())
+            kept = RetainedRecord(
+                verb="change", kind=entry.kind, key=key, by=(held.record,), members=members, line=entry.line
+            )
+            return WritableRecord(record=existing, kept=(kept,) if existing != record else ())
         named = ("user_name", *(name for name in names if name in entry.fields))
-        own = {name: held.of(name) for name in named if self._is_another(held.of(name))}
+        own = {name: held.source_of(name) for name in named if self._is_another(held.source_of(name))}
         if self.take_over:
-            return Settled(record=record, taken=({WHOLE: held.record} if self._is_another(held.record) else {}) | own)
+            return WritableRecord(
+                record=record, taken=({WHOLE: held.record} if self._is_another(held.record) else {}) | own
+            )
         stay = {name: getattr(existing, name) for name in own if getattr(existing, name) != getattr(record, name)}
         kept_members = (
-            Kept(verb="change", kind=entry.kind, key=key, by=(own[name],), members=(name,), line=entry.line_of(name))
+            RetainedRecord(
+                verb="change", kind=entry.kind, key=key, by=(own[name],), members=(name,), line=entry.line_of(name)
+            )
             for name in stay
         )
-        return Settled(record=msgspec.structs.replace(record, **stay), kept=tuple(kept_members))
+        return WritableRecord(record=msgspec.structs.replace(record, **stay), kept=tuple(kept_members))
 
     def _is_another(self, actor: str) -> bool:
         return channel(actor) not in {self.channel, "unknown"}

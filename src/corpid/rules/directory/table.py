@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.names import without_marks
-from corpid.rules.directory.nodes import DirectoryError, Problem, quoted
+from corpid.rules.directory.nodes import DirectoryError, Problem, quote_value
 from corpid.rules.directory.values import suggestion
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _column(name: str, known: Sequence[str], prefix: str) -> str:
 
 def _header_problems(columns: Sequence[str], every: Sequence[str], needed: Sequence[str], prefix: str) -> list[str]:
     unknown = [
-        f"{quoted(name)} is not a column{suggestion(name, every)}"
+        f"{quote_value(name)} is not a column{suggestion(name, every)}"
         for name in columns
         if name and name not in every and not (prefix and name.startswith(prefix))
     ]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import ThirdPartyAssignment, ThirdPartyGrant
 
 
-class State(Enum):
+class AuthorisationState(Enum):
     """The state of a grant."""
 
     NONE = "none"
@@ -31,7 +31,7 @@ class State(Enum):
     """the third party may give its people roles under it"""
 
 
-class Event(Enum):
+class AuthorisationEvent(Enum):
     """The decision of one side."""
 
     OFFER = "offer"
@@ -47,39 +47,43 @@ class Event(Enum):
     """effective at once, with the roles under it"""
 
 
-class Side(Enum):
+class AuthorisationSide(Enum):
     """A party to a grant."""
 
     CLIENT_ENTITY = "client entity"
     THIRD_PARTY = "third party"
 
 
-TRANSITIONS: Final[Mapping[State, Mapping[Event, State]]] = {
-    State.NONE: {Event.OFFER: State.OFFERED},
-    State.OFFERED: {
-        Event.OFFER: State.OFFERED,
-        Event.ACCEPT: State.ACCEPTED,
-        Event.DECLINE: State.NONE,
-        Event.WITHDRAW: State.NONE,
+TRANSITIONS: Final[Mapping[AuthorisationState, Mapping[AuthorisationEvent, AuthorisationState]]] = {
+    AuthorisationState.NONE: {AuthorisationEvent.OFFER: AuthorisationState.OFFERED},
+    AuthorisationState.OFFERED: {
+        AuthorisationEvent.OFFER: AuthorisationState.OFFERED,
+        AuthorisationEvent.ACCEPT: AuthorisationState.ACCEPTED,
+        AuthorisationEvent.DECLINE: AuthorisationState.NONE,
+        AuthorisationEvent.WITHDRAW: AuthorisationState.NONE,
     },
-    State.ACCEPTED: {Event.OFFER: State.OFFERED, Event.NARROW: State.ACCEPTED, Event.END: State.NONE},
+    AuthorisationState.ACCEPTED: {
+        AuthorisationEvent.OFFER: AuthorisationState.OFFERED,
+        AuthorisationEvent.NARROW: AuthorisationState.ACCEPTED,
+        AuthorisationEvent.END: AuthorisationState.NONE,
+    },
 }
-SIDES: Final[Mapping[Event, frozenset[Side]]] = {
-    Event.OFFER: frozenset({Side.CLIENT_ENTITY}),
-    Event.ACCEPT: frozenset({Side.THIRD_PARTY}),
-    Event.DECLINE: frozenset({Side.THIRD_PARTY}),
-    Event.WITHDRAW: frozenset({Side.CLIENT_ENTITY}),
-    Event.NARROW: frozenset({Side.CLIENT_ENTITY}),
-    Event.END: frozenset(Side),
+SIDES: Final[Mapping[AuthorisationEvent, frozenset[AuthorisationSide]]] = {
+    AuthorisationEvent.OFFER: frozenset({AuthorisationSide.CLIENT_ENTITY}),
+    AuthorisationEvent.ACCEPT: frozenset({AuthorisationSide.THIRD_PARTY}),
+    AuthorisationEvent.DECLINE: frozenset({AuthorisationSide.THIRD_PARTY}),
+    AuthorisationEvent.WITHDRAW: frozenset({AuthorisationSide.CLIENT_ENTITY}),
+    AuthorisationEvent.NARROW: frozenset({AuthorisationSide.CLIENT_ENTITY}),
+    AuthorisationEvent.END: frozenset(AuthorisationSide),
 }
 
 
-def state_of(grant: ThirdPartyGrant | None) -> State:
+def state_of(grant: ThirdPartyGrant | None) -> AuthorisationState:
     """Return the state of a grant, of none if there is none. Source: D56."""
-    return State.NONE if grant is None else State(grant.state)
+    return AuthorisationState.NONE if grant is None else AuthorisationState(grant.state)
 
 
-def events(was: ThirdPartyGrant | None, becomes: ThirdPartyGrant | None) -> frozenset[Event]:
+def events(was: ThirdPartyGrant | None, becomes: ThirdPartyGrant | None) -> frozenset[AuthorisationEvent]:
     """Return the events that lead from one grant to the other.
 
     None if no side alone may bring it about. Source: D56
@@ -87,17 +91,22 @@ def events(was: ThirdPartyGrant | None, becomes: ThirdPartyGrant | None) -> froz
     after = state_of(becomes)
     found = {event for event, state in TRANSITIONS[state_of(was)].items() if state is after}
     if was is not None and becomes is not None:
-        unmet = {Event.ACCEPT: not same_terms(was, becomes), Event.NARROW: not narrows(was, becomes)}
+        unmet = {
+            AuthorisationEvent.ACCEPT: not same_terms(was, becomes),
+            AuthorisationEvent.NARROW: not narrows(was, becomes),
+        }
         found -= {event for event, fails in unmet.items() if fails}
     return frozenset(found)
 
 
-def sides(was: ThirdPartyGrant | None, becomes: ThirdPartyGrant | None) -> frozenset[Side]:
+def sides(was: ThirdPartyGrant | None, becomes: ThirdPartyGrant | None) -> frozenset[AuthorisationSide]:
     """Return the sides each of which may make this change alone. Source: D56."""
-    return frozenset[Side]().union(*(SIDES[event] for event in events(was, becomes)))
+    return frozenset[AuthorisationSide]().union(*(SIDES[event] for event in events(was, becomes)))
 
 
-def event_by(side: Side, was: ThirdPartyGrant | None, becomes: ThirdPartyGrant | None) -> Event | None:
+def event_by(
+    side: AuthorisationSide, was: ThirdPartyGrant | None, becomes: ThirdPartyGrant | None
+) -> AuthorisationEvent | None:
     """Return the event of a change that a side makes.
 
     None if this side alone may not bring it about. Source: D56
@@ -105,10 +114,10 @@ def event_by(side: Side, was: ThirdPartyGrant | None, becomes: ThirdPartyGrant |
     return next((event for event in events(was, becomes) if side in SIDES[event]), None)
 
 
-def side_of(actor: Actor, grant: ThirdPartyGrant) -> Side | None:
+def side_of(actor: Actor, grant: ThirdPartyGrant) -> AuthorisationSide | None:
     """Return the side that an actor speaks for; None: both, or neither. Source: D56."""
     speaking = getattr(actor, "entity_id", "")
-    parties = {grant.client_entity_id: Side.CLIENT_ENTITY, grant.entity_id: Side.THIRD_PARTY}
+    parties = {grant.client_entity_id: AuthorisationSide.CLIENT_ENTITY, grant.entity_id: AuthorisationSide.THIRD_PARTY}
     return parties.get(speaking)
 
 

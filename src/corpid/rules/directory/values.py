@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from corpid.rules.authentication.password_hash import accepted
-from corpid.rules.authentication.password_rules import LONGEST, SHORTEST, normalised
+from corpid.rules.authentication.password_hash import accept_hash
+from corpid.rules.authentication.password_rules import LONGEST, SHORTEST, normalise_password
 from corpid.rules.directory.names import COUNTRIES, InvisibleCharacter, display_name
-from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quoted
+from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quote_value
 from corpid.rules.directory.records import (
     NO_END,
     Parameter,
@@ -44,11 +44,11 @@ _LABEL: Final = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _EMAIL: Final = re.compile(rf"(?=[^@]{{1,64}}@)(?!.*=\?){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
 
 
-class MalformedDate(ValueError):
+class InvalidDate(ValueError):
     """A text does not have the form of a date."""
 
 
-class Malformed(Exception):
+class InvalidValue(Exception):
     """A value does not have the form its key requires."""
 
     def __init__(self, line: int, reason: str) -> None:
@@ -69,7 +69,7 @@ def suggestion(word: str, known: Collection[str]) -> str:
     if len(word) > QUOTED_CHARACTERS or len(known) > _COMPARED:
         return ""
     close = get_close_matches(word, sorted(known), n=1, cutoff=0.6)
-    return f"; did you mean {quoted(close[0])}?" if close else ""
+    return f"; did you mean {quote_value(close[0])}?" if close else ""
 
 
 def text_of(node: Node) -> str:
@@ -78,9 +78,9 @@ def text_of(node: Node) -> str:
     A key without a value is refused, since it could mean two things. Source: docs/directory.md
     """
     if not isinstance(node, Scalar):
-        raise Malformed(node.line, "a single value is expected here, not a list or a mapping")
+        raise InvalidValue(node.line, "a single value is expected here, not a list or a mapping")
     if node.plain and not node.text:
-        raise Malformed(node.line, 'there is no value: omit the key to change nothing, or write "" for empty')
+        raise InvalidValue(node.line, 'there is no value: omit the key to change nothing, or write "" for empty')
     return node.text
 
 
@@ -88,7 +88,7 @@ def _checked(node: Node, check: Callable[[str], str]) -> str:
     try:
         return check(text_of(node))
     except ValueError as error:
-        raise Malformed(node.line, str(error)) from None
+        raise InvalidValue(node.line, str(error)) from None
 
 
 def name(limit: int) -> Reader:
@@ -131,7 +131,7 @@ def unrounded(text: str) -> str:
     Raises ValueError. Source: D75
     """
     if _ROUNDED.fullmatch(text.strip()):
-        raise ValueError(f"{quoted(text)} is a number that a spreadsheet has rounded: format its column as text")
+        raise ValueError(f"{quote_value(text)} is a number that a spreadsheet has rounded: format its column as text")
     return text
 
 
@@ -147,7 +147,7 @@ def identifier(limit: int, allowed: str = r"[A-Za-z0-9._-]", described: str = "l
 
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
-            raise ValueError(f"{quoted(text)} is not an identifier: use {described}")
+            raise ValueError(f"{quote_value(text)} is not an identifier: use {described}")
         return _short(text, limit)
 
     return lambda node: _checked(node, check)
@@ -162,7 +162,7 @@ def one_of(*values: str, empty: bool = False) -> Reader:
     def check(text: str) -> str:
         if text in values or (empty and not text):
             return text
-        raise ValueError(f"{quoted(text)} is not one of {', '.join(values)}{suggestion(text, values)}")
+        raise ValueError(f"{quote_value(text)} is not one of {', '.join(values)}{suggestion(text, values)}")
 
     return lambda node: _checked(node, check)
 
@@ -171,7 +171,7 @@ def yes_or_no(node: Node) -> bool:
     """`true` or `false`, nothing else (R-20)."""
     text = text_of(node)
     if text not in {"true", "false"}:
-        raise Malformed(node.line, f"write true or false, not {quoted(text)}")
+        raise InvalidValue(node.line, f"write true or false, not {quote_value(text)}")
     return text == "true"
 
 
@@ -179,7 +179,7 @@ def whole_number(node: Node) -> int:
     """A small number of digits (D10, D75)."""
     text = typed_number(text_of(node))
     if not re.fullmatch(r"[0-9]{1,6}", text):
-        raise Malformed(node.line, f"{quoted(text)} is not a whole number")
+        raise InvalidValue(node.line, f"{quote_value(text)} is not a whole number")
     return int(text)
 
 
@@ -188,7 +188,9 @@ def country(node: Node) -> str:
 
     def check(text: str) -> str:
         if text not in COUNTRIES:
-            raise ValueError(f"{quoted(text)} is not a country code: two capital letters of ISO 3166-1, such as SG")
+            raise ValueError(
+                f"{quote_value(text)} is not a country code: two capital letters of ISO 3166-1, such as SG"
+            )
         return text
 
     return _checked(node, check)
@@ -203,7 +205,7 @@ def real_day(text: str) -> str:
     """The date of a text. Raises ValueError. D23, D75"""
     typed = typed_number(text)
     if not _DAY.fullmatch(typed):
-        raise MalformedDate(f"{quoted(text)} is not a date: write YYYY-MM-DD, and {NO_END} for no end")
+        raise InvalidDate(f"{quote_value(text)} is not a date: write YYYY-MM-DD, and {NO_END} for no end")
     try:
         return date.fromisoformat(typed).isoformat()
     except ValueError:
@@ -226,7 +228,7 @@ def address(text: str) -> str:
     text = _with_ascii_domain(text)
     if not text or (len(text) <= _EMAIL_CHARACTERS and _EMAIL.fullmatch(text)):
         return text
-    raise ValueError(f"{quoted(text)} is not a usable e-mail address: {_address_fault(text)}")
+    raise ValueError(f"{quote_value(text)} is not a usable e-mail address: {_address_fault(text)}")
 
 
 def as_stored(text: str) -> str:
@@ -263,7 +265,7 @@ def language(node: Node) -> str:
 
     def check(text: str) -> str:
         if not _LANGUAGE.fullmatch(text):
-            raise ValueError(f"{quoted(text)} is not a language tag: write en, ms, ta, zh-Hans …")
+            raise ValueError(f"{quote_value(text)} is not a language tag: write en, ms, ta, zh-Hans …")
         return text
 
     return _checked(node, check)
@@ -274,7 +276,7 @@ def stable_id(node: Node) -> str:
 
     def check(text: str) -> str:
         if not _UUID.fullmatch(text):
-            raise ValueError(f"{quoted(text)} is not a UUID, such as 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
+            raise ValueError(f"{quote_value(text)} is not a UUID, such as 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
         return text
 
     return _checked(node, check)
@@ -285,9 +287,9 @@ def password(node: Node) -> str:
 
     Never repeated in the error (D44).
     """
-    typed = normalised(text_of(node))
+    typed = normalise_password(text_of(node))
     if not SHORTEST <= len(typed) <= LONGEST:
-        raise Malformed(node.line, f"a password has {SHORTEST} to {LONGEST} characters, this one has {len(typed)}")
+        raise InvalidValue(node.line, f"a password has {SHORTEST} to {LONGEST} characters, this one has {len(typed)}")
     return typed
 
 
@@ -296,7 +298,7 @@ def password_hash(node: Node) -> str:
 
     The bounds are those of the setting password_hash. Source: D44
     """
-    return _checked(node, accepted)
+    return _checked(node, accept_hash)
 
 
 def totp_secret(node: Node) -> str:
@@ -308,9 +310,9 @@ def totp_secret(node: Node) -> str:
     try:
         length = len(base64.b32decode(secret + "=" * (-len(secret) % 8)))
     except (binascii.Error, ValueError):
-        raise Malformed(node.line, "a TOTP secret is base32: the letters A to Z and the digits 2 to 7") from None
+        raise InvalidValue(node.line, "a TOTP secret is base32: the letters A to Z and the digits 2 to 7") from None
     if not TOTP_SECRET_BYTES <= length <= 64:
-        raise Malformed(node.line, f"a TOTP secret has 160 to 512 bits, this one has {length * 8}")
+        raise InvalidValue(node.line, f"a TOTP secret has 160 to 512 bits, this one has {length * 8}")
     return secret
 
 
@@ -319,15 +321,15 @@ def texts(read: Reader, *, least: int = 0) -> Reader:
 
     def read_all(node: Node) -> tuple[object, ...]:
         if not isinstance(node, Items):
-            raise Malformed(node.line, "a list is expected here: [first, second]")
+            raise InvalidValue(node.line, "a list is expected here: [first, second]")
         values: dict[object, None] = {}
         for item in node.nodes:
             value = read(item)
             if value in values:
-                raise Malformed(item.line, f"{quoted(value)} occurs twice in the list")
+                raise InvalidValue(item.line, f"{quote_value(value)} occurs twice in the list")
             values[value] = None
         if len(values) < least:
-            raise Malformed(node.line, "the list needs at least one value")
+            raise InvalidValue(node.line, "the list needs at least one value")
         return tuple(values)
 
     return read_all
@@ -368,14 +370,14 @@ _DEFINITION_KEYS: Final[Mapping[str, Reader]] = {"kind": _PARAMETER_KIND, "manda
 def parameter_definitions(node: Node) -> tuple[ParameterDefinition, ...]:
     """The parameters of a service: name → kind, mandatory or not.
 
-    Raises Malformed. Source: R-14.1
+    Raises InvalidValue. Source: R-14.1
     """
     if not isinstance(node, Pairs):
-        raise Malformed(node.line, "write each parameter as its name and its kind: Effective Year: {kind: year}")
+        raise InvalidValue(node.line, "write each parameter as its name and its kind: Effective Year: {kind: year}")
     found = []
     for key, value in node.entries:
         if not isinstance(value, Pairs):
-            raise Malformed(value.line, f"write the definition as a mapping: {key.text}: {{kind: text}}")
+            raise InvalidValue(value.line, f"write the definition as a mapping: {key.text}: {{kind: text}}")
         found.append(ParameterDefinition(name=str(_PARAMETER_NAME(key)), **_parameter_definition(value)))  # type: ignore[arg-type]
     return tuple(found)
 
@@ -385,7 +387,7 @@ def _parameter_definition(node: Pairs) -> dict[str, object]:
     for key, value in node.entries:
         if key.text not in _DEFINITION_KEYS:
             hint = suggestion(key.text, _DEFINITION_KEYS)
-            raise Malformed(key.line, f"{quoted(key.text)} is not a key of a parameter definition{hint}")
+            raise InvalidValue(key.line, f"{quote_value(key.text)} is not a key of a parameter definition{hint}")
         members[key.text] = _DEFINITION_KEYS[key.text](value)
     return members
 
@@ -393,10 +395,10 @@ def _parameter_definition(node: Pairs) -> dict[str, object]:
 def role_descriptions(node: Node) -> tuple[RoleDescription, ...]:
     """The descriptions of a service's roles: role → text.
 
-    Raises Malformed. Source: docs/directory.md
+    Raises InvalidValue. Source: docs/directory.md
     """
     if not isinstance(node, Pairs):
-        raise Malformed(
+        raise InvalidValue(
             node.line, "write each description beside its role: {Viewer: Sees permits and changes nothing.}"
         )
     return tuple(
@@ -407,10 +409,10 @@ def role_descriptions(node: Node) -> tuple[RoleDescription, ...]:
 def row_parameters(node: Node) -> tuple[Parameter, ...]:
     """The parameters of a row: name → value or list.
 
-    A list if a name repeats. Raises Malformed. Source: R-14.1
+    A list if a name repeats. Raises InvalidValue. Source: R-14.1
     """
     if not isinstance(node, Pairs):
-        raise Malformed(node.line, "write parameters as a mapping: {Effective Year: 2026}")
+        raise InvalidValue(node.line, "write parameters as a mapping: {Effective Year: 2026}")
     found: list[Parameter] = []
     for key, value in node.entries:
         each = value.nodes if isinstance(value, Items) else (value,)

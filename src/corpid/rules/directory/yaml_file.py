@@ -20,7 +20,7 @@ from corpid.rules.directory.nodes import (
     Pairs,
     Problem,
     Scalar,
-    quoted,
+    quote_value,
 )
 from corpid.rules.printable import printable, printable_lines
 
@@ -105,7 +105,7 @@ class _Reader:
             )
         tag = getattr(event, "tag", None)
         if tag is not None:
-            self._refuse(event, f"tags are not allowed in directory files: remove {quoted(tag)}")
+            self._refuse(event, f"tags are not allowed in directory files: remove {quote_value(tag)}")
         if depth > DEPTH:
             raise _Refused([*self._problems, Problem(line, NESTED_TOO_DEEPLY)])
         if isinstance(event, yaml.ScalarEvent):
@@ -129,7 +129,7 @@ class _Reader:
                 self._refuse(event, "a key must be a text")
                 continue
             if key.text in seen:
-                self._refuse(event, f"{quoted(key.text)} occurs twice here, first in line {seen[key.text]}")
+                self._refuse(event, f"{quote_value(key.text)} occurs twice here, first in line {seen[key.text]}")
                 continue
             seen[key.text] = key.line
             yield key, node
@@ -154,7 +154,7 @@ def _represented(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _represented)
 
 
-def dumped(value: object, *, flow: bool | None) -> str:
+def dump_yaml(value: object, *, flow: bool | None) -> str:
     """A value as YAML, on one line with `flow`.
 
     YAML itself writes bidirectional and zero-width characters as they are; here they are escaped. Source:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.oauth.errors import InvalidRequest
-from corpid.rules.oauth.explanations import shown
+from corpid.rules.oauth.explanations import shorten_value
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def urn(prefix: str, level: int) -> str:
     return f"{prefix}{level}"
 
 
-def met(acr: str, *, prefix: str, level: int) -> bool:
+def is_met(acr: str, *, prefix: str, level: int) -> bool:
     """Return whether a reached level satisfies the required acr.
 
     Source: D10
@@ -64,5 +64,5 @@ def choose(acr_values: str | None, *, prefix: str, client_level: int, generation
     if asked and generation.unknown_acr_refused:
         raise InvalidRequest(
             Reason.ACR_VALUES, f"acr_values contains no supported value; supported: {' '.join(supported)}"
-        ).explained(received=shown(acr_values))
+        ).with_cause(received=shorten_value(acr_values))
     return urn(prefix, client_level)

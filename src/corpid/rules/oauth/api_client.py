@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from corpid.rules.oauth.client_members import Member, declared
+from corpid.rules.oauth.client_members import MemberDeclaration, declared_members
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import API_SCOPES, ApiScope
 
@@ -25,7 +25,7 @@ class RegisteredApiClient(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[str, CLIENT_MEMBERS["name"].member]
     scopes: Annotated[
         tuple[ApiScope, ...],
-        Member(
+        MemberDeclaration(
             help="A scope it may ask for; repeat.",
             doc=f"list: {_LISTED}",
             least=1, needed=True, example=("directory.read", "audit.read"),
@@ -45,5 +45,5 @@ class RegisteredApiClient(msgspec.Struct, frozen=True, kw_only=True):
         return (self.client_id,)
 
 
-API_CLIENT_MEMBERS: Final = MappingProxyType(declared(RegisteredApiClient))
+API_CLIENT_MEMBERS: Final = MappingProxyType(declared_members(RegisteredApiClient))
 """member that a command sets → its declaration"""

@@ -13,7 +13,7 @@ from corpid.rules.oauth import scopes, tokens
 from corpid.rules.oauth.discovery import AUTHORIZATION_SERVER_PATH, JWKS_PATH
 from corpid.rules.oauth.errors import UnsupportedGrantType
 from corpid.rules.oauth.generations import ALGORITHMS, AuthenticationRules
-from corpid.rules.oauth.parameters import required
+from corpid.rules.oauth.parameters import require_parameter
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.scopes import API_SCOPES
 
@@ -70,7 +70,7 @@ def validate(parameters: dict[str, str]) -> None:
 
     Raises InvalidRequest, UnsupportedGrantType. Source: RFC 6749 §4.4.2
     """
-    if required(parameters, "grant_type") != GRANT_TYPE:
+    if require_parameter(parameters, "grant_type") != GRANT_TYPE:
         raise UnsupportedGrantType(Reason.GRANT_TYPE, f"grant_type must be {GRANT_TYPE}")
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from corpid.rules.limits import CONTEXT_MESSAGE_CHARACTERS, NONCE_CHARACTERS, STATE_CHARACTERS, UI_LOCALES_CHARACTERS
 from corpid.rules.oauth import acr, scopes, token_request
 from corpid.rules.oauth.errors import InvalidRequest, RequestNotSupported, RequestURINotSupported
-from corpid.rules.oauth.explanations import listed, shown, url_difference, without_query
-from corpid.rules.oauth.parameters import lone, required
+from corpid.rules.oauth.explanations import list_values, shorten_value, url_difference, without_query
+from corpid.rules.oauth.parameters import lone, require_parameter
 from corpid.rules.oauth.records import AuthorizationRequest
 from corpid.rules.oauth.refusals import Reason
 
@@ -61,15 +61,15 @@ def validate(
     """
     response_mode = _response_mode(parameters, generation)
     _refuse_objects(parameters, generation)
-    granted = scopes.validate(required(parameters, "scope"), client.scopes, generation.scopes)
+    granted = scopes.validate(require_parameter(parameters, "scope"), client.scopes, generation.scopes)
     redirect_uri = registered_redirect_uri(parameters, client)
-    if required(parameters, "response_type") != "code":
-        raise InvalidRequest(Reason.RESPONSE_TYPE, "response_type must be code").explained(
-            received=shown(parameters["response_type"])
+    if require_parameter(parameters, "response_type") != "code":
+        raise InvalidRequest(Reason.RESPONSE_TYPE, "response_type must be code").with_cause(
+            received=shorten_value(parameters["response_type"])
         )
     challenge = token_request.challenge(parameters, optional=pkce_optional)
     for name in sorted(generation.required_parameters - {_CONTEXT_TYPE}):
-        required(parameters, name)
+        require_parameter(parameters, name)
     return AuthorizationRequest(
         client_id=client.client_id,
         generation=generation.name,
@@ -94,16 +94,16 @@ def registered_redirect_uri(parameters: dict[str, str], client: Client) -> str:
 
     Raises InvalidRequest. Source: Spec 4.1, D38
     """
-    value = required(parameters, "redirect_uri")
+    value = require_parameter(parameters, "redirect_uri")
     if value not in client.redirect_uris:
         difference = url_difference(value, client.redirect_uris)
         raise InvalidRequest(
             Reason.REDIRECT_URI_NOT_REGISTERED,
             "redirect_uri is not one of the URIs registered for this client, character by character",
-        ).explained(
+        ).with_cause(
             cause=f"redirect_uri is not registered{difference and f': {difference}'}",
             received=without_query(value),
-            registered=listed(map(without_query, client.redirect_uris)),
+            registered=list_values(map(without_query, client.redirect_uris)),
         )
     return value
 
@@ -137,13 +137,13 @@ def _context_type(parameters: dict[str, str], client: Client, generation: Genera
     registered = f"the context_type_rule of this client is {rule}"
     if value is None and rule == "required" and _CONTEXT_TYPE in generation.required_parameters:
         refusal = InvalidRequest(Reason.CONTEXT_TYPE_MISSING, f"parameter {_CONTEXT_TYPE} is missing: {registered}")
-        raise refusal.explained(expected=listed(client.context_types))
+        raise refusal.with_cause(expected=list_values(client.context_types))
     if value is not None and rule == "refused":
         raise InvalidRequest(Reason.CONTEXT_TYPE_REFUSED, f"leave {_CONTEXT_TYPE} out: {registered}")
     if value is not None and value not in client.context_types:
         raise InvalidRequest(
             Reason.CONTEXT_TYPE_UNKNOWN, f"{_CONTEXT_TYPE} must be one of {', '.join(client.context_types)}"
-        ).explained(received=shown(value))
+        ).with_cause(received=shorten_value(value))
     return value
 
 
@@ -179,15 +179,15 @@ def _response_mode(parameters: dict[str, str], generation: Generation) -> str:
     if value not in generation.response_modes:
         raise InvalidRequest(
             Reason.RESPONSE_MODE, f"response_mode must be {' or '.join(generation.response_modes)}"
-        ).explained(received=shown(value))
+        ).with_cause(received=shorten_value(value))
     return value
 
 
 def _prompt(parameters: dict[str, str]) -> tuple[str, ...]:
     prompts = tuple(dict.fromkeys(parameters.get("prompt", "").split()))
     if not _PROMPTS.issuperset(prompts):
-        raise InvalidRequest(Reason.PROMPT_UNKNOWN, f"prompt must be among {', '.join(sorted(_PROMPTS))}").explained(
-            received=shown(parameters["prompt"])
+        raise InvalidRequest(Reason.PROMPT_UNKNOWN, f"prompt must be among {', '.join(sorted(_PROMPTS))}").with_cause(
+            received=shorten_value(parameters["prompt"])
         )
     if "none" in prompts and len(prompts) > 1:
         raise InvalidRequest(Reason.PROMPT_NONE_WITH_ANOTHER, "prompt none cannot be combined with another value")

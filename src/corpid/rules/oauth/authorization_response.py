@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.rules.oauth.errors import public_members
-from corpid.rules.oauth.parameters import encoded
+from corpid.rules.oauth.parameters import encode_pairs
 
 if TYPE_CHECKING:
     from corpid.rules.oauth.errors import OAuthError
@@ -47,7 +47,7 @@ class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
         if not self.parameters:
             return self.redirect_uri
         separator = "#" if self.mode == "fragment" else "&" if "?" in self.redirect_uri else "?"
-        return f"{self.redirect_uri}{separator}{encoded(self.parameters)}"
+        return f"{self.redirect_uri}{separator}{encode_pairs(self.parameters)}"
 
 
 class ReturnAddress(msgspec.Struct, frozen=True, kw_only=True):

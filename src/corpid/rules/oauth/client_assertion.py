@@ -16,7 +16,7 @@ from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import JoseError, MalformedToken
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.rules.oauth.errors import InvalidClient, InvalidRequest
-from corpid.rules.oauth.explanations import Explanation, listed, shown, without_query
+from corpid.rules.oauth.explanations import Explanation, list_values, shorten_value, without_query
 from corpid.rules.oauth.jwt_claims import CHECK_CLOCK, BadClaim, ahead, are_milliseconds, jti, numeric_date, seconds
 from corpid.rules.oauth.refusals import Reason
 
@@ -88,14 +88,14 @@ def read(
         raise InvalidRequest(
             Reason.CLIENT_AUTHENTICATION_TWICE,
             "use client_assertion alone, without client_secret or an Authorization header",
-        ).explained(received=other)
+        ).with_cause(received=other)
     if parameters.get("client_assertion_type") != ASSERTION_TYPE:
-        raise InvalidClient(Reason.ASSERTION_TYPE, f"client_assertion_type must be {ASSERTION_TYPE}").explained(
+        raise InvalidClient(Reason.ASSERTION_TYPE, f"client_assertion_type must be {ASSERTION_TYPE}").with_cause(
             cause=f"client_assertion_type must be {ASSERTION_TYPE}: {_ONLY_METHOD}",
-            received=other or shown(parameters.get("client_assertion_type")),
+            received=other or shorten_value(parameters.get("client_assertion_type")),
         )
     if text is None:
-        raise InvalidClient(Reason.ASSERTION_MISSING, "client_assertion is missing").explained(
+        raise InvalidClient(Reason.ASSERTION_MISSING, "client_assertion is missing").with_cause(
             cause=f"client_assertion is missing: {_ONLY_METHOD}", received=other
         )
     try:
@@ -107,10 +107,12 @@ def read(
         reason = error.reason or Reason.ASSERTION_MALFORMED
         cause = f"client_assertion: {error}; {error.advice}" if error.advice else ""
         refusal = InvalidClient(reason, f"client_assertion: {error}")
-        raise refusal.explained(cause=cause, received=error.received) from None
+        raise refusal.with_cause(cause=cause, received=error.received) from None
     if parameters.get("client_id", candidate.client_id) != candidate.client_id:
-        raise InvalidClient(Reason.ASSERTION_CLIENT_ID, "client_id differs from the sub of client_assertion").explained(
-            received=f"client_id {shown(parameters['client_id'])}", expected=shown(candidate.client_id)
+        raise InvalidClient(
+            Reason.ASSERTION_CLIENT_ID, "client_id differs from the sub of client_assertion"
+        ).with_cause(
+            received=f"client_id {shorten_value(parameters['client_id'])}", expected=shorten_value(candidate.client_id)
         )
     return candidate
 
@@ -132,17 +134,17 @@ def _validate(
 ) -> Candidate:
     claims = token.claims
     if token.header.get("typ") not in _TYPES:
-        typ = shown(token.header.get("typ"))
+        typ = shorten_value(token.header.get("typ"))
         raise BadClaim("typ must be JWT or client-authentication+jwt", Reason.ASSERTION_JWT_TYPE, received=typ)
     if token.algorithm not in rules.assertion_algorithms:
         raise BadClaim(
             f"alg must be one of {', '.join(rules.assertion_algorithms)}",
             Reason.ASSERTION_ALGORITHM,
-            received=shown(token.algorithm),
+            received=shorten_value(token.algorithm),
         )
     client_id = claims.get("sub")
     if not isinstance(client_id, str) or not client_id or claims.get("iss") != client_id:
-        received = f"iss {shown(claims.get('iss'))} and sub {shown(client_id)}"
+        received = f"iss {shorten_value(claims.get('iss'))} and sub {shorten_value(client_id)}"
         raise BadClaim("iss and sub must both be the client_id", Reason.ASSERTION_ISSUER, received=received)
     audience = claims.get("aud")
     arrays = rules.audience_arrays
@@ -171,7 +173,7 @@ def _audience(issuer: str) -> str:
     return f"aud must be the issuer {issuer}, as one string"
 
 
-def failed(reason: Reason, candidate: Candidate, *, issuer: str, explanation: Explanation) -> InvalidClient:
+def refuse_assertion(reason: Reason, candidate: Candidate, *, issuer: str, explanation: Explanation) -> InvalidClient:
     """Return the refusal of an assertion without revealing its cause.
 
     The cause may be an unknown client, a setting or a signature. One sentence covers all of them, so that it does not
@@ -250,13 +252,13 @@ def verify(candidate: Candidate, keys: ClientKeySet, *, now: float) -> Assertion
     raise KeyNotFound
 
 
-def unverified(candidate: Candidate, keys: ClientKeySet) -> tuple[Reason, Explanation]:
+def unverified_reason(candidate: Candidate, keys: ClientKeySet) -> tuple[Reason, Explanation]:
     """The reason for an assertion that no key verifies.
 
     Its explanation is for the log. Source: D8, D28
     """
-    received = f"kid {shown(candidate.token.kid)}, alg {shown(candidate.token.algorithm)}"
-    registered = listed(f"{key.kid or 'without kid'} ({key.verifier.algorithm.name})" for key in keys.signing)
+    received = f"kid {shorten_value(candidate.token.kid)}, alg {shorten_value(candidate.token.algorithm)}"
+    registered = list_values(f"{key.kid or 'without kid'} ({key.verifier.algorithm.name})" for key in keys.signing)
     if fitting := _fitting(candidate, keys):
         cause = "the registered key with this kid and alg does not verify the signature"
         if fault := compact.unfit_signature(candidate.token.signature, fitting[0].verifier.algorithm):

@@ -20,7 +20,7 @@ Form: TypeAlias = Literal["text", "identifier", "algorithm", "url", "day", "key 
 """how one value is written; `word` is one of `values`, `algorithm` an identifier that may hold +"""
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class MemberDeclaration(msgspec.Struct, frozen=True, kw_only=True):
     """The declaration of a member, in addition to its type."""
 
     help: str = ""
@@ -53,11 +53,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """a value for tests, if one differs from the default; all examples can be registered together"""
 
 
-class Declared(msgspec.Struct, frozen=True, kw_only=True):
+class ClientMember(msgspec.Struct, frozen=True, kw_only=True):
     """A declared member: name, type in a closed form, and default."""
 
     name: str
-    member: Member
+    member: MemberDeclaration
     form: Form
     values: tuple[str, ...]
     listed: bool
@@ -86,7 +86,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
 _FORMS: Final[Mapping[object, Form]] = {bool: "flag", int: "number"}
 
 
-def declared(record: type[msgspec.Struct]) -> dict[str, Declared]:
+def declared_members(record: type[msgspec.Struct]) -> dict[str, ClientMember]:
     """The declared members of a record, name → declaration, in its order.
 
     Raises TypeError for one whose form follows neither from its type nor from its declaration.
@@ -102,14 +102,14 @@ def declared(record: type[msgspec.Struct]) -> dict[str, Declared]:
     return found
 
 
-def _declared(name: str, annotated: object, member: Member, default: object) -> Declared:
+def _declared(name: str, annotated: object, member: MemberDeclaration, default: object) -> ClientMember:
     is_list = get_origin(annotated) is tuple
     [kind] = [each for each in _alternatives(get_args(annotated)[0] if is_list else annotated) if each is not NoneType]
     values = get_args(kind) if get_origin(kind) is Literal else member.values
     form = member.form or ("word" if values else _FORMS.get(kind))
     if form is None:
         raise TypeError(f"the form of {name} does not follow from its type: declare it")
-    return Declared(name=name, member=member, form=form, values=values, listed=is_list, default=default)
+    return ClientMember(name=name, member=member, form=form, values=values, listed=is_list, default=default)
 
 
 def _alternatives(annotated: object) -> tuple[object, ...]:

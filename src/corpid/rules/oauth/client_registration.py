@@ -27,7 +27,7 @@ from corpid.rules.oauth.acr import LEVELS
 from corpid.rules.oauth.generations import GENERATIONS, Generation
 from corpid.rules.oauth.records import ALG_OF_KEY, CLIENT_MEMBERS, FIRST_ISSUER, Client
 from corpid.rules.oauth.scopes import SCOPES
-from corpid.rules.oauth.urls import UnfitUrl, check_public_url, check_redirect_uri, shown
+from corpid.rules.oauth.urls import InvalidUrl, check_public_url, check_redirect_uri, shorten_url
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -118,7 +118,7 @@ _ENCRYPTED_USERINFO: Final = ("generations", "issuers", userinfo_encryption.ALG,
 """the members on which it depends how userinfo is encrypted"""
 
 
-class Fault(msgspec.Struct, frozen=True):
+class RegistrationFault(msgspec.Struct, frozen=True):
     """A fault of a registration: the member, and the reason."""
 
     member: str
@@ -131,7 +131,7 @@ class RegistrationError(Exception):
     `faults` lists everything that is wrong.
     """
 
-    def __init__(self, faults: tuple[Fault, ...]) -> None:
+    def __init__(self, faults: tuple[RegistrationFault, ...]) -> None:
         super().__init__("; ".join(f"{fault.member}: {fault.reason}" for fault in faults))
         self.faults = faults
 
@@ -201,13 +201,13 @@ def _has_private_key(decoded: dict[str, object]) -> bool:
 PRIVATE_INSIDE: Final = "a private key is inside another member: paste public keys alone"
 
 
-def _private_inside(text: str) -> Iterator[Fault]:
+def _private_inside(text: str) -> Iterator[RegistrationFault]:
     """The fault of a key set with a hidden private key.
 
     The private members of its keys themselves are dropped. Source: RFC 7517 §9.3, D27
     """
     if _has_private_key(json_object(public_key_set(text))):
-        yield Fault("jwks", PRIVATE_INSIDE)
+        yield RegistrationFault("jwks", PRIVATE_INSIDE)
 
 
 def public_key(key: dict[str, object]) -> dict[str, object]:
@@ -244,7 +244,7 @@ def register_api_client(client: RegisteredApiClient, rules: Rules) -> tuple[str,
             keys = parse_client_key_set(client.jwks)
             faults += (*_no_signing_key(keys), *_private_inside(client.jwks))
         except KeySetError as error:
-            faults.append(Fault("jwks", str(error)))
+            faults.append(RegistrationFault("jwks", str(error)))
     if faults:
         raise RegistrationError(tuple(faults))
     return keys.problems if keys else ()
@@ -288,7 +288,7 @@ def pkce_optional(client: Client, generation: Generation, today: str) -> bool:
     return client.pkce_optional_until is None or today <= client.pkce_optional_until
 
 
-def used(client: Client, rules: Rules) -> tuple[Generation, ...]:
+def used_generations(client: Client, rules: Rules) -> tuple[Generation, ...]:
     """The generations that a client is registered for, oldest first (Spec "Generations")."""
     named = tuple(generation for generation in GENERATIONS.values() if generation.name in client.generations)
     return named if named or client.generations else pushed_for(client, rules)
@@ -318,21 +318,21 @@ def new_client(rules: Rules, fields: Mapping[str, object]) -> dict[str, object]:
     drafted = Client(client_id="", name="", redirect_uris=(), **given)  # type: ignore[arg-type]
     registered = drafted.userinfo_encryption_alg, drafted.userinfo_encryption_enc
     if userinfo_encryption.ENC not in fields and not userinfo_encryption.takes_effect(
-        *registered, used(drafted, rules)
+        *registered, used_generations(drafted, rules)
     ):
         members.pop(userinfo_encryption.ENC, None)
     return members
 
 
-def _faults(client: Client, rules: Rules) -> Iterator[Fault]:
+def _faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
     if not client.redirect_uris:
-        yield Fault("redirect_uris", "at least one is needed")
+        yield RegistrationFault("redirect_uris", "at least one is needed")
     for uri in client.redirect_uris:
         try:
             for issuer in rules.issuers.values():
                 check_redirect_uri(uri, developer_mode=rules.developer_mode, own_url=issuer.own_url)
-        except UnfitUrl as unfit:
-            yield Fault("redirect_uris", f"{shown(uri)}: {unfit}")
+        except InvalidUrl as unfit:
+            yield RegistrationFault("redirect_uris", f"{shorten_url(uri)}: {unfit}")
     yield from _url_faults(client, rules)
     yield from _key_faults(client, rules)
     for member, known in _CLOSED_LISTS.items():
@@ -340,76 +340,86 @@ def _faults(client: Client, rules: Rules) -> Iterator[Fault]:
     yield from _issuer_faults(client, rules)
     yield from _ending_faults(client, rules)
     registered = client.userinfo_encryption_alg, client.userinfo_encryption_enc
-    yield from (Fault(*found) for found in userinfo_encryption.faults(*registered, used(client, rules)))
+    yield from (
+        RegistrationFault(*found) for found in userinfo_encryption.faults(*registered, used_generations(client, rules))
+    )
     if "openid" not in client.scopes:
-        yield Fault("scopes", "openid is always needed")
+        yield RegistrationFault("scopes", "openid is always needed")
     if not client.context_types:
-        yield Fault("context_types", "at least one is needed")
+        yield RegistrationFault("context_types", "at least one is needed")
     if client.assurance_level not in LEVELS:
-        yield Fault("assurance_level", f"{client.assurance_level} is not one of {_listed(LEVELS)}")
+        yield RegistrationFault("assurance_level", f"{client.assurance_level} is not one of {_listed(LEVELS)}")
 
 
-def _issuer_faults(client: Client, rules: Rules) -> Iterator[Fault]:
+def _issuer_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
     for name in sorted(GENERATIONS):
         if client.generations.count(name) > 1:
-            yield Fault("generations", f"{name} is named more than once: once is enough")
+            yield RegistrationFault("generations", f"{name} is named more than once: once is enough")
     known = tuple(rules.issuers)
     for name in dict.fromkeys(client.issuers):
         if name not in known:
-            yield Fault("issuers", f"{shown(name)!r} is no issuer of this deployment: choose from {', '.join(known)}")
+            yield RegistrationFault(
+                "issuers", f"{shorten_url(name)!r} is no issuer of this deployment: choose from {', '.join(known)}"
+            )
         elif client.issuers.count(name) > 1:
-            yield Fault("issuers", f"{name} is named more than once: once is enough")
+            yield RegistrationFault("issuers", f"{name} is named more than once: once is enough")
 
 
-def _unknown(member: str, registered: tuple[str, ...] | str | None, known: Collection[str]) -> Iterator[Fault]:
+def _unknown(
+    member: str, registered: tuple[str, ...] | str | None, known: Collection[str]
+) -> Iterator[RegistrationFault]:
     values = (registered,) if isinstance(registered, str) else registered or ()
     for value in values:
         if value not in known:
-            yield Fault(member, f"{shown(value)!r} is not one of {_listed(known)}")
+            yield RegistrationFault(member, f"{shorten_url(value)!r} is not one of {_listed(known)}")
 
 
 def _listed(known: Iterable[object]) -> str:
     return ", ".join(sorted(str(value) for value in known))
 
 
-def _ending_faults(client: Client, rules: Rules) -> Iterator[Fault]:
+def _ending_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
     """Faults of last days.
 
     A generation that ends needs its last day, and a day needs a generation that it concerns.
     """
-    ending = [generation.name for generation in used(client, rules) if generation.ends]
+    ending = [generation.name for generation in used_generations(client, rules) if generation.ends]
     if ending and client.legacy_until is None:
-        yield Fault("legacy_until", f"{ending[0]} is served until an end date only: name its last day, YYYY-MM-DD")
+        yield RegistrationFault(
+            "legacy_until", f"{ending[0]} is served until an end date only: name its last day, YYYY-MM-DD"
+        )
     for member, concern in _LAST_DAYS.items():
         day = getattr(client, member)
         able = _listed(generation.name for generation in GENERATIONS.values() if getattr(generation, concern))
         yield from _no_day(member, day)
-        if day is not None and not any(getattr(generation, concern) for generation in used(client, rules)):
-            yield Fault(member, f"no generation of this client has such a day: name {able} among them, or give no day")
+        if day is not None and not any(getattr(generation, concern) for generation in used_generations(client, rules)):
+            yield RegistrationFault(
+                member, f"no generation of this client has such a day: name {able} among them, or give no day"
+            )
     if client.pkce_optional_until is not None and client.pkce != "optional":
-        yield Fault("pkce_optional_until", "pkce is required: register pkce optional, or give no day")
+        yield RegistrationFault("pkce_optional_until", "pkce is required: register pkce optional, or give no day")
     yield from _audience_faults(client, rules)
 
 
-def _audience_faults(client: Client, rules: Rules) -> Iterator[Fault]:
+def _audience_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
     """Faults of the audience exception.
 
     There is none in a generation in which every client's assertions name the issuer. Source: D64
     """
     member, day = _AUDIENCE_UNTIL, client.endpoint_audience_until
     yield from _no_day(member, day)
-    strict = [generation.name for generation in used(client, rules) if not generation.endpoint_audience]
+    strict = [generation.name for generation in used_generations(client, rules) if not generation.endpoint_audience]
     if day is not None and strict:
         issuer = f"with {strict[0]} every client's assertions name the issuer alone as aud"
-        yield Fault(member, f"{issuer}: give no day, or a client of other generations")
-    if day is not None and not used(client, rules):
+        yield RegistrationFault(member, f"{issuer}: give no day, or a client of other generations")
+    if day is not None and not used_generations(client, rules):
         able = _listed(generation.name for generation in GENERATIONS.values() if generation.endpoint_audience)
-        yield Fault(member, f"this client is registered for no generation: name {able}, or give no day")
+        yield RegistrationFault(member, f"this client is registered for no generation: name {able}, or give no day")
 
 
-def _no_day(member: str, day: str | None) -> Iterator[Fault]:
+def _no_day(member: str, day: str | None) -> Iterator[RegistrationFault]:
     if day is not None and not _is_day(day):
-        yield Fault(member, f"{shown(day)!r} is not a date: write a day that exists, YYYY-MM-DD")
+        yield RegistrationFault(member, f"{shorten_url(day)!r} is not a date: write a day that exists, YYYY-MM-DD")
 
 
 def _is_day(text: str) -> bool:
@@ -419,7 +429,7 @@ def _is_day(text: str) -> bool:
         return False
 
 
-def _url_faults(client: Client, rules: Rules) -> Iterator[Fault]:
+def _url_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
     """The faults of every URL except redirect URIs."""
     for declared in CLIENT_MEMBERS.values():
         url = getattr(client, declared.name)
@@ -427,29 +437,29 @@ def _url_faults(client: Client, rules: Rules) -> Iterator[Fault]:
             yield from _unfit_url(declared.name, url, rules)
 
 
-def _unfit_url(member: str, url: str, rules: Rules) -> Iterator[Fault]:
+def _unfit_url(member: str, url: str, rules: Rules) -> Iterator[RegistrationFault]:
     try:
         check_public_url(url, anywhere=rules.any_key_url)
-    except UnfitUrl as unfit:
-        yield Fault(member, f"{shown(url)}: {unfit}")
+    except InvalidUrl as unfit:
+        yield RegistrationFault(member, f"{shorten_url(url)}: {unfit}")
 
 
-def _named_keys(client: Client | RegisteredApiClient) -> Iterator[Fault]:
+def _named_keys(client: Client | RegisteredApiClient) -> Iterator[RegistrationFault]:
     if (client.jwks is None) == (client.jwks_uri is None):
-        yield Fault("jwks", "exactly one of jwks and jwks_uri is needed")
+        yield RegistrationFault("jwks", "exactly one of jwks and jwks_uri is needed")
 
 
-def _key_faults(client: Client, rules: Rules) -> Iterator[Fault]:
+def _key_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
     yield from _named_keys(client)
     if client.jwks is not None:
         try:
             yield from _unusable(client, rules, parse_client_key_set(client.jwks))
             yield from _private_inside(client.jwks)
         except KeySetError as error:
-            yield Fault("jwks", str(error))
+            yield RegistrationFault("jwks", str(error))
 
 
-def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Fault]:
+def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[RegistrationFault]:
     yield from _no_signing_key(keys)
     remarks = _remarks(keys)
     if keys.signing:
@@ -458,35 +468,35 @@ def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Faul
     encrypted = (
         wrap
         or client.id_token_encryption_alg == ALG_OF_KEY
-        or any(generation.id_token_encrypted for generation in used(client, rules))
+        or any(generation.id_token_encrypted for generation in used_generations(client, rules))
     )
     fitting = f", a kid, and the alg {wrap} or none" if wrap else " and a kid"
     if encrypted and keys.encryption_for(wrap) is None:
-        yield Fault(
+        yield RegistrationFault(
             "jwks", f"no usable encryption key for ID tokens: an EC key with use enc{fitting} is needed{remarks}"
         )
         return
     registered = client.userinfo_encryption_alg, client.userinfo_encryption_enc
-    for needed in userinfo_encryption.missing_keys(*registered, used(client, rules), keys):
-        yield Fault("jwks", f"no usable encryption key for userinfo: {needed}{remarks}")
+    for needed in userinfo_encryption.missing_keys(*registered, used_generations(client, rules), keys):
+        yield RegistrationFault("jwks", f"no usable encryption key for userinfo: {needed}{remarks}")
 
 
-def _no_signing_key(keys: ClientKeySet) -> Iterator[Fault]:
+def _no_signing_key(keys: ClientKeySet) -> Iterator[RegistrationFault]:
     """Faults of single keys, and of a set without one to sign."""
-    yield from (Fault("jwks", fault) for fault in keys.faults)
+    yield from (RegistrationFault("jwks", fault) for fault in keys.faults)
     if not keys.signing:
-        yield Fault("jwks", f"no usable signing key: an EC key with use sig is needed{_remarks(keys)}")
+        yield RegistrationFault("jwks", f"no usable signing key: an EC key with use sig is needed{_remarks(keys)}")
 
 
 def _remarks(keys: ClientKeySet) -> str:
     return f" ({'; '.join(keys.problems)})" if keys.problems else ""
 
 
-def _unaccepted(client: Client, rules: Rules, algorithms: set[str]) -> Iterator[Fault]:
+def _unaccepted(client: Client, rules: Rules, algorithms: set[str]) -> Iterator[RegistrationFault]:
     """Generations in which no key could sign the client's assertions."""
-    for generation in used(client, rules):
+    for generation in used_generations(client, rules):
         if algorithms.isdisjoint(generation.assertion_algorithms):
-            yield Fault(
+            yield RegistrationFault(
                 "jwks",
                 f"no signing key for {generation.name}: client assertions are signed with "
                 f"{' or '.join(generation.assertion_algorithms)} there, and the keys here are for {_listed(algorithms)}",

@@ -34,7 +34,7 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int
 
 
-def needed(client: Client, requested: Iterable[str]) -> bool:
+def needs_consent(client: Client, requested: Iterable[str]) -> bool:
     """Return whether the person has to consent.
 
     For a private client that requests facts about person or entity. Source: D29
@@ -52,7 +52,7 @@ def shared_scopes(request: AuthorizationRequest) -> tuple[str, ...]:
     return tuple(sorted({*request.scopes, *generation.unasked_scopes, *parties}))
 
 
-def covered(request: AuthorizationRequest, remembered: Iterable[tuple[str, ...]]) -> bool:
+def is_covered(request: AuthorizationRequest, remembered: Iterable[tuple[str, ...]]) -> bool:
     """Return whether one of the remembered sets of scopes is enough.
 
     The sets are not added up: together they may reveal more than each. Source: D29

@@ -16,7 +16,7 @@ from corpid.jose.encoding import JoseError, base64url
 from corpid.jose.keys import UnusableKey, import_verifier, private_members, thumbprint
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, PROOF_AGE_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest
-from corpid.rules.oauth.explanations import abbreviated, shown, without_query
+from corpid.rules.oauth.explanations import abbreviate_hash, shorten_value, without_query
 from corpid.rules.oauth.jwt_claims import CHECK_CLOCK, BadClaim, ahead, jti, numeric_date, seconds
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.urls import DEFAULT_PORTS
@@ -72,7 +72,7 @@ def verify(
     except (JoseError, BadClaim) as error:
         received, advice = (error.received, error.advice) if isinstance(error, BadClaim) else ("", "")
         refusal, cause = InvalidDPoPProof(_reason(error), f"DPoP proof: {error}"), f"DPoP proof: {error}; {advice}"
-        raise refusal.explained(cause=cause if advice else "", received=received) from None
+        raise refusal.with_cause(cause=cause if advice else "", received=received) from None
     nonce = token.claims.get("nonce")
     return Proof(
         jkt=key.thumbprint,
@@ -109,9 +109,9 @@ def _reason(error: JoseError | BadClaim) -> Reason:
 
 def _validate_header(token: compact.Unverified, algorithms: Sequence[str]) -> None:
     if token.header.get("typ") != "dpop+jwt":
-        raise BadClaim("typ must be dpop+jwt", Reason.PROOF_JWT_TYPE, received=shown(token.header.get("typ")))
+        raise BadClaim("typ must be dpop+jwt", Reason.PROOF_JWT_TYPE, received=shorten_value(token.header.get("typ")))
     if token.algorithm not in algorithms:
-        received = shown(token.algorithm)
+        received = shorten_value(token.algorithm)
         raise BadClaim(f"alg must be one of {', '.join(algorithms)}", Reason.PROOF_ALGORITHM, received=received)
     jwk = token.header.get("jwk")
     if not isinstance(jwk, dict):
@@ -126,7 +126,7 @@ def _validate_claims(claims: Mapping[str, object], target: Target, now: float) -
     if identifier is None:
         raise BadClaim("jti is missing", Reason.PROOF_JTI_MISSING)
     if claims.get("htm") != target.method:
-        raise BadClaim(f"htm must be {target.method}", Reason.PROOF_METHOD, received=shown(claims.get("htm")))
+        raise BadClaim(f"htm must be {target.method}", Reason.PROOF_METHOD, received=shorten_value(claims.get("htm")))
     htu = claims.get("htu")
     if htu != target.url and not (isinstance(htu, str) and _same_url(htu, target.url)):
         raise BadClaim(f"htu must be {target.url}", Reason.PROOF_URL, received=without_query(htu))
@@ -151,11 +151,11 @@ def _validate_claims(claims: Mapping[str, object], target: Target, now: float) -
 def _validate_ath(claims: Mapping[str, object], access_token: str) -> None:
     expected, ath = base64url(hashlib.sha256(access_token.encode("ascii")).digest()), claims.get("ath")
     if ath != expected:
-        received = abbreviated(ath) if isinstance(ath, str) else shown(ath)
+        received = abbreviate_hash(ath) if isinstance(ath, str) else shorten_value(ath)
         raise BadClaim(
             "ath must be the SHA-256 of the access token, base64url",
             Reason.PROOF_TOKEN_HASH,
-            received=f"{received} instead of {abbreviated(expected)}",
+            received=f"{received} instead of {abbreviate_hash(expected)}",
         )
 
 

@@ -52,7 +52,7 @@ class OAuthError(Attributed):
         self.detail = detail
         self.sentence = sentence
 
-    def of(self, requesting_client: RequestingClient) -> Self:
+    def with_client(self, requesting_client: RequestingClient) -> Self:
         """This error, with its client unless it has one.
 
         Source: D16
@@ -60,12 +60,12 @@ class OAuthError(Attributed):
         self.requesting_client = self.requesting_client or requesting_client
         return self
 
-    def explained(self, *, cause: str = "", received: str = "", expected: str = "", registered: str = "") -> Self:
+    def with_cause(self, *, cause: str = "", received: str = "", expected: str = "", registered: str = "") -> Self:
         """This error, with its exact cause and the values to compare. Source: D28"""
         self.explanation = Explanation(cause=cause, received=received, expected=expected, registered=registered)
         return self
 
-    def hinted(self, hint: str) -> None:
+    def with_hint(self, hint: str) -> None:
         """Add to the exact cause what the request shows. Source: D28"""
         known = self.explanation or Explanation()
         self.explanation = replace(known, cause=f"{known.cause or self.description}; {hint}")

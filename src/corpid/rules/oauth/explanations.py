@@ -60,38 +60,38 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         return f"{cause}; {compared}" if compared else cause
 
 
-def shown(value: object) -> str:
+def shorten_value(value: object) -> str:
     """A received value, short; as JSON if it is no text. Source: D28"""
     text = value if isinstance(value, str) else NOTHING if value is None else msgspec.json.encode(value).decode()
-    return clipped(text) or NOTHING
+    return clip_text(text) or NOTHING
 
 
-def clipped(text: str) -> str:
+def clip_text(text: str) -> str:
     """At most 100 printable characters of a text. Source: D28"""
     text = printable(text[: _CHARACTERS + 1])
     return text if len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 3]}..."
 
 
-def listed(values: Iterable[str]) -> str:
+def list_values(values: Iterable[str]) -> str:
     """The first of several values, and the number of others. Source: D28"""
-    every = [clipped(value) for value in values]
+    every = [clip_text(value) for value in values]
     more = len(every) - _LISTED
     return " ".join(every[:_LISTED]) + (f" and {more} more" if more > 0 else "") or NOTHING
 
 
-def abbreviated(hashed: str | None) -> str:
+def abbreviate_hash(hashed: str | None) -> str:
     """The beginning of a hash or thumbprint. Source: D48"""
-    return f"{clipped(hashed[:_HASH_CHARACTERS])}..." if hashed else NOTHING
+    return f"{clip_text(hashed[:_HASH_CHARACTERS])}..." if hashed else NOTHING
 
 
 def without_query(url: object) -> str:
     """A URL without credentials, query and fragment, for the log. Source: D48"""
     if not isinstance(url, str):
-        return shown(url)
+        return shorten_value(url)
     before = url.partition("#")[0].partition("?")[0]
     scheme, slashes, rest = before.partition("://")
     authority, slash, path = rest.partition("/")
-    return clipped(f"{scheme}{slashes}{authority.rpartition('@')[2]}{slash}{path}") or NOTHING
+    return clip_text(f"{scheme}{slashes}{authority.rpartition('@')[2]}{slash}{path}") or NOTHING
 
 
 def url_difference(received: str, registered: Iterable[str]) -> str:

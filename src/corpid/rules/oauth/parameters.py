@@ -97,7 +97,7 @@ def short(value: str, *, longest: int) -> str | None:
     return value if 0 < len(value) <= longest and _PRINTABLE.fullmatch(value) else None
 
 
-def required(parameters: dict[str, str], name: str) -> str:
+def require_parameter(parameters: dict[str, str], name: str) -> str:
     """The value of a parameter that must be there.
 
     Raises InvalidRequest (RFC 6749 §5.2).
@@ -108,17 +108,17 @@ def required(parameters: dict[str, str], name: str) -> str:
     return value
 
 
-def requoted(raw: bytes, known: Collection[str]) -> str:
+def requote_known(raw: bytes, known: Collection[str]) -> str:
     """The known parameters of a form as a query string.
 
     Also those that are repeated. Raises InvalidRequest. Source: D40
     """
     pairs = (pair.partition("=") for pair in _pairs(raw))
     decoded = ((_decode(name), _decode(value)) for name, _, value in pairs)
-    return "&".join(f"{name}={quoted(value)}" for name, value in decoded if name in known)
+    return "&".join(f"{name}={quote_value(value)}" for name, value in decoded if name in known)
 
 
-def encoded(pairs: Mapping[str, str]) -> str:
+def encode_pairs(pairs: Mapping[str, str]) -> str:
     """Encode as `application/x-www-form-urlencoded`.
 
     The names need no escapes. Source: RFC 6749 §4.1.2
@@ -128,6 +128,6 @@ def encoded(pairs: Mapping[str, str]) -> str:
     )
 
 
-def quoted(value: str) -> str:
+def quote_value(value: str) -> str:
     """A value for a query string (RFC 3986 §2.1)."""
     return value if _UNRESERVED.fullmatch(value) else quote(value, safe="")

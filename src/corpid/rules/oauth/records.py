@@ -14,7 +14,7 @@ import msgspec
 
 from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS
 from corpid.jose.keys import WRAPS
-from corpid.rules.oauth.client_members import Member, declared
+from corpid.rules.oauth.client_members import MemberDeclaration, declared_members
 
 SubjectMode = Literal["user", "entity"]
 Sector = Literal["private", "government"]
@@ -36,7 +36,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     name: Annotated[
         str,
-        Member(
+        MemberDeclaration(
             help="The name that people see when they sign in.",
             doc="text 100, shown when people sign in",
             form="text", limit=100, needed=True, example="RP",
@@ -44,7 +44,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     ]  # fmt: skip
     redirect_uris: Annotated[
         tuple[str, ...],
-        Member(
+        MemberDeclaration(
             help="A redirect URI; repeat for several.",
             default_help="Required, except with --api.",
             doc="exact https URLs; http for localhost and loopback addresses in developer mode",
@@ -53,7 +53,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     ]  # fmt: skip
     jwks: Annotated[
         str | None,
-        Member(
+        MemberDeclaration(
             help="A file with the client's public JSON Web Key Set.",
             doc="JSON Web Key Set, as YAML, as JSON or as one text; private members are dropped, and a private key "
             "inside another member is refused; a `kid` is printable "
@@ -64,7 +64,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """a JSON Web Key Set as JSON text; exactly one of jwks and jwks_uri (D27)"""
     jwks_uri: Annotated[
         str | None,
-        Member(
+        MemberDeclaration(
             help="Or the https URL where the client publishes its key set.",
             doc="https URL on port 443, under a public name and not under `localhost`; a key there whose `kid` is "
                 "not as above is ignored; exactly one of `jwks` and `jwks_uri` is required, and setting one removes the "
@@ -74,7 +74,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     ] = None  # fmt: skip
     scopes: Annotated[
         tuple[str, ...],
-        Member(
+        MemberDeclaration(
             help="A scope that it can request; repeat for several.", default_help="Default: all of them; with --api, name each.",
             doc="list: `openid`, `authinfo`, `tpauthinfo`, `entity.identity`, `entity.basic_profile.name`, "
             "`entity.basic_profile.uen_status`, `user.identity`, `user.name`",
@@ -83,7 +83,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     ] = ("openid",)  # fmt: skip
     services: Annotated[
         tuple[str, ...],
-        Member(
+        MemberDeclaration(
             help="An entity service that it can read; repeat for several.",
             doc="list of services whose roles it reads; also decides which entities people can choose",
             default_doc="none: people can choose every entity",
@@ -93,7 +93,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """identifiers of the entity services whose roles this client may read"""
     generations: Annotated[
         tuple[str, ...],
-        Member(
+        MemberDeclaration(
             help="A generation of the interface that it can use; repeat for several.",
             default_help="Default: the one with pushed requests.",
             doc="list: `current`, `intermediate`, `fapi2`, `legacy`",
@@ -104,7 +104,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """empty: the pushed generation that its issuer serves"""
     issuers: Annotated[
         tuple[str, ...],
-        Member(
+        MemberDeclaration(
             help="An issuer of this deployment at which it is known; repeat for several.",
             default_help="Default: the first.",
             doc="list of issuers at which it is known: `first`, and the `id` of each of `[[issuers]]` ([operate.md]"
@@ -116,7 +116,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """the issuers that know it; empty: the first (D62)"""
     legacy_until: Annotated[
         str | None,
-        Member(
+        MemberDeclaration(
             help="Its last day with legacy, YYYY-MM-DD.",
             doc="last day of `legacy` for this relying party (required for `legacy`), or `none`",
             form="day", clearable=True, concerns="ends", example="2027-03-31",
@@ -125,7 +125,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """the last day (YYYY-MM-DD, in the deployment's time zone) of the generation that ends"""
     endpoint_audience_until: Annotated[
         str | None,
-        Member(
+        MemberDeclaration(
             help="Last day on which its assertions can use the endpoint's URL as aud, YYYY-MM-DD; not with "
             "fapi2.",
             doc="last day on which assertions can use the URL of the endpoint that they are sent to as `aud` (PAR, "
@@ -138,7 +138,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """the last day on which an assertion may name the endpoint that it is sent to instead of the issuer (D8, D64)"""
     pkce: Annotated[
         PkceMode,
-        Member(
+        MemberDeclaration(
             help="PKCE in its requests at legacy: required (default) or optional.",
             doc="`required`, or `optional`: its requests at `legacy` can omit `code_challenge` "
             "([legacy.md](legacy.md))",
@@ -148,7 +148,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """optional: its requests may come without code_challenge, in the generations that allow it"""
     pkce_optional_until: Annotated[
         str | None,
-        Member(
+        MemberDeclaration(
             help="Last day on which PKCE is optional, YYYY-MM-DD.", default_help="Default: no end.",
             doc="last day on which they can, or `none`: as long as it may use `legacy`",
             form="day", clearable=True, concerns="pkce_optional", example="2027-01-31",
@@ -157,7 +157,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """the last day (YYYY-MM-DD) on which they may; None: as long as the generation is served"""
     subject: Annotated[
         SubjectMode,
-        Member(
+        MemberDeclaration(
             help="The party in sub: user (default) or entity.",
             doc="`user` or `entity`: the party in `sub`",
             example="entity",
@@ -165,7 +165,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     ] = "user"  # fmt: skip
     id_token_encryption_alg: Annotated[
         str | None,
-        Member(
+        MemberDeclaration(
             help="How keys of ID tokens are wrapped, such as ECDH-ES+A256KW; key: from its key, also with fapi2.",
             default_help="Default: from its key.",
             doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW`, `key` or `none` (both: from its encryption "
@@ -176,7 +176,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """how content keys are wrapped; None or `key`: as the encryption key says, `key` in every generation (D21)"""
     id_token_encryption_enc: Annotated[
         str,
-        Member(
+        MemberDeclaration(
             help="How ID tokens are encrypted: A256CBC-HS512 (default) or A256GCM.",
             doc="`A256CBC-HS512` or `A256GCM`",
             values=CONTENT_ENCRYPTIONS, example="A256GCM",
@@ -184,7 +184,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     ] = "A256CBC-HS512"  # fmt: skip
     userinfo_signing_alg: Annotated[
         str | None,
-        Member(
+        MemberDeclaration(
             help="How userinfo is signed if signing is optional: ES256.",
             doc="`ES256` or `none` (the default of the generation: JSON with `fapi2`, otherwise signed)",
             values=("ES256",), clearable=True, example="ES256",
@@ -193,7 +193,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """None: as the generation says (D22)"""
     userinfo_encryption_alg: Annotated[
         str | None,
-        Member(
+        MemberDeclaration(
             help="How keys of userinfo are wrapped. Legacy encrypts only if this is ECDH-ES, RSA-OAEP or RSA-OAEP-256.",
             default_help="Default: from its key.",
             doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW` or `none` (from its encryption key). `legacy` "
@@ -205,7 +205,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """how its content keys are wrapped; None: as the encryption key names, if that is enough (D22)"""
     userinfo_encryption_enc: Annotated[
         str | None,
-        Member(
+        MemberDeclaration(
             help="Encrypt userinfo too: A256GCM or A256CBC-HS512; at legacy also A128GCM or A128CBC-HS256.",
             doc="nests userinfo in a JWE: `A256GCM`, `A256CBC-HS512` or `none`; with `legacy` alone also `A128GCM` or "
             "`A128CBC-HS256`",
@@ -215,7 +215,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """nests the signed answer in a JWE (D22)"""
     jwe_header_claims: Annotated[
         bool | None,
-        Member(
+        MemberDeclaration(
             help="The headers of its encrypted tokens repeat iss and aud: true or false.",
             default_help="Default: the setting jwe_header_claims.",
             doc="`true` or `false`: whether the headers of its encrypted tokens repeat `iss` and `aud`, which some libraries "
@@ -226,7 +226,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """whether headers of a JWE repeat iss and aud; None: as the deployment says (D21, D71)"""
     stringified_blocks: Annotated[
         bool,
-        Member(
+        MemberDeclaration(
             help="Blocks of userinfo are strings that contain JSON.",
             doc="`true`: userinfo blocks are strings that contain JSON",
             example=True,
@@ -234,7 +234,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     ] = False  # fmt: skip
     context_types: Annotated[
         tuple[str, ...],
-        Member(
+        MemberDeclaration(
             help="An authentication_context_type that it can send; repeat for several.",
             doc="list of values of `authentication_context_type` that it can send",
             form="identifier", least=1, example=("APP_PAYMENT_DEFAULT",),
@@ -242,7 +242,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     ] = ("APP_AUTHENTICATION_DEFAULT",)  # fmt: skip
     context_type_rule: Annotated[
         ContextTypeRule,
-        Member(
+        MemberDeclaration(
             help="Whether authentication_context_type is required (default), optional or refused.",
             doc="whether its pushed requests must have `authentication_context_type`: `required`, `optional`, or "
             "`refused` (for a client that only reads data); `fapi2` never requires it",
@@ -252,21 +252,21 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """whether its requests must, may or must not name one of them, if the generation requires it (D63)"""
     assurance_level: Annotated[
         int,
-        Member(help="The assurance level if it requests none: 2.", doc="`2`", example=2),
+        MemberDeclaration(help="The assurance level if it requests none: 2.", doc="`2`", example=2),
     ] = 2
     sector: Annotated[
         Sector,
-        Member(
+        MemberDeclaration(
             help="private (default; people are asked for consent) or government.",
             doc="`private` (people are asked for consent to share data about themselves and entities) or `government`",
             example="government",
         ),
     ] = "private"  # fmt: skip
-    enabled: Annotated[bool, Member(doc="`true` or `false`", example=False)] = True
+    enabled: Annotated[bool, MemberDeclaration(doc="`true` or `false`", example=False)] = True
     """by command: `client disable` and `client enable`"""
 
 
-CLIENT_MEMBERS: Final = MappingProxyType(declared(Client))
+CLIENT_MEMBERS: Final = MappingProxyType(declared_members(Client))
 """member of a client → its declaration"""
 
 

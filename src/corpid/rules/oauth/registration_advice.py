@@ -9,9 +9,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from corpid.rules.oauth.client_registration import Fault, issuers_of, used
+from corpid.rules.oauth.client_registration import RegistrationFault, issuers_of, used_generations
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.urls import shown
+from corpid.rules.oauth.urls import shorten_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ _LOCALHOST: Final = "localhost"
 _LOOPBACK: Final = "127.0.0.1"
 
 
-def advice(client: Client, key_set: Mapping[str, object] | None, rules: Rules) -> tuple[Fault, ...]:
+def advice(client: Client, key_set: Mapping[str, object] | None, rules: Rules) -> tuple[RegistrationFault, ...]:
     """Advice on a client whose registration is allowed or nearly so.
 
     `key_set` is the pasted or fetched one, None if there is none. Source: D66
@@ -37,7 +37,7 @@ def advice(client: Client, key_set: Mapping[str, object] | None, rules: Rules) -
     return (*found, *(_on_keys(client, key_set) if key_set is not None else ()))
 
 
-def _on_redirect_uris(client: Client) -> Iterator[Fault]:
+def _on_redirect_uris(client: Client) -> Iterator[RegistrationFault]:
     name, every = "redirect_uris", set(client.redirect_uris)
     for uri in client.redirect_uris:
         if "#" in uri:  # that is refused
@@ -48,26 +48,28 @@ def _on_redirect_uris(client: Client) -> Iterator[Fault]:
         except ValueError:
             continue
         if "*" in uri:
-            yield Fault(name, f"{shown(uri)}: a * stands for itself, not for other addresses: write each address out")
+            yield RegistrationFault(
+                name, f"{shorten_url(uri)}: a * stands for itself, not for other addresses: write each address out"
+            )
         other = f"{uri}/" if not uri.endswith("/") else uri[:-1]
         if parts.path.endswith("/") and not parts.query and other not in every:
-            yield Fault(
+            yield RegistrationFault(
                 name,
-                f"{shown(uri)} ends with a slash, and {shown(other)} is another address: "
+                f"{shorten_url(uri)} ends with a slash, and {shorten_url(other)} is another address: "
                 "your requests must send it exactly like this",
             )
         if not parts.path:
-            yield Fault(
+            yield RegistrationFault(
                 name,
-                f"{shown(uri)} has no path, and {shown(other)} is another address: "
+                f"{shorten_url(uri)} has no path, and {shorten_url(other)} is another address: "
                 "libraries often add the slash, so register what yours sends",
             )
         if host == _LOCALHOST:
             twin = uri.replace(parts.netloc, _LOOPBACK if port is None else f"{_LOOPBACK}:{port}", 1)
             if twin not in every:
-                yield Fault(
+                yield RegistrationFault(
                     name,
-                    f"{shown(uri)} and {shown(twin)} are two addresses: register the one that your requests send. Prefer "
+                    f"{shorten_url(uri)} and {shorten_url(twin)} are two addresses: register the one that your requests send. Prefer "
                     f"{_LOOPBACK}: a provider on {_LOCALHOST} shares its cookies with every port there",
                 )
 
@@ -85,7 +87,7 @@ def no_issuer(client: Client, rules: Rules) -> NoIssuer | None:
 
     Source: D62
     """
-    own, known = [generation.name for generation in used(client, rules)], issuers_of(client, rules)
+    own, known = [generation.name for generation in used_generations(client, rules)], issuers_of(client, rules)
     served = list(dict.fromkeys(name for issuer in known.values() for name in issuer.names))
     if not served or not set(own).isdisjoint(served):
         return None
@@ -101,37 +103,39 @@ def no_issuer(client: Client, rules: Rules) -> NoIssuer | None:
     )
 
 
-def _on_generations(client: Client, rules: Rules) -> Iterator[Fault]:
-    if not used(client, rules):
+def _on_generations(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
+    if not used_generations(client, rules):
         ending = ", ".join(each.name for each in GENERATIONS.values() if each.ends)
-        yield Fault(
+        yield RegistrationFault(
             "generations",
             "its issuers serve no generation with pushed requests, and it names no other, so every request of it is refused: "
             f"name {ending}, and in legacy_until its last day",
         )
     elif found := no_issuer(client, rules):
         remedy = f"add {found.other} to its issuers" if found.other else "change its generations"
-        yield Fault("generations", f"it cannot be used so far: {found.reason}: {remedy}")
+        yield RegistrationFault("generations", f"it cannot be used so far: {found.reason}: {remedy}")
 
 
-def _on_scopes(client: Client, rules: Rules) -> Iterator[Fault]:
-    own = used(client, rules)
+def _on_scopes(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
+    own = used_generations(client, rules)
     for generation in own if client.scopes != _default_scopes(client, rules) else ():
         unknown = [each for each in client.scopes if each not in generation.scopes]
         if unknown:
-            yield Fault(
+            yield RegistrationFault(
                 "scopes",
                 f"{generation.name} does not have {', '.join(unknown)}: requests with it are refused there as invalid_scope",
             )
     if "authinfo" in client.scopes and not client.services:
-        yield Fault("services", "without a service userinfo has no roles: name the services whose roles it reads")
+        yield RegistrationFault(
+            "services", "without a service userinfo has no roles: name the services whose roles it reads"
+        )
     if (
         client.services
         and not all(each.unasked_scopes for each in own)
         and "authinfo" not in client.scopes
         and "tpauthinfo" not in client.scopes
     ):
-        yield Fault(
+        yield RegistrationFault(
             "scopes",
             f"it has services, but may request only {', '.join(client.scopes)}: name authinfo for roles, tpauthinfo for third parties",
         )
@@ -142,22 +146,24 @@ def _default_scopes(client: Client, rules: Rules) -> object:
     return next((issuer.new_client.get("scopes") for issuer in issuers_of(client, rules).values()), None)
 
 
-def _on_address(client: Client) -> Iterator[Fault]:
+def _on_address(client: Client) -> Iterator[RegistrationFault]:
     if client.jwks_uri and client.jwks_uri.startswith("http://"):
-        yield Fault("jwks_uri", "outside developer mode the address begins with https:// and has a public host name")
+        yield RegistrationFault(
+            "jwks_uri", "outside developer mode the address begins with https:// and has a public host name"
+        )
 
 
-def _on_keys(client: Client, key_set: Mapping[str, object]) -> Iterator[Fault]:
+def _on_keys(client: Client, key_set: Mapping[str, object]) -> Iterator[RegistrationFault]:
     name = "jwks_uri" if client.jwks_uri else "jwks"
     listed = key_set.get("keys")
     keys = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     kids = Counter(each["kid"] for each in keys if isinstance(each.get("kid"), str))
     for kid, times in kids.items():
         if times > 1:
-            yield Fault(name, f"the kid {shown(kid)!r} is there {times} times: give each key its own")
+            yield RegistrationFault(name, f"the kid {shorten_url(kid)!r} is there {times} times: give each key its own")
     for number, key in enumerate(keys, start=1):
         if key.get("use") == "sig" and "kid" not in key:
-            yield Fault(
+            yield RegistrationFault(
                 name,
                 f"key {number} has no kid: with one, and the same kid in the header of your assertions, "
                 "you can change keys without an interruption",
@@ -165,6 +171,6 @@ def _on_keys(client: Client, key_set: Mapping[str, object]) -> Iterator[Fault]:
     points = {(str(key.get("crv")), str(key["x"])) for key in keys if key.get("use") == "sig" and "x" in key}
     for number, key in enumerate(keys, start=1):
         if key.get("use") == "enc" and (str(key.get("crv")), str(key.get("x"))) in points:
-            yield Fault(
+            yield RegistrationFault(
                 name, f"key {number} signs and encrypts: make a key pair for each, so that one can be changed alone"
             )

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from corpid.rules.oauth.errors import InvalidScope
-from corpid.rules.oauth.explanations import shown
+from corpid.rules.oauth.explanations import shorten_value
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -52,18 +52,20 @@ def validate(
         raise InvalidScope(Reason.SCOPE_MALFORMED, "scope must be a list of scope names separated by single spaces")
     requested = tuple(dict.fromkeys(text.split(" ")))
     if needed and needed not in requested:
-        raise InvalidScope(Reason.SCOPE_WITHOUT_OPENID, f"scope must include {needed}").explained(received=shown(text))
+        raise InvalidScope(Reason.SCOPE_WITHOUT_OPENID, f"scope must include {needed}").with_cause(
+            received=shorten_value(text)
+        )
     for scope in requested:
         if scope not in known:
             raise InvalidScope(Reason.SCOPE_UNKNOWN, f"scope {scope} is not known here; known: {' '.join(known)}")
         if scope not in registered:
             raise InvalidScope(
                 Reason.SCOPE_NOT_REGISTERED, f"this client is not registered for scope {scope}"
-            ).explained(registered=shown(" ".join(registered)))
+            ).with_cause(registered=shorten_value(" ".join(registered)))
     return requested
 
 
-def covered(client: Client, granted: Iterable[str]) -> bool:
+def are_allowed(client: Client, granted: Iterable[str]) -> bool:
     """Return whether a client is still allowed every granted scope.
 
     Source: D50

@@ -15,8 +15,8 @@ import msgspec
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url
 from corpid.rules.limits import CODE_SECONDS
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidGrant, InvalidRequest, UnsupportedGrantType
-from corpid.rules.oauth.explanations import abbreviated, clipped, shown, url_difference, without_query
-from corpid.rules.oauth.parameters import required
+from corpid.rules.oauth.explanations import abbreviate_hash, clip_text, shorten_value, url_difference, without_query
+from corpid.rules.oauth.parameters import require_parameter
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ def challenge(parameters: dict[str, str], *, optional: bool) -> str:
     """
     if optional and parameters.keys().isdisjoint(("code_challenge", "code_challenge_method")):
         return NO_CHALLENGE
-    return validate_challenge(required(parameters, "code_challenge"), required(parameters, "code_challenge_method"))
+    return validate_challenge(
+        require_parameter(parameters, "code_challenge"), require_parameter(parameters, "code_challenge_method")
+    )
 
 
 def validate_challenge(challenge: str, method: str) -> str:
@@ -63,8 +65,8 @@ def validate_challenge(challenge: str, method: str) -> str:
     Raises InvalidRequest (RFC 7636 §4.3, D18).
     """
     if method != METHOD:
-        raise InvalidRequest(Reason.CHALLENGE_METHOD, f"code_challenge_method must be {METHOD}").explained(
-            received=shown(method)
+        raise InvalidRequest(Reason.CHALLENGE_METHOD, f"code_challenge_method must be {METHOD}").with_cause(
+            received=shorten_value(method)
         )
     try:
         from_base64url(challenge)
@@ -106,12 +108,12 @@ def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest
 
     Raises InvalidRequest, InvalidGrant or UnsupportedGrantType. Source: RFC 6749 §4.1.3, Spec 4.3
     """
-    if required(parameters, "grant_type") != "authorization_code":
-        raise UnsupportedGrantType(Reason.GRANT_TYPE, "grant_type must be authorization_code").explained(
-            received=shown(parameters["grant_type"])
+    if require_parameter(parameters, "grant_type") != "authorization_code":
+        raise UnsupportedGrantType(Reason.GRANT_TYPE, "grant_type must be authorization_code").with_cause(
+            received=shorten_value(parameters["grant_type"])
         )
-    code = required(parameters, "code")
-    redirect_uri = required(parameters, "redirect_uri")
+    code = require_parameter(parameters, "code")
+    redirect_uri = require_parameter(parameters, "redirect_uri")
     verifier = parameters.get("code_verifier")
     if verifier is None and generation.pkce_optional:
         challenge = NO_CHALLENGE
@@ -120,7 +122,7 @@ def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest
     else:
         challenge = s256(verifier)
     if len(code) > _CODE_CHARACTERS:
-        raise InvalidGrant(Reason.CODE_MALFORMED, FAILED).explained(
+        raise InvalidGrant(Reason.CODE_MALFORMED, FAILED).with_cause(
             cause="no code of this provider is that long",
             received=f"{len(code)} characters",
             expected=f"at most {_CODE_CHARACTERS}",
@@ -159,32 +161,34 @@ def not_found(issued: IssuedCode | None, request: TokenRequest, client_id: str, 
     """
     if issued is None:
         cause = "no such code of this client with this verifier, and this process did not issue it"
-        return InvalidGrant(Reason.CODE_UNKNOWN, FAILED).explained(cause=cause)
+        return InvalidGrant(Reason.CODE_UNKNOWN, FAILED).with_cause(cause=cause)
     if issued.client_id != client_id:
-        return InvalidGrant(Reason.CODE_OF_ANOTHER_CLIENT, FAILED).explained(
+        return InvalidGrant(Reason.CODE_OF_ANOTHER_CLIENT, FAILED).with_cause(
             cause="the code was issued to another client",
-            received=f"client_id {clipped(client_id)}",
-            expected=clipped(issued.client_id),
+            received=f"client_id {clip_text(client_id)}",
+            expected=clip_text(issued.client_id),
         )
     age = f"{now - issued.at:.0f} s after it was issued"
     if issued.redeemed:
-        return InvalidGrant(Reason.CODE_REDEEMED, FAILED).explained(
+        return InvalidGrant(Reason.CODE_REDEEMED, FAILED).with_cause(
             cause="the code was already presented, and works once", received=f"the code again, {age}"
         )
     if now >= issued.at + CODE_SECONDS:
-        return InvalidGrant(Reason.CODE_EXPIRED, FAILED).explained(
+        return InvalidGrant(Reason.CODE_EXPIRED, FAILED).with_cause(
             cause="the code has expired", received=f"the code {age}", expected=f"less than {CODE_SECONDS} s"
         )
     if issued.challenge != request.challenge:
-        return InvalidGrant(Reason.CODE_VERIFIER, FAILED).explained(
+        return InvalidGrant(Reason.CODE_VERIFIER, FAILED).with_cause(
             cause="code_verifier is not that of the authorization request",
-            received=f"a verifier with the S256 {abbreviated(request.challenge)}"
+            received=f"a verifier with the S256 {abbreviate_hash(request.challenge)}"
             if request.challenge
             else "no code_verifier",
-            expected=f"the code_challenge {abbreviated(issued.challenge)}" if issued.challenge else "no code_verifier",
+            expected=f"the code_challenge {abbreviate_hash(issued.challenge)}"
+            if issued.challenge
+            else "no code_verifier",
         )
     cause = "the code is no longer stored, though it has not expired: the store may have lost its data"
-    return InvalidGrant(Reason.CODE_UNKNOWN, FAILED).explained(cause=cause)
+    return InvalidGrant(Reason.CODE_UNKNOWN, FAILED).with_cause(cause=cause)
 
 
 _OTHER_KEY: Final = (
@@ -207,16 +211,16 @@ def redeem(grant: Grant, request: TokenRequest, *, jkt: str | None, mismatch_cod
     """
     if grant.redirect_uri != request.redirect_uri:
         difference = url_difference(request.redirect_uri, [grant.redirect_uri])
-        raise InvalidGrant(Reason.CODE_REDIRECT_URI, FAILED).explained(
+        raise InvalidGrant(Reason.CODE_REDIRECT_URI, FAILED).with_cause(
             cause=f"another redirect_uri than in the authorization request{difference and f': {difference}'}",
             received=without_query(request.redirect_uri),
             expected=without_query(grant.redirect_uri),
         )
     if grant.jkt is not None and grant.jkt != jkt:
         refusal, sentence = _MISMATCHES[mismatch_code]
-        raise refusal(Reason.CODE_KEY, sentence).explained(
+        raise refusal(Reason.CODE_KEY, sentence).with_cause(
             cause="another DPoP key than the one bound at the authorization request",
-            received=f"the thumbprint {abbreviated(jkt)}",
-            expected=abbreviated(grant.jkt),
+            received=f"the thumbprint {abbreviate_hash(jkt)}",
+            expected=abbreviate_hash(grant.jkt),
         )
     return msgspec.structs.replace(grant, jkt=jkt)

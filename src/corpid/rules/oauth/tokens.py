@@ -18,7 +18,7 @@ from corpid.jose.encoding import JoseError, MalformedToken, base64url, tuple_byt
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, ID_TOKEN_SECONDS, USERINFO_SECONDS
 from corpid.rules.oauth.errors import CredentialsRequired, InsufficientScope, InvalidRequest, InvalidToken
-from corpid.rules.oauth.explanations import abbreviated, shown, without_query
+from corpid.rules.oauth.explanations import abbreviate_hash, shorten_value, without_query
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
 from corpid.rules.oauth.records import ALG_OF_KEY
 from corpid.rules.oauth.refusals import Reason
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.records import Client, Grant, SubjectMode
 
 
-class Packed(msgspec.Struct, frozen=True, kw_only=True):
+class LegacyClaims(msgspec.Struct, frozen=True, kw_only=True):
     """Both parties in the format of a generation with packed subjects (R-12.2)."""
 
     sub: str
@@ -47,7 +47,7 @@ class Parties(msgspec.Struct, frozen=True, kw_only=True):
     entity_id: str
     user_attributes: Mapping[str, str]
     entity_attributes: Mapping[str, str]
-    packed: Packed | None = None
+    packed: LegacyClaims | None = None
 
 
 def party_claims(parties: Parties, mode: SubjectMode, *, attributes: bool) -> dict[str, object]:
@@ -99,16 +99,16 @@ def refuse_absent(headers: Sequence[bytes], scheme: str) -> None:
     Source: Spec 7.4 rule 2, D24
     """
     if not headers:
-        raise CredentialsRequired(Reason.CREDENTIALS_MISSING, "no Authorization header").explained(
+        raise CredentialsRequired(Reason.CREDENTIALS_MISSING, "no Authorization header").with_cause(
             expected=f"the scheme {scheme} and the access token"
         )
     if not any(map(bytes.strip, headers)):
-        raise CredentialsRequired(Reason.CREDENTIALS_SCHEME, "the Authorization header is empty").explained(
+        raise CredentialsRequired(Reason.CREDENTIALS_SCHEME, "the Authorization header is empty").with_cause(
             expected=f"the scheme {scheme} and the access token"
         )
     if len(headers) == 1 and (given := _parts(headers[0])[0]) != scheme.lower():
-        raise CredentialsRequired(Reason.CREDENTIALS_SCHEME, "another scheme in the Authorization header").explained(
-            received=shown(given) if _SCHEME.fullmatch(given) else "no scheme", expected=scheme
+        raise CredentialsRequired(Reason.CREDENTIALS_SCHEME, "another scheme in the Authorization header").with_cause(
+            received=shorten_value(given) if _SCHEME.fullmatch(given) else "no scheme", expected=scheme
         )
 
 
@@ -209,7 +209,7 @@ def verify(
     try:
         token = compact.parse(text)
         if token.header.get("typ") not in _TYPES or token.algorithm != "ES256":
-            received = f"typ {shown(token.header.get('typ'))}, alg {shown(token.algorithm)}"
+            received = f"typ {shorten_value(token.header.get('typ'))}, alg {shorten_value(token.algorithm)}"
             raise BadClaim("not an access token of this provider", Reason.ACCESS_TOKEN_FOREIGN, received=received)
         ring.verify(token)
         return _read(token.claims, issuer=issuer, resource_url=resource_url, now=now, parties=parties)
@@ -219,7 +219,7 @@ def verify(
         raise InvalidToken(Reason.ACCESS_TOKEN_FOREIGN, f"access token: {error}") from None
     except BadClaim as error:
         reason = error.reason or Reason.ACCESS_TOKEN_MALFORMED
-        raise InvalidToken(reason, f"access token: {error}").explained(received=error.received) from None
+        raise InvalidToken(reason, f"access token: {error}").with_cause(received=error.received) from None
 
 
 def _read(token: dict[str, object], *, issuer: str, resource_url: str, now: float, parties: ReadParties) -> AccessToken:
@@ -228,7 +228,7 @@ def _read(token: dict[str, object], *, issuer: str, resource_url: str, now: floa
         raise BadClaim("issued by another provider", Reason.ACCESS_TOKEN_FOREIGN, received=received)
     audience = token.get("aud")
     if not isinstance(audience, list) or resource_url not in audience:
-        received = f"aud {shown(audience)} at {resource_url}"
+        received = f"aud {shorten_value(audience)} at {resource_url}"
         raise BadClaim("not for this resource", Reason.ACCESS_TOKEN_AUDIENCE, received=received)
     exp, iat, token_id = numeric_date(token, "exp"), numeric_date(token, "iat"), jti(token)
     if exp is None or iat is None or token_id is None:
@@ -262,7 +262,9 @@ def validate_scope(token: AccessToken, scopes: Collection[str]) -> None:
             Reason.ACCESS_TOKEN_SCOPE,
             "the access token has none of the scopes that this resource needs",
             scope=" ".join(scopes),
-        ).explained(received=shown(" ".join(token.scopes)), expected=f"one of {shown(' '.join(scopes))}")
+        ).with_cause(
+            received=shorten_value(" ".join(token.scopes)), expected=f"one of {shorten_value(' '.join(scopes))}"
+        )
 
 
 def validate_binding(token: AccessToken, jkt: str | None) -> None:
@@ -275,8 +277,8 @@ def validate_binding(token: AccessToken, jkt: str | None) -> None:
             Reason.ACCESS_TOKEN_IS_BOUND, "access token: bound to a DPoP key, so it is not accepted as a bearer token"
         )
     if token.jkt != jkt:
-        raise InvalidToken(Reason.ACCESS_TOKEN_KEY, "access token: not bound to the key of the DPoP proof").explained(
-            received=f"a proof by {abbreviated(jkt)}", expected=abbreviated(token.jkt)
+        raise InvalidToken(Reason.ACCESS_TOKEN_KEY, "access token: not bound to the key of the DPoP proof").with_cause(
+            received=f"a proof by {abbreviate_hash(jkt)}", expected=abbreviate_hash(token.jkt)
         )
 
 

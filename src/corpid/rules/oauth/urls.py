@@ -22,14 +22,14 @@ _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.IGNORECASE)
 """the last label of an IPv4 address in any form that a resolver reads: decimal, octal, hexadecimal; no name ends so"""
 
 
-class UnfitUrl(Exception):
+class InvalidUrl(Exception):
     """A URL cannot be registered.
 
     The text says why, without repeating all of it.
     """
 
 
-def shown(value: str) -> str:
+def shorten_url(value: str) -> str:
     """So much of a value as a fault repeats (D48)."""
     return value if len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}…"
 
@@ -51,24 +51,24 @@ def ascii_domain(domain: str) -> str:
 
 def _split(uri: str) -> SplitResult:
     if domain := _other_letters(uri):
-        raise UnfitUrl(f"write the host in its ASCII form, {shown(domain)}")
+        raise InvalidUrl(f"write the host in its ASCII form, {shorten_url(domain)}")
     if len(uri) > URI_CHARACTERS or not _URI.fullmatch(uri):
-        raise UnfitUrl(f"a URI has the characters of RFC 3986, others as %XX, and at most {URI_CHARACTERS} of them")
+        raise InvalidUrl(f"a URI has the characters of RFC 3986, others as %XX, and at most {URI_CHARACTERS} of them")
     try:
         parts = urlsplit(uri)
         port = parts.port
     except ValueError:
-        raise UnfitUrl("this is no URL") from None
+        raise InvalidUrl("this is no URL") from None
     if not parts.hostname or port == 0:
-        raise UnfitUrl("it names no host" if not parts.hostname else "the port 0 does not exist")
+        raise InvalidUrl("it names no host" if not parts.hostname else "the port 0 does not exist")
     if "%" in parts.hostname:
-        raise UnfitUrl("a zone id (% in the host) means something on one machine only")
+        raise InvalidUrl("a zone id (% in the host) means something on one machine only")
     if not _is_address(parts.hostname) and not _HOST.fullmatch(parts.hostname):
-        raise UnfitUrl(f"{shown(parts.hostname)!r} is no host name")
+        raise InvalidUrl(f"{shorten_url(parts.hostname)!r} is no host name")
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
-        raise UnfitUrl("it must not hold a user name or password (@ before the host)")
+        raise InvalidUrl("it must not hold a user name or password (@ before the host)")
     if "#" in uri:
-        raise UnfitUrl("it must not hold a fragment (#)")
+        raise InvalidUrl("it must not hold a fragment (#)")
     _check_spelling(parts)
     return parts
 
@@ -88,9 +88,9 @@ def _check_spelling(parts: SplitResult) -> None:
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     plain = host if parts.port is None else f"{host}:{parts.port}"
     if parts.netloc.lower() != plain:
-        raise UnfitUrl(f"write host and port as {shown(plain or '')}")
+        raise InvalidUrl(f"write host and port as {shorten_url(plain or '')}")
     if re.search(r"[\[\]]", parts.path + parts.query):
-        raise UnfitUrl("square brackets stand around an IPv6 address only; elsewhere write %5B and %5D")
+        raise InvalidUrl("square brackets stand around an IPv6 address only; elsewhere write %5B and %5D")
 
 
 def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> None:
@@ -99,19 +99,19 @@ def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> 
     `developer_mode` allows http on localhost and loopback.
 
     `own_url` is the provider's own URL: a page that posts an answer (form_post) must not post to it, since
-    a browser would take that for a form of our own. Raises UnfitUrl. Source: D35, D38
+    a browser would take that for a form of our own. Raises InvalidUrl. Source: D35, D38
     """
     parts = _split(uri)
     own_machine = developer_mode and _is_own_machine(parts.hostname or "")
     if parts.scheme != "https" and not (parts.scheme == "http" and own_machine):
         local = "; http only on localhost and loopback addresses, and only in developer mode"
-        raise UnfitUrl(f"the scheme must be https{local if parts.scheme == 'http' else ''}")
+        raise InvalidUrl(f"the scheme must be https{local if parts.scheme == 'http' else ''}")
     names = [name for name, _ in parse_qsl(parts.query.replace(";", "&"), keep_blank_values=True)]
     taken = [name for name in names if name in RESPONSE_PARAMETERS or name.startswith("error")]
     if taken:
-        raise UnfitUrl(f"its query holds {shown(taken[0])!r}, which the response itself carries")
+        raise InvalidUrl(f"its query holds {shorten_url(taken[0])!r}, which the response itself carries")
     if own_url and _origin(parts) == _origin(urlsplit(own_url)):
-        raise UnfitUrl("this is the address of the provider itself: register one of the client's own")
+        raise InvalidUrl("this is the address of the provider itself: register one of the client's own")
 
 
 def check_public_url(uri: str, *, anywhere: bool) -> None:
@@ -119,24 +119,24 @@ def check_public_url(uri: str, *, anywhere: bool) -> None:
 
     `anywhere` lifts the rules of scheme, port and address, in developer mode on one's own machine.
 
-    Raises UnfitUrl. Source: D27
+    Raises InvalidUrl. Source: D27
     """
     parts = _split(uri)
     if anywhere:
         if parts.scheme not in {"http", "https"}:
-            raise UnfitUrl("the scheme must be https, or http in developer mode")
+            raise InvalidUrl("the scheme must be https, or http in developer mode")
         return
     if parts.scheme != "https":
-        raise UnfitUrl("the scheme must be https")
+        raise InvalidUrl("the scheme must be https")
     if parts.port not in {None, 443}:
-        raise UnfitUrl("the port must be 443")
+        raise InvalidUrl("the port must be 443")
     host = parts.hostname or ""
     if f".{host.rstrip('.')}".endswith(".localhost"):  # RFC 6761 §6.3
-        raise UnfitUrl("names under localhost mean the provider's own machine: use a public name")
+        raise InvalidUrl("names under localhost mean the provider's own machine: use a public name")
     if _is_address(host) or _NUMBER.fullmatch(host.rpartition(".")[2]):
-        raise UnfitUrl("use a public host name, such as keys.example.org, instead of an IP address")
+        raise InvalidUrl("use a public host name, such as keys.example.org, instead of an IP address")
     if "." not in host:
-        raise UnfitUrl("use a public host name, such as keys.example.org, instead of a name without a dot")
+        raise InvalidUrl("use a public host name, such as keys.example.org, instead of a name without a dot")
 
 
 def _origin(parts: SplitResult) -> tuple[str, str, int | None]:

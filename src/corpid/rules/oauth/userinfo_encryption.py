@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.jose.keys import RSA, SMALLEST_BITS
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.urls import shown
+from corpid.rules.oauth.urls import shorten_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ def faults(alg: str | None, enc: str | None, generations: Sequence[Generation]) 
 def _unknown_alg(alg: str) -> str:
     if alg in SHARED_SECRET_ALGS:
         return f"{alg} needs a shared secret, which no client has: name one of {_listed(ALGS)}"
-    return f"{shown(alg)!r} is not one of {_listed(ALGS)}"
+    return f"{shorten_url(alg)!r} is not one of {_listed(ALGS)}"
 
 
 def _without_effect(alg: str | None, enc: str, generations: Sequence[Generation]) -> Iterator[tuple[str, str]]:

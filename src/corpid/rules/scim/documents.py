@@ -109,7 +109,7 @@ def member(membership_id: str, root: str, parameters: ResponseParameters[Any]) -
     }
 
 
-def written(sent: User, was: User | None = None, membership: Membership | None = None) -> WrittenMember:
+def read_details(sent: User, was: User | None = None, membership: Membership | None = None) -> WrittenMember:
     """The details in a User that a client sends.
 
     It replaces `was`, which shows `membership`. The one name of a membership is displayName or name.formatted,

@@ -42,7 +42,7 @@ class FilterCondition(msgspec.Struct, frozen=True):
     value: str | bool
 
 
-class _Known(msgspec.Struct, frozen=True):
+class _FilterAttribute(msgspec.Struct, frozen=True):
     """An attribute that can be filtered by."""
 
     attribute: Attribute
@@ -50,38 +50,38 @@ class _Known(msgspec.Struct, frozen=True):
     boolean: bool = False
 
 
-class _Kind(msgspec.Struct, frozen=True, kw_only=True):
+class _ResourceFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The filters and the sorting of one resource type."""
 
     schema: str
-    filters: Mapping[str, _Known]
+    filters: Mapping[str, _FilterAttribute]
     """by attribute in lower case"""
     filters_in_words: str
     sorts: Mapping[str, Attribute]
 
 
-_KINDS: Final[Mapping[str, _Kind]] = {
-    "User": _Kind(
+_KINDS: Final[Mapping[str, _ResourceFilters]] = {
+    "User": _ResourceFilters(
         schema=str(User.__schema__).lower(),
         filters={
-            "username": _Known("user_name"),
-            "externalid": _Known("external_id"),
-            "emails": _Known("email"),
-            "emails.value": _Known("email"),
-            "active": _Known("active", _EXACT, boolean=True),
-            "id": _Known("membership_id", _EXACT),
+            "username": _FilterAttribute("user_name"),
+            "externalid": _FilterAttribute("external_id"),
+            "emails": _FilterAttribute("email"),
+            "emails.value": _FilterAttribute("email"),
+            "active": _FilterAttribute("active", _EXACT, boolean=True),
+            "id": _FilterAttribute("membership_id", _EXACT),
         },
         filters_in_words='userName, externalId, emails, emails.value and emails[type eq "work"].value with eq, co and sw, '
         "and by active and id with eq; conditions are joined by and",
         sorts={"id": "membership_id", "userName": "user_name"},
     ),
-    "Group": _Kind(
+    "Group": _ResourceFilters(
         schema=str(Group.__schema__).lower(),
         filters={
-            "displayname": _Known("name"),
-            "id": _Known("membership_id", _EXACT),
-            "members": _Known("member", _EXACT),
-            "members.value": _Known("member", _EXACT),
+            "displayname": _FilterAttribute("name"),
+            "id": _FilterAttribute("membership_id", _EXACT),
+            "members": _FilterAttribute("member", _EXACT),
+            "members.value": _FilterAttribute("member", _EXACT),
         },
         filters_in_words="displayName with eq, co and sw, and by id, members and members.value with eq; conditions are "
         "joined by and",

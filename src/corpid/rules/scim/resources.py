@@ -80,7 +80,7 @@ class User(Resource[Any]):
     groups: Annotated[list[GroupOfUser] | None, Mutability.read_only, Returned.request] = None
 
 
-class Member(ComplexAttribute):
+class GroupMember(ComplexAttribute):
     """A user in a group."""
 
     value: Annotated[str | None, Mutability.immutable, CaseExact.true] = None
@@ -97,7 +97,7 @@ class Group(Resource[Any]):
 
     external_id: Annotated[str | None, Mutability.read_only, Returned.request, CaseExact.true] = None
     display_name: Annotated[str | None, Mutability.read_only] = None
-    members: list[Member] | None = None
+    members: list[GroupMember] | None = None
 
 
 POLICY: Final = ScimPolicy(

@@ -76,7 +76,7 @@ _OPENING: Final = threading.Lock()
 os.register_at_fork(after_in_child=_OPEN.clear)  # a forked process must not use its parent's
 
 
-def shared(directory: Path, boot: str) -> DataFile:
+def open_shared(directory: Path, boot: str) -> DataFile:
     """The file of a directory, opened unless this process has it open.
 
     `boot` identifies this start of the machine. Each call needs a `release`. Raises StoreUnavailable.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from corpid.ports import BatchedVerb, Clock, OrderlyStops, TransientStore
+    from corpid.ports import Clock, OrderlyStops, PipelinedVerb, TransientStore
     from corpid.stores.lmdb.data_file import DataFile, Transaction
 
 _HEAD: Final = Struct(">Qq")
@@ -200,7 +200,7 @@ class LmdbTransientUnit:
     async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
         await self.count(kind, key, ttl, by)
 
-    async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+    async def together(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
         self._store.written += sum(each.verb == "add" for each in verbs)
         return self._transact(_together, verbs, self._now, self._moment)
 
@@ -210,7 +210,7 @@ class LmdbTransientUnit:
 
 
 def _together(
-    transaction: Transaction, verbs: Sequence[BatchedVerb], now: int, moment: bytes
+    transaction: Transaction, verbs: Sequence[PipelinedVerb], now: int, moment: bytes
 ) -> list[bytes | bool | None]:
     results: list[bytes | bool | None] = []
     for each in verbs:
@@ -244,7 +244,7 @@ class LmdbEngine(TransientEngine):
         self._store: LmdbTransientStore | None = None
 
     async def open(self, *, clock: Clock, stops: OrderlyStops) -> TransientStore:  # noqa: ARG002 - servers restart without a loss
-        self._store = LmdbTransientStore(data_file.shared(self._directory, machine_start()))
+        self._store = LmdbTransientStore(data_file.open_shared(self._directory, machine_start()))
         return self._store
 
     @property

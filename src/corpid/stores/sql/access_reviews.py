@@ -143,7 +143,7 @@ class SqlAccessReviews:
             )
         )
 
-    async def of(self, entity_id: str) -> AccessReview | None:
+    async def find(self, entity_id: str) -> AccessReview | None:
         row = await self._database.row(self._of, {"entity_id": entity_id})
         return None if row is None else _REVIEWS.decode(row)
 

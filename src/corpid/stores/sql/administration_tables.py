@@ -6,13 +6,13 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from corpid.stores.sql.column_types import integer, key, table, text, to
+from corpid.stores.sql.column_types import foreign_key, integer, key, table, text
 
 notices: Final = table(
     "notices",
-    key("user_id", to("users.user_id")),
+    key("user_id", foreign_key("users.user_id")),
     key("kind"),
-    key("entity_id", to("entities.entity_id")),
+    key("entity_id", foreign_key("entities.entity_id")),
     key("subject"),
     text("facts"),
     integer("created_at"),
@@ -27,7 +27,7 @@ notices: Final = table(
 
 access_reviews: Final = table(
     "access_reviews",
-    key("entity_id", to("entities.entity_id")),
+    key("entity_id", foreign_key("entities.entity_id")),
     *map(integer, ("due_at", "remind_at", "began_at")),
     text("began_by"),
     integer("signed_off_at"),
@@ -39,8 +39,8 @@ access_reviews: Final = table(
 
 access_review_decisions: Final = table(
     "access_review_decisions",
-    key("entity_id", to("access_reviews.entity_id")),
-    key("user_id", to("users.user_id")),
+    key("entity_id", foreign_key("access_reviews.entity_id")),
+    key("user_id", foreign_key("users.user_id")),
     text("decision"),
     text("seen"),
     integer("decided_at"),

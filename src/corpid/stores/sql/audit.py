@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from corpid.ports import AuditEntry, AuditEvent, AuditPart
 from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
 from corpid.rules.audit_seals import detail_digest
-from corpid.rules.directory.members import Members, changed
+from corpid.rules.directory.members import Members, compare_members
 from corpid.stores.sql.codecs import record_codec
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import COMPLETED_SIGN_IN, NO_COMPLETED_SIGN_IN, OF_NO_SIGN_IN, audit, audit_details
@@ -42,7 +42,7 @@ _EVENTS: Final = record_codec(AuditEvent)
 _WRITTEN: Final = (*_EVENTS.written, "at", "members", "digest")
 
 
-class _Recorded(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _StoredPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The part of an event in one place: row or details."""
 
     before: dict[str, object] = msgspec.field(default_factory=dict)
@@ -50,10 +50,10 @@ class _Recorded(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     facts: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-_RECORDED: Final = msgspec.json.Decoder(_Recorded)
+_RECORDED: Final = msgspec.json.Decoder(_StoredPart)
 _FACTS: Final = msgspec.json.Decoder(dict[str, str])
 _JSON: Final = msgspec.json.Encoder().encode
-_NOTHING: Final = _Recorded()
+_NOTHING: Final = _StoredPart()
 
 
 class SqlAudit:
@@ -122,7 +122,7 @@ class SqlAudit:
             open_members = _text(_part(members, {}, personal=False))
             details = _text(_part(members, private, personal=True))
         elif private:
-            details = _JSON(_Recorded(facts=private)).decode()
+            details = _JSON(_StoredPart(facts=private)).decode()
         salt = secrets.token_hex(_SALT_BYTES) if details else ""
         return {
             "actor": event.actor,
@@ -141,7 +141,7 @@ class SqlAudit:
             "private": details,
         }
 
-    def recorded(self, change: sa.Update | sa.Delete) -> RecordedChange:
+    def prepare_change(self, change: sa.Update | sa.Delete) -> RecordedChange:
         """A change of one row, with its event.
 
         Its parameters have other names than the columns of the audit.
@@ -152,7 +152,7 @@ class SqlAudit:
         self, event: AuditEvent, was: msgspec.Struct | None, becomes: msgspec.Struct | None
     ) -> None:
         """As `write`, with the members in which a record changes. Source: D57"""
-        await self.write(event, members=changed(was, becomes))
+        await self.write(event, members=compare_members(was, becomes))
 
     async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]:
         """Entries after a number, without gaps.
@@ -172,7 +172,7 @@ class SqlAudit:
         rows = await self._database.rows(self._entries, {"after": after, "last": end, "limit": limit})
         return [_entry(row) for row in rows]
 
-    async def among(self, actions: Sequence[str], *, after: int, last: int, limit: int) -> list[AuditEntry]:
+    async def list_by_action(self, actions: Sequence[str], *, after: int, last: int, limit: int) -> list[AuditEntry]:
         """By the key: the range of numbers is short."""
         names = {f"action_{number}": action for number, action in enumerate(actions)}
         within = audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last")
@@ -211,7 +211,7 @@ class SqlAudit:
             return AuditPart(entries=entries, before=entries[-1].number)
         return AuditPart(entries=entries, before=0 if least == _BEFORE_EVERY_NUMBER else least)
 
-    async def _end(self, way: Way, query: AuditQuery, examined: int) -> tuple[int, bool]:
+    async def _end(self, way: IndexScan, query: AuditQuery, examined: int) -> tuple[int, bool]:
         """The lowest number of an index range.
 
         And whether no entry before it can fit.
@@ -226,7 +226,7 @@ class SqlAudit:
         return int(number), latest < query.since - CLOCKS_APART_SECONDS
 
     async def _on(
-        self, way: Way, query: AuditQuery, limit: int, *, least: int = _BEFORE_EVERY_NUMBER
+        self, way: IndexScan, query: AuditQuery, limit: int, *, least: int = _BEFORE_EVERY_NUMBER
     ) -> list[AuditEntry]:
         page, since = self._database.prepare(way.page()), query.since
         found: list[AuditEntry] = []
@@ -298,7 +298,7 @@ def _selected() -> sa.Select[Any]:
     return sa.select(*(audit.c[name] for name in _COLUMNS), audit_details.c.detail).select_from(rows)
 
 
-class Way(msgspec.Struct, frozen=True, kw_only=True):
+class IndexScan(msgspec.Struct, frozen=True, kw_only=True):
     """Conditions on the start of an index, and their values.
 
     The other conditions of a query are written so that they lead neither engine to another index.
@@ -309,7 +309,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     rest: Sequence[sa.ColumnElement[bool]] = ()
     in_order: bool = True
     """whether the index has its entries in the order of their numbers"""
-    further: Way | None = None
+    further: IndexScan | None = None
     """another way to the same entries; it costs less if few of those that this one leads to fit"""
 
     @property
@@ -341,7 +341,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
         return sa.select(sa.func.min(rows.c.number), sa.func.max(rows.c.at), sa.func.count())
 
 
-def ways(query: AuditQuery) -> Iterator[Way]:
+def ways(query: AuditQuery) -> Iterator[IndexScan]:
     """The ways to the entries that fit; several together have every one.
 
     The condition that fits fewest entries leads.
@@ -359,31 +359,31 @@ def ways(query: AuditQuery) -> Iterator[Way]:
     elif leading == "actor":
         yield from _of_actor(_is(leading, leading), query, rest, values)
     elif leading == "entity_id":
-        yield from (Way(leading=_starts(column, leading), rest=rest, values=values) for column in _ENTITIES)
+        yield from (IndexScan(leading=_starts(column, leading), rest=rest, values=values) for column in _ENTITIES)
     elif leading:
-        yield Way(leading=_starts(leading, leading), rest=rest, values=values)
+        yield IndexScan(leading=_starts(leading, leading), rest=rest, values=values)
     elif actions:
         for name, action in actions.items():
             yield _of_completed_sign_ins(name) if action == AuditAction.SIGN_IN_COMPLETE else _of_action(name, action)
     else:
-        yield Way(leading=[], values={})
+        yield IndexScan(leading=[], values={})
 
 
-def _of_action(name: str, action: str) -> Way:
-    return Way(leading=[_is("action", name), _NO_COMPLETED_SIGN_IN], values={name: action})
+def _of_action(name: str, action: str) -> IndexScan:
+    return IndexScan(leading=[_is("action", name), _NO_COMPLETED_SIGN_IN], values={name: action})
 
 
-def _of_completed_sign_ins(name: str) -> Way:
+def _of_completed_sign_ins(name: str) -> IndexScan:
     """The way to every completed sign-in, back through all entries.
 
     Most entries are such, and an index of them would make each of them dearer. A deployment in which they are rare has
     the index of each person's sign-ins: all of it is read, and no other entry.
     """
-    return Way(
+    return IndexScan(
         leading=[],
         rest=[_among([name])],
         values={name: AuditAction.SIGN_IN_COMPLETE},
-        further=Way(leading=[_COMPLETED_SIGN_IN], values={}, in_order=False),
+        further=IndexScan(leading=[_COMPLETED_SIGN_IN], values={}, in_order=False),
     )
 
 
@@ -392,29 +392,29 @@ def _of_actor(
     query: AuditQuery,
     rest: list[sa.ColumnElement[bool]],
     values: dict[str, str],
-) -> Iterator[Way]:
+) -> Iterator[IndexScan]:
     """The ways to an actor's entries.
 
     Completed sign-ins have an index of their own.
     """
     others = set(query.actions) - {AuditAction.SIGN_IN_COMPLETE}
     if others or not query.actions:
-        yield Way(leading=[is_actor, _NO_COMPLETED_SIGN_IN], rest=rest, values=values)
+        yield IndexScan(leading=[is_actor, _NO_COMPLETED_SIGN_IN], rest=rest, values=values)
     if AuditAction.SIGN_IN_COMPLETE in query.actions or not query.actions:
-        yield Way(leading=[is_actor, _COMPLETED_SIGN_IN], rest=rest, values=values)
+        yield IndexScan(leading=[is_actor, _COMPLETED_SIGN_IN], rest=rest, values=values)
 
 
-def _of_person(query: AuditQuery, rest: list[sa.ColumnElement[bool]], values: dict[str, str]) -> Iterator[Way]:
+def _of_person(query: AuditQuery, rest: list[sa.ColumnElement[bool]], values: dict[str, str]) -> Iterator[IndexScan]:
     """The ways to a person's entries, and to those of their records."""
     user_id = query.user_id
     yield from _of_actor(_is("actor", "by_user"), query, rest, values | {"by_user": f"user:{user_id}"})
-    yield Way(leading=[_is("object", "of_user"), _NO_SIGN_IN], rest=rest, values=values | {"of_user": user_id})
+    yield IndexScan(leading=[_is("object", "of_user"), _NO_SIGN_IN], rest=rest, values=values | {"of_user": user_id})
     begun = {"from_user": f"{user_id}/", "to_user": user_id + _PARTS_END}
     within = (
         audit.c.object > sa.bindparam("from_user", type_=sa.Text),
         audit.c.object < sa.bindparam("to_user", type_=sa.Text),
     )
-    yield Way(leading=[*within, _NO_SIGN_IN], rest=rest, values=values | begun, in_order=False)
+    yield IndexScan(leading=[*within, _NO_SIGN_IN], rest=rest, values=values | begun, in_order=False)
 
 
 def _is(column: str, name: str) -> sa.ColumnElement[bool]:
@@ -441,14 +441,14 @@ def _starts(column: str, name: str) -> list[sa.ColumnElement[bool]]:
     return [_is(column, name), *partial]
 
 
-def _part(members: Members, facts: dict[str, str], *, personal: bool) -> _Recorded:
+def _part(members: Members, facts: dict[str, str], *, personal: bool) -> _StoredPart:
     def chosen(values: dict[str, object]) -> dict[str, object]:
         return {name: value for name, value in values.items() if (name in members.personal) == personal}
 
-    return _Recorded(before=chosen(members.before), after=chosen(members.after), facts=facts)
+    return _StoredPart(before=chosen(members.before), after=chosen(members.after), facts=facts)
 
 
-def _text(part: _Recorded) -> str:
+def _text(part: _StoredPart) -> str:
     return "" if part == _NOTHING else _JSON(part).decode()
 
 

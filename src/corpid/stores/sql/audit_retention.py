@@ -12,7 +12,7 @@ from sqlalchemy.sql.expression import ClauseElement, Executable
 
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_seals import DAY_SECONDS, SIGN_IN
-from corpid.rules.directory.approvals import State
+from corpid.rules.directory.approvals import ApprovalState
 from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, ways
 from corpid.stores.sql.directory_tables import change_requests
 from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals
@@ -77,7 +77,7 @@ class _Removal:
         return removed
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class RetentionPeriods(msgspec.Struct, frozen=True, kw_only=True):
     """Days that entries are kept; 0: for ever."""
 
     audit_days: int = 0
@@ -95,7 +95,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.audit_days or self.sign_in_days or self.audit_detail_days)
 
 
-class Pruned(msgspec.Struct, frozen=True, kw_only=True):
+class PruneResult(msgspec.Struct, frozen=True, kw_only=True):
     """The number of removed entries, and of erased details."""
 
     removed: int
@@ -105,8 +105,14 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def prune(
-    database: Database, table: SqlAudit, event: AuditEvent, *, now: float, kept: Kept, last: int = AFTER_EVERY_NUMBER
-) -> Pruned:
+    database: Database,
+    table: SqlAudit,
+    event: AuditEvent,
+    *,
+    now: float,
+    kept: RetentionPeriods,
+    last: int = AFTER_EVERY_NUMBER,
+) -> PruneResult:
     """Remove audit entries and details that are older than they are kept.
 
     The event is written first, if there is something to remove, with how much and for how many days entries are kept:
@@ -121,7 +127,9 @@ async def prune(
         "details": _limit(now, kept.audit_detail_days),
     }
     found = [chunk async for chunk in _chunks(database, limits, last)]
-    planned = Pruned(removed=sum(chunk.old for chunk in found), erased=sum(chunk.with_old_details for chunk in found))
+    planned = PruneResult(
+        removed=sum(chunk.old for chunk in found), erased=sum(chunk.with_old_details for chunk in found)
+    )
     if planned.removed or planned.erased:
         days = {name: str(number) for name, number in asdict(kept).items()}
         counts = {"removed": str(planned.removed), "erased": str(planned.erased)}
@@ -137,7 +145,7 @@ async def prune(
             removed += await entries.run(values)
     if found:
         await _remove_digests(database, found[-1].end, limits)
-    return Pruned(removed=removed, erased=erased, requests=await _remove_requests(database, limits["others"]))
+    return PruneResult(removed=removed, erased=erased, requests=await _remove_requests(database, limits["others"]))
 
 
 async def _remove_requests(database: Database, limit: int) -> int:
@@ -151,7 +159,7 @@ async def _remove_requests(database: Database, limit: int) -> int:
         .where(
             row.request_id < sa.bindparam("end", type_=sa.Text),
             row.request_id > sa.bindparam("after", type_=sa.Text),
-            row.state != sa.literal_column(f"'{State.PENDING.value}'"),
+            row.state != sa.literal_column(f"'{ApprovalState.PENDING.value}'"),
             row.decided_at < sa.bindparam("limit", type_=sa.BigInteger),
         )
         .order_by(row.request_id)

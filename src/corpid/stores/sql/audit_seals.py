@@ -87,7 +87,7 @@ class SqlSeals:
             lambda: insert(audit_digests).values(parameters(("seal", "retention", "latest", "digests")))
         )
 
-    async def settled(self) -> int:
+    async def settled_number(self) -> int:
         """A number up to which no entry can appear any more.
 
         Whoever has a lower number than a visible one was writing when that became visible. So the numbers of a moment

@@ -53,7 +53,7 @@ class BackupRefused(Exception):
     """
 
 
-class Restored(msgspec.Struct, frozen=True, kw_only=True):
+class RestoreResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a restore."""
 
     kept: Path | None
@@ -80,7 +80,7 @@ def back_up(path: Path, file: Path) -> int:
         return file.stat().st_size
 
 
-async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, event: AuditEvent) -> Restored:
+async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, event: AuditEvent) -> RestoreResult:
     """Replace a database by a backup.
 
     The old one keeps a dated name.
@@ -101,7 +101,7 @@ async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, ev
         kept = _set_aside(path, clock())
         draft.replace(path)
         private_files.sync_folder(path.parent)
-    return Restored(kept=kept)
+    return RestoreResult(kept=kept)
 
 
 @contextmanager
@@ -228,7 +228,7 @@ async def _open_and_forget(
     except EncryptionError as error:
         raise BackupRefused(f"the key-encryption key of the settings is not the one of {file}: {error}") from error
     try:
-        await stores.registry.keys.all()
+        await stores.registry.keys.list_all()
         await _forget(stores, clock(), event, after)
     except EncryptionError as error:
         raise BackupRefused(f"the key-encryption key of the settings does not open {file}: {error}") from error

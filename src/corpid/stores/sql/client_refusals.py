@@ -55,7 +55,7 @@ class SqlClientRefusals:
             of = {"client_id": one.client_id, "claimed": one.claimed, "kept": kept}
             await self._database.run(self._trim, of)
 
-    async def of(self, client_id: str) -> list[ClientRefusal]:
+    async def list_for_client(self, client_id: str) -> list[ClientRefusal]:
         """Claimed ones among the others, by time."""
         return [_REFUSALS.decode(row) for row in await self._database.rows(self._of, {"client_id": client_id})]
 

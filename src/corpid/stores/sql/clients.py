@@ -99,7 +99,7 @@ class _Registered(Generic[T]):
         row = await self._database.row(self._get, {"client_id": client_id})
         return None if row is None else self._codec.decode(row)
 
-    async def all(self) -> list[T]:
+    async def list_all(self) -> list[T]:
         """In the order of identifiers."""
         return [self._codec.decode(row) for row in await self._database.rows(self._all, {})]
 
@@ -167,7 +167,7 @@ class SqlUsage:
             for one in sorted(counts, key=lambda each: (each.client_id, each.generation, each.habit)):
                 await self._database.run(self._add, _COUNTS.encode(one))
 
-    async def all(self) -> list[UseCount]:
+    async def list_all(self) -> list[UseCount]:
         """In the order of client, generation and habit."""
         return [_COUNTS.decode(row) for row in await self._database.rows(self._all, {})]
 

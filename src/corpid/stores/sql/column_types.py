@@ -62,7 +62,7 @@ def flag(name: str) -> sa.Column[bool]:
     return sa.Column(name, sa.Boolean, nullable=False)
 
 
-def to(target: str) -> sa.ForeignKey:
+def foreign_key(target: str) -> sa.ForeignKey:
     """A reference; the row ends with what it refers to."""
     return sa.ForeignKey(target, ondelete="CASCADE")
 

@@ -76,9 +76,9 @@ class SqlConsents:
         self._withdraw: Final = database.prepare(
             lambda: sa.delete(consents).where(*_named("user_id", "entity_id", "client_id"))
         )
-        self._sweep: Final = database.prepare(lambda: sa.delete(consents).where(database.among(consents, expired)))
+        self._sweep: Final = database.prepare(lambda: sa.delete(consents).where(database.is_among(consents, expired)))
 
-    async def remembered(
+    async def find_remembered(
         self, user_id: str, entity_id: str, client_id: str, issuer_id: str, *, now: float
     ) -> list[Consent]:
         """Live while now < expires_at, by the engine's clock if any (D49)."""
@@ -86,8 +86,8 @@ class SqlConsents:
         rows = await self._database.rows(self._remembered, key | {"now": milliseconds(now)})
         return [_CONSENTS.decode(row) for row in rows]
 
-    async def of(self, user_id: str, *, now: float) -> list[Consent]:
-        """Live as in `remembered`."""
+    async def list_for_user(self, user_id: str, *, now: float) -> list[Consent]:
+        """Live as in `find_remembered`."""
         rows = await self._database.rows(self._of, {"user_id": user_id, "now": milliseconds(now)})
         return [_CONSENTS.decode(row) for row in rows]
 

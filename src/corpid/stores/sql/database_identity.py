@@ -32,7 +32,7 @@ _HERE: Final = (
 )
 
 
-def here(*, with_system: bool) -> str:
+def identity_expression(*, with_system: bool) -> str:
     """The SQL expression of the identity."""
     return _HERE.format(_SYSTEM if with_system else f"'{_UNKNOWN}'")
 
@@ -66,11 +66,13 @@ def refusal(place: str, noted: str, found: str) -> str:
 async def find(database: Database) -> str:
     """The identity of the database of a connection. Raises StoreUnavailable."""
     (with_system,) = await database.row(database.prepare(sa.text(MAY_READ_SYSTEM)), {}) or (False,)
-    (found,) = await database.row(database.prepare(sa.text(f"SELECT {here(with_system=with_system)}")), {}) or ("",)
+    (found,) = await database.row(
+        database.prepare(sa.text(f"SELECT {identity_expression(with_system=with_system)}")), {}
+    ) or ("",)
     return str(found)
 
 
-def unconfirmed(database: Path | str) -> str:
+def unconfirmed_reason(database: Path | str) -> str:
     """The reason why no server starts on a database.
 
     Empty if they do. Changes nothing, and blocks. Raises SchemaError.
@@ -80,16 +82,18 @@ def unconfirmed(database: Path | str) -> str:
     # The driver is loaded by those who use it.
     from corpid.stores.sql import postgresql_schema  # noqa: PLC0415
 
-    with postgresql_schema.opened(database) as place:
-        return place.read(lambda connection: read_refusal(connection, place.shown))
+    with postgresql_schema.open_target(database) as place:
+        return place.read(lambda connection: read_refusal(connection, place.display_name))
 
 
 def read_refusal(connection: sa.Connection, shown: str) -> str:
-    """As `unconfirmed`, inside a transaction."""
+    """As `unconfirmed_reason`, inside a transaction."""
     if connection.dialect.name == "sqlite" or not sa.inspect(connection).has_table("deployment"):
         return ""
     noted = connection.scalar(sa.text("SELECT value FROM deployment WHERE name = :name"), {"name": NOTED_AS})
     if noted is None:
         return ""
     with_system = bool(connection.scalar(sa.text(MAY_READ_SYSTEM)))
-    return refusal(shown, noted, str(connection.scalar(sa.text(f"SELECT {here(with_system=with_system)}"))))
+    return refusal(
+        shown, noted, str(connection.scalar(sa.text(f"SELECT {identity_expression(with_system=with_system)}")))
+    )

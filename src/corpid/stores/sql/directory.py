@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from corpid.ports import NameRefused
 from corpid.rules.directory.entity_choice import FORMS
 from corpid.rules.directory.records import (
-    Acting,
+    ActingPerson,
     Administrator,
-    Appointed,
+    AppointmentStatus,
     Assignment,
     Entity,
     Membership,
@@ -25,7 +25,7 @@ from corpid.rules.directory.records import (
     ThirdPartyRow,
     User,
 )
-from corpid.rules.directory.sources import written
+from corpid.rules.directory.sources import sources_after
 from corpid.stores.sql.codecs import columns, record_codec
 from corpid.stores.sql.directory_lists import SqlDirectoryLists
 from corpid.stores.sql.directory_tables import (
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
-    from corpid.stores.sql.statements import Database, Prepared, Row
+    from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
 Parameters: TypeAlias = "list[sa.BindParameter[str]]"
 
@@ -231,16 +231,18 @@ def third_party_rows_of(wanted: Parameters) -> sa.Select[Any]:
     )
 
 
-def listed(values: Sequence[str]) -> dict[str, str]:
+def bind_values(values: Sequence[str]) -> dict[str, str]:
     """Values for the parameters of a statement made by `by_count`."""
     return {f"listed_{number}": value for number, value in enumerate(values)}
 
 
-def by_count(database: Database, statement: Callable[[Parameters], sa.Select[Any]]) -> Callable[[int], Prepared]:
+def by_count(
+    database: Database, statement: Callable[[Parameters], sa.Select[Any]]
+) -> Callable[[int], CompiledStatement]:
     """Statements by number of services or words, prepared at first need."""
 
     @cache
-    def prepared(count: int) -> Prepared:
+    def prepared(count: int) -> CompiledStatement:
         return database.prepare(statement([sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(count)]))
 
     return prepared
@@ -254,8 +256,8 @@ _THIRD_PARTY_END: Final = len(THIRD_PARTY_ASSIGNMENTS.columns)
 _CLIENT_ENTITY_END: Final = _THIRD_PARTY_END + _ENTITY_WIDTH
 
 
-def _found(row: Row) -> Acting:
-    return Acting(
+def _found(row: Row) -> ActingPerson:
+    return ActingPerson(
         user=USERS.decode(row[:_USER_END]),
         entity=ENTITIES.decode(row[_USER_END:_ACTING_ENTITY_END]),
         membership=MEMBERSHIPS.decode(row[_ACTING_ENTITY_END:_MEMBERSHIP_END]),
@@ -288,7 +290,7 @@ class SqlDirectory(SqlDirectoryLists):
             )
         )
 
-    async def acting(self, user_id: str, entity_id: str) -> Acting | None:
+    async def acting(self, user_id: str, entity_id: str) -> ActingPerson | None:
         row = await self._database.row(self._acting, {"user_id": user_id, "entity_id": entity_id})
         return None if row is None else _found(row)
 
@@ -313,12 +315,12 @@ class SqlDirectory(SqlDirectoryLists):
                 return
             was: User = known.decoded(row)
             becomes = msgspec.structs.replace(was, language=language)
-            sources = known.encoded_sources(written(event.actor, was, becomes, known.sources_of(row)))
+            sources = known.encoded_sources(sources_after(event.actor, was, becomes, known.sources_of(row)))
             values = {"user": user_id, "new": language, "by": sources["source"], "since": sources["member_sources"]}
             await self._database.run(self._set_language, values)
             await self._audit.record_change(event, was, becomes)
 
-    async def usable(self, user_id: str, accepted: frozenset[Form]) -> list[Acting]:
+    async def usable(self, user_id: str, accepted: frozenset[Form]) -> list[ActingPerson]:
         """The search stops at the second one."""
         rows = await self._database.rows(self._usable, {"user_id": user_id, **form_values(accepted)})
         return [_found(row) for row in rows]
@@ -331,7 +333,7 @@ class SqlDirectory(SqlDirectoryLists):
         A list that is cut is counted by a second look.
         """
         patterns = [containing(word) for word in sorted(set(words))]
-        values = {"user_id": user_id, **listed(patterns)}
+        values = {"user_id": user_id, **bind_values(patterns)}
         page = {**values, **form_values(accepted), "first": first, "limit": limit}
         rows = await self._database.rows(self._choices(len(patterns)), page)
         found = [choice(user_id, row) for row in rows]
@@ -346,15 +348,15 @@ class SqlDirectory(SqlDirectoryLists):
             ADMINISTRATORS.decode(row) for row in await self._database.rows(self._administered, {"user_id": user_id})
         ]
 
-    async def administrators(self, entity_id: str) -> list[Appointed[Administrator]]:
+    async def administrators(self, entity_id: str) -> list[AppointmentStatus[Administrator]]:
         """In the order of people."""
         rows = await self._database.rows(self._administrators, {"entity_id": entity_id})
-        return [Appointed(record=ADMINISTRATORS.decode(row[:-1]), enabled=bool(row[-1])) for row in rows]
+        return [AppointmentStatus(record=ADMINISTRATORS.decode(row[:-1]), enabled=bool(row[-1])) for row in rows]
 
-    async def operators(self, level: OperatorLevel) -> list[Appointed[Operator]]:
+    async def operators(self, level: OperatorLevel) -> list[AppointmentStatus[Operator]]:
         """In the order of people."""
         rows = await self._database.rows(self._operators, {"level": level})
-        return [Appointed(record=OPERATORS.decode(row[:-1]), enabled=bool(row[-1])) for row in rows]
+        return [AppointmentStatus(record=OPERATORS.decode(row[:-1]), enabled=bool(row[-1])) for row in rows]
 
     async def services(self, service_ids: Sequence[str]) -> list[Service]:
         """In the order of identifiers."""
@@ -374,12 +376,12 @@ class SqlDirectory(SqlDirectoryLists):
         return [_third_party_row(row, granted) for row, granted in grants.items()]
 
     async def _of_services(
-        self, statement: Callable[[int], Prepared], service_ids: Sequence[str], **values: str
+        self, statement: Callable[[int], CompiledStatement], service_ids: Sequence[str], **values: str
     ) -> list[Row]:
         wanted = sorted(set(service_ids))
         if not wanted:
             return []
-        return await self._database.rows(statement(len(wanted)), values | listed(wanted))
+        return await self._database.rows(statement(len(wanted)), values | bind_values(wanted))
 
 
 def _third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:

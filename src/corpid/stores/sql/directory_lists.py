@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from corpid.ports.directory_lists import L, N
     from corpid.stores.sql.mappers import RecordType
-    from corpid.stores.sql.statements import Prepared
+    from corpid.stores.sql.statements import CompiledStatement
 
 NARROWED_BY: Final[Mapping[type, tuple[str, ...]]] = {
     Membership: ("user_id",),
@@ -186,38 +186,38 @@ class SqlDirectoryLists(SqlRecords):
     """A ports.DirectoryLists."""
 
     @cached_property
-    def _named(self) -> dict[type, Prepared]:
+    def _named(self) -> dict[type, CompiledStatement]:
         keys = {Entity: "entity_id", Service: "service_id", User: "user_name_key"}
         found = {kind: named(self._kinds[kind], self._kinds[kind].table.c[key]) for kind, key in keys.items()}
         return {kind: self._database.prepare(statement) for kind, statement in found.items()}
 
     @cached_property
-    def _by_name(self) -> dict[type, Prepared]:
+    def _by_name(self) -> dict[type, CompiledStatement]:
         found = {Entity: BEGINNING_OF_NAME, User: BEGINNING_OF_PERSONS_NAME}
         return {kind: self._database.prepare(by_name(self._kinds[kind], each)) for kind, each in found.items()}
 
     @cached_property
-    def _by_number(self) -> Prepared:
+    def _by_number(self) -> CompiledStatement:
         return self._database.prepare(by_name(self._kinds[Entity], "registration_number"))
 
     @cached_property
-    def _by_email(self) -> Prepared:
+    def _by_email(self) -> CompiledStatement:
         return self._database.prepare(by_name(self._kinds[User], BEGINNING_OF_ADDRESS))
 
     @cached_property
-    def _members(self) -> Prepared:
+    def _members(self) -> CompiledStatement:
         return self._database.prepare(members(self._kinds[User]))
 
     @cached_property
-    def _belonging(self) -> Prepared:
+    def _belonging(self) -> CompiledStatement:
         return self._database.prepare(belonging(self._kinds[Membership], self._kinds[User]))
 
     @cached_property
-    def _latest_requests(self) -> Prepared:
+    def _latest_requests(self) -> CompiledStatement:
         return self._database.prepare(latest_requests(self._kinds[ChangeRequest]))
 
     @cached_property
-    def _pages(self) -> dict[tuple[type, tuple[str, ...]], Prepared]:
+    def _pages(self) -> dict[tuple[type, tuple[str, ...]], CompiledStatement]:
         return {
             (kind, given): self._database.prepare(partial(page, self._kinds[kind], given))
             for kind, members in NARROWED_BY.items()
@@ -226,11 +226,11 @@ class SqlDirectoryLists(SqlRecords):
         }
 
     @cached_property
-    def _totals(self) -> Prepared:
+    def _totals(self) -> CompiledStatement:
         return self._database.prepare(totals)
 
     @cached_property
-    def _ending(self) -> Prepared:
+    def _ending(self) -> CompiledStatement:
         return self._database.prepare(ending(self._kinds[Assignment]))
 
     async def named(self, kind: type[N], *, first: str, until: str, limit: int) -> list[N]:

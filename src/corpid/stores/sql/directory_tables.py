@@ -11,6 +11,7 @@ from corpid.stores.sql.column_types import (
     TEXT,
     dated,
     flag,
+    foreign_key,
     integer,
     key,
     later,
@@ -21,7 +22,6 @@ from corpid.stores.sql.column_types import (
     source,
     table,
     text,
-    to,
 )
 
 IDENTIFIED: Final = "membership_id <> ''"
@@ -90,8 +90,8 @@ users: Final = table(
 
 memberships: Final = table(
     "memberships",
-    key("user_id", to("users.user_id")),
-    key("entity_id", to("entities.entity_id")),
+    key("user_id", foreign_key("users.user_id")),
+    key("entity_id", foreign_key("entities.entity_id")),
     flag("enabled"),
     source(),
     *(later(name, "") for name in ("membership_id", "user_name", "user_name_key", "external_id", "name")),
@@ -116,7 +116,7 @@ name and address, so that an entity's members are found and ordered by an index 
 provisioning_tokens: Final = table(
     "provisioning_tokens",
     key("token_id"),
-    text("entity_id", to("entities.entity_id")),
+    text("entity_id", foreign_key("entities.entity_id")),
     text("name"),
     sa.Column("token_hash", TEXT, nullable=False, unique=True),
     integer("created_at"),
@@ -139,7 +139,7 @@ administrators: Final = table(
 )
 
 operators: Final = table(
-    "operators", key("user_id", to("users.user_id")), text("level"), source(), sa.Index(None, "level")
+    "operators", key("user_id", foreign_key("users.user_id")), text("level"), source(), sa.Index(None, "level")
 )
 
 services: Final = table(
@@ -163,7 +163,7 @@ assignments: Final = table(
     "assignments",
     key("user_id"),
     key("entity_id"),
-    key("service_id", to("services.service_id")),
+    key("service_id", foreign_key("services.service_id")),
     *dated(),
     source(),
     membership(),
@@ -175,9 +175,9 @@ assignments: Final = table(
 
 third_party_grants: Final = table(
     "third_party_grants",
-    key("client_entity_id", to("entities.entity_id")),
-    key("entity_id", to("entities.entity_id")),
-    key("service_id", to("services.service_id")),
+    key("client_entity_id", foreign_key("entities.entity_id")),
+    key("entity_id", foreign_key("entities.entity_id")),
+    key("service_id", foreign_key("services.service_id")),
     *dated(),
     later("state", "accepted"),
     source(),
@@ -189,8 +189,8 @@ third_party_assignments: Final = table(
     "third_party_assignments",
     key("user_id"),
     key("entity_id"),
-    key("client_entity_id", to("entities.entity_id")),
-    key("service_id", to("services.service_id")),
+    key("client_entity_id", foreign_key("entities.entity_id")),
+    key("service_id", foreign_key("services.service_id")),
     *dated(),
     source(),
     membership(),
@@ -203,7 +203,7 @@ third_party_assignments: Final = table(
 change_requests: Final = table(
     "change_requests",
     key("request_id"),
-    text("entity_id", to("entities.entity_id")),
+    text("entity_id", foreign_key("entities.entity_id")),
     text("requester"),
     text("bound_to"),
     text("changes"),
@@ -218,4 +218,6 @@ change_requests: Final = table(
     sa.Index(None, "state", "request_id"),
 )
 
-deletion_requests: Final = table("deletion_requests", key("user_id", to("users.user_id")), integer("requested_at"))
+deletion_requests: Final = table(
+    "deletion_requests", key("user_id", foreign_key("users.user_id")), integer("requested_at")
+)

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from corpid.ports import EmailChange
 from corpid.rules.directory.records import User
-from corpid.rules.directory.sources import written
+from corpid.rules.directory.sources import sources_after
 from corpid.stores.sql.codecs import columns, record_codec
 from corpid.stores.sql.directory_tables import users
 from corpid.stores.sql.statements import insert, parameters
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
-    from corpid.stores.sql.statements import Database, Prepared, Row
+    from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
 _CHANGES: Final = record_codec(EmailChange)
 
@@ -69,13 +69,13 @@ class SqlEmailChanges:
             )
         )
 
-    async def of(self, user_id: str) -> EmailChange | None:
+    async def find(self, user_id: str) -> EmailChange | None:
         return await self._one(self._of, {"user_id": user_id})
 
     async def by_link(self, link_hash: str) -> EmailChange | None:
         return await self._one(self._by_link, {"link_hash": link_hash})
 
-    async def _one(self, statement: Prepared, key: dict[str, str]) -> EmailChange | None:
+    async def _one(self, statement: CompiledStatement, key: dict[str, str]) -> EmailChange | None:
         row = await self._database.row(statement, key)
         if row is None:
             return None
@@ -99,7 +99,7 @@ class SqlEmailChanges:
 
     async def _store(self, change: EmailChange) -> bool:
         """Store a change, in place of one that no longer stands."""
-        if await self.of(change.user_id) is None:
+        if await self.find(change.user_id) is None:
             await self._sign_outs.end_email_change(change.user_id)
         return await self._database.run(self._add, _CHANGES.encode(change)) == 1
 
@@ -131,7 +131,7 @@ class SqlEmailChanges:
                 return "dropped"
             was: User = self._users.decoded(row)
             becomes = msgspec.structs.replace(was, email=change.new_email)
-            sources = self._users.encoded_sources(written(event.actor, was, becomes, self._users.sources_of(row)))
+            sources = self._users.encoded_sources(sources_after(event.actor, was, becomes, self._users.sources_of(row)))
             values = {
                 "user": change.user_id, "new": change.new_email,
                 "by": sources["source"], "since": sources["member_sources"],

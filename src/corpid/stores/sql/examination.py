@@ -16,9 +16,9 @@ from corpid.rules.server_processes import ServerProcess
 from corpid.stores.sql import schema, tables
 from corpid.stores.sql.clients import CLIENTS
 from corpid.stores.sql.database_identity import read_refusal
-from corpid.stores.sql.invitations import waiting
+from corpid.stores.sql.invitations import select_waiting
 from corpid.stores.sql.migration_target import SchemaOlder
-from corpid.stores.sql.server_processes import PROCESSES, listed
+from corpid.stores.sql.server_processes import PROCESSES, select_processes
 from corpid.stores.sql.sqlite_schema import SqliteTarget
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class KeyTimes(msgspec.Struct, frozen=True, kw_only=True):
     retired_at: int | None
 
 
-class Examined(msgspec.Struct, frozen=True, kw_only=True):
+class Examination(msgspec.Struct, frozen=True, kw_only=True):
     """The findings of an examination."""
 
     place: str
@@ -73,12 +73,12 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """the role's time limit for statements; 0: none"""
 
 
-def examine(url: str, *, clock: Clock) -> Examined:
+def examine(url: str, *, clock: Clock) -> Examination:
     """Look at the database of a setting's `sqlite:///path` or `postgresql://…`. Raises SchemaError.
 
     Blocks, and belongs to a thread in which no event loop runs.
     """
-    database = schema.located(url)
+    database = schema.find_target(url)
     plan = schema.plan(database)
     older = _older(database)
     if isinstance(database, Path):
@@ -86,7 +86,7 @@ def examine(url: str, *, clock: Clock) -> Examined:
     # The driver is loaded by those who use it.
     from corpid.stores.sql import postgresql_schema  # noqa: PLC0415
 
-    with postgresql_schema.opened(database) as place:
+    with postgresql_schema.open_target(database) as place:
         return _examined(place, plan, older, clock, is_pooled=place.is_pooled())
 
 
@@ -98,15 +98,17 @@ def _older(database: Path | str) -> str:
     return ""
 
 
-def _examined(place: MigrationTarget, plan: schema.Plan, older: str, clock: Clock, *, is_pooled: bool) -> Examined:
+def _examined(
+    place: MigrationTarget, plan: schema.MigrationPlan, older: str, clock: Clock, *, is_pooled: bool
+) -> Examination:
     engine, version, at = place.read(_engine)
     clients = place.read(_clients)
-    return Examined(
-        place=place.shown,
+    return Examination(
+        place=place.display_name,
         engine=engine,
         version=version,
         older=older,
-        unconfirmed_restore=place.read(lambda connection: read_refusal(connection, place.shown)),
+        unconfirmed_restore=place.read(lambda connection: read_refusal(connection, place.display_name)),
         now=tuple(step.title for step in plan.now),
         later=tuple(step.title for step in plan.later),
         keys=tuple(place.read(_keys)),
@@ -146,14 +148,14 @@ def _unsealed_since(connection: sa.Connection) -> int | None:
 
 
 def _emails(connection: sa.Connection) -> tuple[int, int]:
-    count, oldest = connection.execute(waiting()).one()
+    count, oldest = connection.execute(select_waiting()).one()
     return int(count), int(oldest)
 
 
 def _processes(connection: sa.Connection) -> list[ServerProcess]:
     if not sa.inspect(connection).has_table(tables.server_processes.name):
         return []
-    return [PROCESSES.decode(tuple(row)) for row in connection.execute(listed())]
+    return [PROCESSES.decode(tuple(row)) for row in connection.execute(select_processes())]
 
 
 def _clients(connection: sa.Connection) -> list[Client]:

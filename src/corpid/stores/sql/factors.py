@@ -8,9 +8,9 @@ import msgspec
 import sqlalchemy as sa
 
 from corpid.ports import Account, Conflict, Link, NameRefused
-from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
+from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
-from corpid.rules.directory.members import Members, changed, together
+from corpid.rules.directory.members import Members, compare_members, merge_members
 from corpid.stores.sql.codecs import columns, record_codec
 from corpid.stores.sql.directory_tables import users
 from corpid.stores.sql.mappers import USERS, user_name_key
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.codecs import Codec
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
-    from corpid.stores.sql.statements import Database, Prepared, Row
+    from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
 _PASSKEYS: Final = record_codec(Passkey)
 _LINKS: Final = record_codec(Link)
@@ -109,7 +109,7 @@ def _account(secret: Codec[Credentials]) -> sa.Select[Any]:
     )  # fmt: skip
 
 
-class _NotAsBefore(Exception):
+class _FactorsChanged(Exception):
     """Something changed since it was read: undo the whole change."""
 
 
@@ -130,7 +130,7 @@ class SqlFactors:
         self._account_by_name: Final = prepare(lambda: account.where(users.c.user_name_key == sa.bindparam("name")))
         owner = sa.select(passkeys.c.user_id).where(_THIS_PASSKEY).correlate(None).scalar_subquery()
         self._account_by_passkey: Final = prepare(lambda: account.where(users.c.user_id == owner))
-        self._raise_step: Final = audit.recorded(_raise_step())
+        self._raise_step: Final = audit.prepare_change(_raise_step())
         self._rehash: Final = prepare(_rehash)
         self._passkey: Final = prepare(lambda: sa.select(*columns(passkeys, _PASSKEYS)).where(_THIS_PASSKEY))
         self._passkeys: Final = prepare(_passkeys_of_a_person)
@@ -140,12 +140,12 @@ class SqlFactors:
         self._rename_passkey: Final = prepare(
             lambda: sa.update(passkeys).where(_OWN_PASSKEY).values(name=sa.bindparam("new_name"))
         )
-        self._use_passkey: Final = audit.recorded(_use_passkey())
+        self._use_passkey: Final = audit.prepare_change(_use_passkey())
         self._decline_passkey: Final = prepare(lambda: upsert(passkey_offers, ("user_id", "declined_at")))
         self._codes_left: Final = prepare(
             lambda: sa.select(sa.func.count()).select_from(recovery_codes).where(_of_person(recovery_codes))
         )
-        self._take_code: Final = audit.recorded(
+        self._take_code: Final = audit.prepare_change(
             sa.delete(recovery_codes).where(
                 _of_person(recovery_codes), recovery_codes.c.code_hash == sa.bindparam("code_hash")
             )
@@ -194,7 +194,7 @@ class SqlFactors:
         codes, signed_in, declined_at = first[_GUESSES_END:_PASSKEYS_START]
         return Account(
             user=user,
-            held=HeldFactors(
+            held=PersonFactors(
                 credentials=Credentials(user_id=user.user_id)
                 if stored[0] is None
                 else self._credentials.codec.decode(stored),
@@ -262,7 +262,7 @@ class SqlFactors:
         try:
             async with self._database.transaction():
                 await self._audit.write(event, members=await self._change(change))
-        except (_NotAsBefore, Conflict):
+        except (_FactorsChanged, Conflict):
             return False
         return True
 
@@ -293,8 +293,8 @@ class SqlFactors:
             for code_hash in change.recovery_codes:
                 await self._database.run(self._add_code, {"user_id": user_id, "code_hash": code_hash})
         gone = [each for each in held if change.remove_passkeys or each.credential_id == change.remove_passkey]
-        return together(
-            changed(was, change.after),
+        return merge_members(
+            compare_members(was, change.after),
             _members("recovery_codes", codes),
             _members("passkeys", _passkeys_recorded(gone, change.add_passkey), personal=True),
         )
@@ -306,12 +306,12 @@ class SqlFactors:
         row = await self._database.row(self._locked, {"user_id": user_id})
         stored: Credentials | None = None if row is None else codec.decode(row)
         if stored is None or stored.factors != change.before.factors:
-            raise _NotAsBefore
+            raise _FactorsChanged
         locked = await self._sign_outs.lock(user_id)
         if change.session_id and change.session_id not in locked.sessions:
-            raise _NotAsBefore
+            raise _FactorsChanged
         if change.spend_link and change.spend_link not in locked.links:
-            raise _NotAsBefore
+            raise _FactorsChanged
         return stored
 
     async def _require_passkeys(self, change: FactorChange) -> None:
@@ -321,11 +321,11 @@ class SqlFactors:
         """
         number = len(await self._database.rows(self._passkeys, {"user_id": change.after.user_id}))
         if number < change.passkey_remains or 0 < change.passkeys_at_most < number:
-            raise _NotAsBefore
+            raise _FactorsChanged
 
-    async def _exactly_one(self, statement: Prepared, values: dict[str, str]) -> None:
+    async def _exactly_one(self, statement: CompiledStatement, values: dict[str, str]) -> None:
         if await self._database.run(statement, values) != 1:
-            raise _NotAsBefore
+            raise _FactorsChanged
 
     async def keep_link(self, link: Link, event: AuditEvent, *, spared: str = "") -> None:
         """Raises MissingReference for a removed user."""
@@ -358,8 +358,8 @@ def _members(name: str, states: Mapping[str, object], *, personal: bool = False)
 def _passkeys_recorded(removed: Sequence[Passkey], added: Passkey | None) -> dict[str, object]:
     if not removed and added is None:
         return {}
-    after = [] if added is None else [changed(None, added).after]
-    return {"before": [changed(passkey, None).before for passkey in removed], "after": after}
+    after = [] if added is None else [compare_members(None, added).after]
+    return {"before": [compare_members(passkey, None).before for passkey in removed], "after": after}
 
 
 _GUESSES_KEYS: Final = tuple(column.name for column in code_guesses.primary_key)
@@ -389,7 +389,7 @@ class SqlCodeGuesses:
         row = await self._database.row(self._one, {"user_id": user_id, "browser": browser})
         return CodeGuesses(user_id=user_id, browser=browser) if row is None else _GUESSES.decode(row)
 
-    async def of(self, user_id: str) -> list[CodeGuesses]:
+    async def list_for_user(self, user_id: str) -> list[CodeGuesses]:
         """By browser."""
         return [_GUESSES.decode(row) for row in await self._database.rows(self._every, {"user_id": user_id})]
 

@@ -17,7 +17,7 @@ from corpid.stores.sql.tables import clients, hourly_counts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.stores.sql.statements import Database, Prepared
+    from corpid.stores.sql.statements import CompiledStatement, Database
 
 _COUNTS: Final = record_codec(HourlyCount)
 _KEYS: Final = tuple(column.name for column in hourly_counts.primary_key)
@@ -52,7 +52,7 @@ class SqlHourlyCounts:
         )
         self._remove_oldest: Final = database.prepare(_removal)
 
-    def _prepared_totals(self, *, of_client: bool, of_reason: bool) -> Prepared:
+    def _prepared_totals(self, *, of_client: bool, of_reason: bool) -> CompiledStatement:
         conditions = [*_RANGE]
         conditions += [_OF.client_id == sa.bindparam("client_id")] if of_client else []
         conditions += [_OF.reason == sa.bindparam("reason")] if of_reason else []

@@ -31,7 +31,7 @@ class SqlIdempotencyKeys:
             lambda: sa.select(row.answer).where(this, row.expires_at > sa.bindparam("now"))
         )
         self._sweep: Final = database.prepare(
-            lambda: sa.delete(api_answers).where(database.among(api_answers, expired))
+            lambda: sa.delete(api_answers).where(database.is_among(api_answers, expired))
         )
         self._end: Final = database.prepare(
             lambda: sa.delete(api_answers).where(this, row.expires_at <= sa.bindparam("now"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from corpid.ports import Invited
+from corpid.ports import OpenInvitation
 from corpid.rules.directory.invitations import SENDING_SECONDS, being_sent
 from corpid.stores.sql.codecs import columns
 from corpid.stores.sql.directory_tables import DUE, entities, memberships, users
@@ -44,7 +44,7 @@ def due() -> sa.Select[Any]:
     )
 
 
-def waiting() -> sa.Select[Any]:
+def select_waiting() -> sa.Select[Any]:
     """The number of waiting e-mails, and the moment of the oldest."""
     return sa.select(sa.func.count(), sa.func.coalesce(sa.func.min(_row.changed_at), sa.literal_column("0"))).where(
         sa.text(DUE), _row.enabled, _row.invitation_sent_at <= sa.literal_column("0")
@@ -80,11 +80,11 @@ class SqlInvitations:
         self._database: Final = database
         self._of: Final = database.prepare(invitation_of)
         self._due: Final = database.prepare(due)
-        self._waiting: Final = database.prepare(waiting)
+        self._waiting: Final = database.prepare(select_waiting)
         self._open: Final = database.prepare(open_of)
         self._mark: Final = database.prepare(_mark)
 
-    async def of(self, user_id: str) -> Invited | None:
+    async def find(self, user_id: str) -> OpenInvitation | None:
         row = await self._database.row(self._of, {"user_id": user_id})
         return None if row is None else _found(row)
 
@@ -92,33 +92,33 @@ class SqlInvitations:
         rows = await self._database.rows(self._open, {"entity_id": entity_id, "after": after, "limit": limit})
         return [MEMBERSHIPS.decode(row) for row in rows]
 
-    async def due(self, *, now: float, limit: int) -> list[Invited]:
+    async def due(self, *, now: float, limit: int) -> list[OpenInvitation]:
         values = {"since": being_sent(now - SENDING_SECONDS), "most": limit}
         return [_found(row) for row in await self._database.rows(self._due, values)]
 
-    async def waiting(self) -> tuple[int, int]:
+    async def count_waiting(self) -> tuple[int, int]:
         row = await self._database.row(self._waiting, {})
         return (int(row[0]), int(row[1])) if row else (0, 0)
 
-    async def take(self, invited: Invited, *, now: float) -> bool:
+    async def take(self, invited: OpenInvitation, *, now: float) -> bool:
         seen = invited.membership.invitation_sent_at
         return await self._database.write(self._mark, self._values(invited, seen, being_sent(now))) == 1
 
-    async def settle(self, invited: Invited, *, taken: float, becomes: int) -> bool:
+    async def settle(self, invited: OpenInvitation, *, taken: float, becomes: int) -> bool:
         return await self._database.write(self._mark, self._values(invited, being_sent(taken), becomes)) == 1
 
     def transaction(self) -> Transaction:
         return self._database.transaction()
 
     @staticmethod
-    def _values(invited: Invited, seen: int, becomes: int) -> dict[str, object]:
+    def _values(invited: OpenInvitation, seen: int, becomes: int) -> dict[str, object]:
         member = invited.membership
         this = {"waiting": member.user_id, "entity": member.entity_id, "address": member.email}
         return {**this, "seen": seen, "becomes": becomes}
 
 
-def _found(row: Row) -> Invited:
-    return Invited(
+def _found(row: Row) -> OpenInvitation:
+    return OpenInvitation(
         user=USERS.decode(row[:_USER_END]),
         membership=MEMBERSHIPS.decode(row[_USER_END:_MEMBERSHIP_END]),
         entity=ENTITIES.decode(row[_MEMBERSHIP_END:]),

@@ -58,7 +58,7 @@ class SqlKeys:
             )
         )
 
-    async def all(self) -> list[SealedKey]:
+    async def list_all(self) -> list[SealedKey]:
         """Oldest first."""
         found = {}
         for row in await self._database.rows(self._all, {}):
@@ -99,7 +99,7 @@ class SqlKeys:
         """
         async with self._database.transaction():
             await self._values.put(_CALENDAR, "changed")
-            stored = await self.all()
+            stored = await self.list_all()
             found = {key.kid: key for key in stored}
             for key, event in decide(stored):
                 before = found.get(key.kid)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from corpid.ports import NameRefused
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.entity_choice import search_text
-from corpid.rules.directory.names import folded, user_name
+from corpid.rules.directory.names import fold_text, user_name
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import (
     Administrator,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.stores.encryption_at_rest import SecretCipher
-    from corpid.stores.sql.statements import Database, Prepared
+    from corpid.stores.sql.statements import CompiledStatement, Database
 
 
 def user_name_key(name: str) -> str:
@@ -67,7 +67,7 @@ def _memberships() -> Codec[Membership]:
     return replace(
         codec,
         written=(*codec.written, "user_name_key"),
-        encode=lambda member: codec.encode(member) | {"user_name_key": folded(member.user_name)},
+        encode=lambda member: codec.encode(member) | {"user_name_key": fold_text(member.user_name)},
     )
 
 
@@ -132,16 +132,16 @@ class RecordType:
         self._prepare: Final = database.prepare
 
     @cached_property
-    def one(self) -> Prepared:
+    def one(self) -> CompiledStatement:
         return self._prepare(self._records().where(self._this()))
 
     @cached_property
-    def sourced(self) -> Prepared:
+    def sourced(self) -> CompiledStatement:
         """As `one`, with its sources."""
         return self._prepare(self._with_sources().where(self._this()))
 
     @cached_property
-    def locked(self) -> Prepared:
+    def locked(self) -> CompiledStatement:
         """As `sourced`, held until the transaction ends.
 
         New rows that refer to it need not wait.
@@ -149,30 +149,30 @@ class RecordType:
         return self._prepare(self._with_sources().where(self._this()).with_for_update(key_share=True))
 
     @cached_property
-    def locked_alone(self) -> Prepared:
+    def locked_alone(self) -> CompiledStatement:
         """As `locked`, but new rows that refer to it wait."""
         return self._prepare(self._with_sources().where(self._this()).with_for_update())
 
     @cached_property
-    def first_page(self) -> Prepared:
+    def first_page(self) -> CompiledStatement:
         return self._prepare(self._page())
 
     @cached_property
-    def next_page(self) -> Prepared:
+    def next_page(self) -> CompiledStatement:
         after = sa.tuple_(*(sa.bindparam(name) for name in self.keys))
         return self._prepare(self._page().where(sa.tuple_(*(self.table.c[name] for name in self.keys)) > after))
 
     @cached_property
-    def upsert(self) -> Prepared:
+    def upsert(self) -> CompiledStatement:
         """The record alone: its sources stay."""
         return self._prepare(upsert(self.table, self.codec.written, _kept(self.table)))
 
     @cached_property
-    def upsert_sourced(self) -> Prepared:
+    def upsert_sourced(self) -> CompiledStatement:
         return self._prepare(upsert(self.table, (*self.codec.written, *self._sources), _kept(self.table)))
 
     @cached_property
-    def insert(self) -> Prepared:
+    def insert(self) -> CompiledStatement:
         """Write a record of a new key, with its sources.
 
         Nothing if there is one.
@@ -180,7 +180,7 @@ class RecordType:
         row = insert(self.table).values(parameters((*self.codec.written, *self._sources)))
         return self._prepare(row.on_conflict_do_nothing(index_elements=list(self.keys)))
 
-    def statement(self, *, is_new: bool, sourced: bool) -> Prepared:
+    def statement(self, *, is_new: bool, sourced: bool) -> CompiledStatement:
         """The statement that writes a record.
 
         One that is new always has its sources.
@@ -190,11 +190,11 @@ class RecordType:
         return self.upsert_sourced if sourced else self.upsert
 
     @cached_property
-    def delete(self) -> Prepared:
+    def delete(self) -> CompiledStatement:
         return self._prepare(sa.delete(self.table).where(self._this()))
 
     @cached_property
-    def referring(self) -> tuple[Prepared, ...]:
+    def referring(self) -> tuple[CompiledStatement, ...]:
         """One look for each type of record that goes with this one.
 
         Those of levels are not looked for: they are removed last.

@@ -47,7 +47,7 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
     """a value smaller than every key"""
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class Migration(msgspec.Struct, frozen=True, kw_only=True):
     """One migration, as declared in its file."""
 
     revision: str
@@ -61,13 +61,13 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """on PostgreSQL outside of a transaction, as CREATE INDEX CONCURRENTLY needs it; done twice it does no harm"""
 
 
-def steps() -> tuple[Step, ...]:
+def steps() -> tuple[Migration, ...]:
     """Every migration of this version, in order. docs/decisions/0009"""
     return _steps(tuple(LOCATIONS))
 
 
 @cache
-def _steps(locations: tuple[str, ...]) -> tuple[Step, ...]:
+def _steps(locations: tuple[str, ...]) -> tuple[Migration, ...]:
     """Read once a process: a server asks several times while it starts."""
     return tuple(sorted(map(_step, _files(locations)), key=attrgetter("revision")))
 
@@ -84,7 +84,7 @@ def _files(locations: tuple[str, ...]) -> list[Path]:
     return [file for folder in locations for file in Path(folder).glob("[!_]*.py")]
 
 
-def _step(file: Path) -> Step:
+def _step(file: Path) -> Migration:
     """The migration of a file.
 
     Read without Alembic, which takes longer to load than a server takes to look whether anything is to be done.
@@ -94,7 +94,7 @@ def _step(file: Path) -> Step:
     assert spec.loader is not None, file  # noqa: S101
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    return Step(
+    return Migration(
         revision=module.revision,
         title=(module.__doc__ or "").partition("\n\n")[0].partition(". ")[0].rstrip("."),
         phase=module.phase,
@@ -105,7 +105,7 @@ def _step(file: Path) -> Step:
     )
 
 
-def pending(every: Sequence[Step], revision: str | None) -> tuple[Step, ...]:
+def pending(every: Sequence[Migration], revision: str | None) -> tuple[Migration, ...]:
     """The migrations that a schema lacks, in order.
 
     Raises LookupError for a schema that this version does not know.
@@ -118,7 +118,7 @@ def pending(every: Sequence[Step], revision: str | None) -> tuple[Step, ...]:
     return tuple(every[known.index(revision) + 1 :])
 
 
-def is_enough(lacking: Sequence[Step]) -> bool:
+def is_enough(lacking: Sequence[Migration]) -> bool:
     """Return whether this version runs on a schema without these migrations.
 
     Those that only fill or take away may come later.
@@ -126,7 +126,7 @@ def is_enough(lacking: Sequence[Step]) -> bool:
     return all(step.phase != EXPAND for step in lacking)
 
 
-def serves_since(every: Sequence[Step], revision: str) -> str:
+def serves_since(every: Sequence[Migration], revision: str) -> str:
     """The oldest version that may run on a schema.
 
     Named by its last migration. docs/decisions/0009
@@ -136,7 +136,7 @@ def serves_since(every: Sequence[Step], revision: str) -> str:
     return contracted[-1] if contracted else every[0].revision
 
 
-def outstanding(every: Sequence[Step], revision: str | None, *, through: str) -> tuple[Step, ...]:
+def outstanding(every: Sequence[Migration], revision: str | None, *, through: str) -> tuple[Migration, ...]:
     """The steps of a command that may go `through` a phase.
 
     Up to there, and whatever this version cannot run without. An empty database gets everything. Raises ContractFirst
@@ -157,7 +157,7 @@ def outstanding(every: Sequence[Step], revision: str | None, *, through: str) ->
     return chosen
 
 
-def fills_before(every: Sequence[Step], contract: Step) -> tuple[Step, ...]:
+def fills_before(every: Sequence[Migration], contract: Migration) -> tuple[Migration, ...]:
     """The backfills that a contraction relies on.
 
     Servers of the previous version may have left rows for them.

@@ -65,7 +65,7 @@ class MigrationTarget(Protocol):
     """
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """Its name, without secrets."""
         ...
 
@@ -80,11 +80,11 @@ class MigrationTarget(Protocol):
         """
         ...
 
-    def outside(self, work: Callable[[sa.Connection], T]) -> T:
+    def run_outside_transaction(self, work: Callable[[sa.Connection], T]) -> T:
         """Do `work` outside a transaction, if the engine supports it."""
         ...
 
-    def alone(self, report: Callable[[str], None], stop: threading.Event) -> AbstractContextManager[None]:
+    def hold_lock(self, report: Callable[[str], None], stop: threading.Event) -> AbstractContextManager[None]:
         """Others that want to change the schema wait.
 
         Raises MigrationStopped while waiting itself.

@@ -136,7 +136,7 @@ class SqlNotices:
         )
         self._sweep: Final = prepare(
             lambda: sa.delete(notices).where(
-                database.among(
+                database.is_among(
                     notices,
                     sa.select(notices)
                     .where(_OF.sent_at > sa.literal_column("0"), _OF.sent_at < _moment("before"))

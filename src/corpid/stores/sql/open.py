@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.ports import AuditQuery, Clock
-    from corpid.stores.sql.audit_retention import Kept, Pruned
+    from corpid.stores.sql.audit_retention import PruneResult, RetentionPeriods
 
 POOL_SIZE: Final = 10
 """connections of one process to PostgreSQL"""
@@ -52,7 +52,9 @@ class SqlStores(msgspec.Struct, frozen=True, kw_only=True):
         """
         return await rewrap(self.database, self.cipher, self.registry.audit, event)
 
-    async def prune(self, event: AuditEvent, *, now: float, kept: Kept, last: int = AFTER_EVERY_NUMBER) -> Pruned:
+    async def prune(
+        self, event: AuditEvent, *, now: float, kept: RetentionPeriods, last: int = AFTER_EVERY_NUMBER
+    ) -> PruneResult:
         """Remove old audit entries, as `audit_retention.prune`.
 
         docs/decisions/0008

@@ -20,7 +20,7 @@ from sqlalchemy.dialects import postgresql as postgresql_dialect
 from corpid.ports import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken, StoreUnavailable
 from corpid.stores.sql.postgresql_connections import ACQUIRE_SECONDS, DRIVER_ERRORS, Connections
 from corpid.stores.sql.postgresql_pooler import Connector
-from corpid.stores.sql.statements import Prepared, Transaction
+from corpid.stores.sql.statements import CompiledStatement, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -105,7 +105,7 @@ def is_stale(error: BaseException) -> bool:
     return isinstance(error, OSError) or getattr(error, "sqlstate", None) in _STALE
 
 
-def translated(error: Exception, database: str) -> Exception:
+def translate_error(error: Exception, database: str) -> Exception:
     """Our error for one of the driver.
 
     Conflict for what a constraint refused, StoreUnavailable for a server that is away, full, too busy or read-only. A
@@ -237,10 +237,10 @@ class PostgresDatabase:
         self._dialect: Final = postgresql_dialect.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
         self._loop: Final = asyncio.get_running_loop()
         self._open: Final[dict[asyncio.Task[Any] | None, Any]] = {}
-        self._holders: Final[dict[int, Prepared]] = {}
+        self._holders: Final[dict[int, CompiledStatement]] = {}
         """lock → the statement that says who has it"""
 
-    def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:  # noqa: ARG002  (SQLite's)
+    def is_among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:  # noqa: ARG002  (SQLite's)
         """By row addresses: a join would make the planner guess their number."""
         addresses = chosen.with_only_columns(_ADDRESS, maintain_column_froms=True).scalar_subquery()
         return sa.any_(sa.func.array(addresses)) == _ADDRESS
@@ -255,35 +255,35 @@ class PostgresDatabase:
         """Connections that a statement or a transaction has now."""
         return self._connections.in_use
 
-    def prepare(self, statement: Statement) -> Prepared:
-        return Prepared(statement, self._dialect)
+    def prepare(self, statement: Statement) -> CompiledStatement:
+        return CompiledStatement(statement, self._dialect)
 
-    async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
+    async def row(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> Row | None:
         bound = prepared.bind(values)
         if _unspeakable(bound):
             return None
         row: Row | None = await self._ask(_fetch_row, prepared.text, bound)
         return row
 
-    async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
+    async def rows(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> list[Row]:
         bound = prepared.bind(values)
         if _unspeakable(bound):
             return []
         rows: list[Row] = await self._ask(_fetch, prepared.text, bound)
         return rows
 
-    async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+    async def run(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         bound = prepared.bind(values)
         if _unspeakable(bound):
             raise Conflict("it contains U+0000, which PostgreSQL does not keep")
         tag: str = await self._ask(_execute, prepared.text, bound)
         return int(tag.rpartition(" ")[2])
 
-    async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+    async def write(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         """PostgreSQL commits a single statement by itself, in one round trip."""
         return await self.run(prepared, values)
 
-    async def write_all(self, every: Sequence[Prepared], values: Mapping[str, Any]) -> None:
+    async def write_all(self, every: Sequence[CompiledStatement], values: Mapping[str, Any]) -> None:
         async with self.transaction():
             for prepared in every:
                 await self.run(prepared, values)
@@ -357,13 +357,13 @@ class PostgresDatabase:
         except DRIVER_ERRORS as error:
             if is_stale(error):
                 await self._connections.drop(connection)
-            raise translated(error, self.place) from error
+            raise translate_error(error, self.place) from error
 
     async def _acquire(self) -> Any:  # noqa: ANN401  (the pool's proxy of a connection)
         try:
             return await self._connections.acquire()
         except DRIVER_ERRORS as error:
-            raise translated(error, self.place) from error
+            raise translate_error(error, self.place) from error
 
 
 async def open_database(
@@ -392,7 +392,7 @@ async def open_database(
             server_settings={"application_name": name},
         )
     except DRIVER_ERRORS as error:
-        raise translated(error, place.shown) from error
+        raise translate_error(error, place.shown) from error
     return PostgresDatabase(pool, place.shown, connector)
 
 

@@ -86,7 +86,7 @@ class PostgresTarget:
     """A migration target."""
 
     def __init__(self, runner: _Loop, place: Address) -> None:
-        self.shown: Final = place.shown
+        self.display_name: Final = place.shown
         self._runner: Final = runner
         self._connect: Final = _connector(place)
         self._engine: Final = create_async_engine(
@@ -108,14 +108,14 @@ class PostgresTarget:
                 time.sleep(_PAUSE_SECONDS if attempt + 1 < _ATTEMPTS else 0)
         raise self._busy()
 
-    def outside(self, work: Callable[[sa.Connection], T]) -> T:
+    def run_outside_transaction(self, work: Callable[[sa.Connection], T]) -> T:
         try:
             return self._runner.run(self._autocommitted(work))
         except _LockTaken:
             raise self._busy() from None
 
     @contextmanager
-    def alone(self, report: Callable[[str], None], stop: threading.Event) -> Iterator[None]:
+    def hold_lock(self, report: Callable[[str], None], stop: threading.Event) -> Iterator[None]:
         """Hold the migration lock, which belongs to a transaction.
 
         A pooler in between may give the next transaction to another connection.
@@ -148,7 +148,7 @@ class PostgresTarget:
     def refuse_pooler(self) -> None:
         if self.is_pooled():
             raise PoolerRefused(
-                f"a pooler answers at {self.shown}, and a migration needs its own sessions of the database; nothing was "
+                f"a pooler answers at {self.display_name}, and a migration needs its own sessions of the database; nothing was "
                 f"changed: {DIRECTLY}"
             )
 
@@ -157,7 +157,7 @@ class PostgresTarget:
         running = self.read(lambda connection: connection.scalar(_SERVED, {"names": names}))
         if running:
             raise DatabaseBusy(
-                f"servers of a version before have the database {self.shown} open ({running} connections): replace or "
+                f"servers of a version before have the database {self.display_name} open ({running} connections): replace or "
                 "stop them, then run `corpid migrate --contract` again"
             )
 
@@ -165,12 +165,12 @@ class PostgresTarget:
         """Connections with open transactions: the likely, not certain, blockers."""
         found = self.read(lambda connection: connection.scalar(_OPEN_TRANSACTIONS))
         return DatabaseBusy(
-            f"others have used a table of the database {self.shown} all the time, and this step gave way to them; nothing "
+            f"others have used a table of the database {self.display_name} all the time, and this step gave way to them; nothing "
             f"of it was changed. See who has a transaction open ({found or 'pg_stat_activity'}), then run `corpid migrate` again"
         )
 
     async def _inside(self, work: Callable[[sa.Connection], T], *, lock_seconds: int = 0) -> T:
-        with _schema_errors(self.shown, "changed" if lock_seconds else "opened"):
+        with _schema_errors(self.display_name, "changed" if lock_seconds else "opened"):
             async with self._engine.begin() as connection:
                 await connection.execute(_UNLIMITED)
                 if lock_seconds:
@@ -178,7 +178,7 @@ class PostgresTarget:
                 return await connection.run_sync(work)
 
     async def _autocommitted(self, work: Callable[[sa.Connection], T]) -> T:
-        with _schema_errors(self.shown, "changed"):
+        with _schema_errors(self.display_name, "changed"):
             async with self._engine.connect() as plain:
                 connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
                 await connection.execute(sa.text("SET statement_timeout = 0"))
@@ -186,7 +186,7 @@ class PostgresTarget:
                 return await connection.run_sync(work)
 
     async def _connected(self) -> asyncpg.Connection:
-        with _schema_errors(self.shown):
+        with _schema_errors(self.display_name):
             return await self._connect()
 
 
@@ -218,7 +218,7 @@ def _schema_errors(shown: str, done: str = "opened") -> Iterator[None]:
 
 
 @contextmanager
-def opened(url: str) -> Iterator[PostgresTarget]:
+def open_target(url: str) -> Iterator[PostgresTarget]:
     """The database of an address. Raises DatabaseUnreachable, EncodingRefused and DatabaseForgetful."""
     try:
         place = address(url)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import sqlalchemy as sa
 
 from corpid.ports.provisioning import SEARCH_WORDS, StoredMember
-from corpid.rules.directory.names import folded, is_storable
+from corpid.rules.directory.names import fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.stores.sql.codecs import columns, record_codec
-from corpid.stores.sql.directory import containing, listed
+from corpid.stores.sql.directory import bind_values, containing
 from corpid.stores.sql.directory_tables import (
     SHOWN_EMAIL,
     SHOWN_USER_NAME,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         SortedBy,
     )
     from corpid.rules.directory.records import Entity, Membership
-    from corpid.stores.sql.statements import Database, Prepared, Row
+    from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
 Shape = tuple[tuple["MemberName", "Operator"], ...]
 SearchShape = tuple[bool, "MemberState | Literal['']", bool]
@@ -192,7 +192,7 @@ def end_of_part() -> sa.Select[Any]:
     return found.offset(sa.bindparam("offset", type_=sa.Integer))
 
 
-def searched(shape: SearchShape) -> sa.Select[Any]:
+def select_members(shape: SearchShape) -> sa.Select[Any]:
     """`entity_id`, two places, `limit`, values → membership, user, name."""
     words, state, service = shape
     name, last = _VALUES["user_name"], _OF.membership_id
@@ -233,7 +233,7 @@ def _bound(number: int, condition: Condition) -> dict[str, object]:
     member, operator, text = condition
     if member == "active":
         return {f"value_{number}": text == "true"}
-    value = {"user_name": folded, "any_user_name": folded, "email": _ascii_lower}.get(member, str)(text)
+    value = {"user_name": fold_text, "any_user_name": fold_text, "email": _ascii_lower}.get(member, str)(text)
     if operator == "eq":
         return {f"value_{number}": value, f"name_{number}": _user_name(text)}
     if operator == "sw":
@@ -296,14 +296,14 @@ class SqlProvisioning:
         self._count: Final = lru_cache(_SHAPES)(self._prepared_count)
         self._page: Final = lru_cache(_SHAPES)(self._prepared_page)
 
-    def _prepared_count(self, shape: Shape) -> Prepared:
+    def _prepared_count(self, shape: Shape) -> CompiledStatement:
         return self._database.prepare(count_of(shape))
 
-    def _prepared_page(self, shape: Shape, sorted_by: SortedBy, descending: bool) -> Prepared:
+    def _prepared_page(self, shape: Shape, sorted_by: SortedBy, descending: bool) -> CompiledStatement:
         return self._database.prepare(page_of(shape, sorted_by, descending=descending))
 
-    def _prepared_search(self, shape: SearchShape) -> Prepared:
-        return self._database.prepare(searched(shape))
+    def _prepared_search(self, shape: SearchShape) -> CompiledStatement:
+        return self._database.prepare(select_members(shape))
 
     async def member(self, membership_id: str) -> StoredMember | None:
         row = await self._database.row(self._member, {"membership_id": membership_id})
@@ -316,7 +316,7 @@ class SqlProvisioning:
         for start in range(0, len(wanted), _NAMED_AT_ONCE):
             part = wanted[start : start + _NAMED_AT_ONCE]
             # Always the same statement: what is repeated is found once.
-            values = listed(part + part[:1] * (_NAMED_AT_ONCE - len(part)))
+            values = bind_values(part + part[:1] * (_NAMED_AT_ONCE - len(part)))
             found += [MEMBERSHIPS.decode(row) for row in await self._database.rows(self._identified, values)]
             await asyncio.sleep(0)
         return [each for each in found if each.entity_id == entity_id]
@@ -366,7 +366,7 @@ class SqlProvisioning:
         wanted = list(dict.fromkeys(user_ids))
         if not wanted:
             return []
-        values = listed(wanted + wanted[:1] * (_NAMED_AT_ONCE - len(wanted)))
+        values = bind_values(wanted + wanted[:1] * (_NAMED_AT_ONCE - len(wanted)))
         rows = await self._database.rows(self._roles, {"entity_id": entity_id, **values})
         return [(str(row[0]), str(row[1]), int(row[2])) for row in rows]
 
@@ -377,7 +377,7 @@ class SqlProvisioning:
     async def tokens(self, entity_id: str) -> list[RegisteredProvisioningToken]:
         return [TOKENS.decode(row) for row in await self._database.rows(self._tokens, {"entity_id": entity_id})]
 
-    async def used(self, token_id: str, *, at: int, unless_since: int) -> None:
+    async def note_use(self, token_id: str, *, at: int, unless_since: int) -> None:
         """One conditional statement."""
         await self._database.write(self._used, {"token": token_id, "at": at, "since": unless_since})
 

@@ -17,12 +17,12 @@ from corpid.ports import (
     ChangedMeanwhile,
     Conflict,
     Delete,
+    LastOwnerInvariant,
+    LastOwnerRemoved,
     MemberNameTaken,
     NameRefused,
-    NobodyRemains,
-    Remains,
+    Precondition,
     RolesUnder,
-    Seen,
     SignOut,
     Upsert,
 )
@@ -30,7 +30,7 @@ from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import CARRIED, placeholder, shown_invitation
-from corpid.rules.directory.names import folded
+from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -41,7 +41,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sources import ABSENT, UNKNOWN, Sourced, written
+from corpid.rules.directory.sources import ABSENT, UNKNOWN, SourcedRecord, sources_after
 from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.codecs import columns
 from corpid.stores.sql.directory_tables import (
@@ -162,14 +162,14 @@ class SqlRecords:
                 await asyncio.sleep(0)
         return found
 
-    async def sourced(self, kind: type[W], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], Sourced[W]]:
+    async def sourced(self, kind: type[W], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], SourcedRecord[W]]:
         """As `read`."""
         known = self._kinds[kind]
-        found: dict[tuple[str, ...], Sourced[W]] = {}
+        found: dict[tuple[str, ...], SourcedRecord[W]] = {}
         for number, key in enumerate(keys, start=1):
             row = await self._database.row(known.sourced, dict(zip(known.keys, key, strict=True)))
             if row is not None:
-                found[key] = Sourced(record=known.decoded(row), sources=known.sources_of(row))
+                found[key] = SourcedRecord(record=known.decoded(row), sources=known.sources_of(row))
             if number % _READS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return found
@@ -179,13 +179,13 @@ class SqlRecords:
         async for found in self.scan_sourced(kind):
             yield found.record
 
-    async def scan_sourced(self, kind: type[W]) -> AsyncIterator[Sourced[W]]:
+    async def scan_sourced(self, kind: type[W]) -> AsyncIterator[SourcedRecord[W]]:
         """As `scan`."""
         known = self._kinds[kind]
         rows = await self._database.rows(known.first_page, {"limit": PAGE})
         while rows:
             for row in rows:
-                yield Sourced(record=known.decoded(row), sources=known.sources_of(row))
+                yield SourcedRecord(record=known.decoded(row), sources=known.sources_of(row))
             after = dict(zip(known.keys, rows[-1][-len(known.keys) :], strict=True))
             rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
 
@@ -202,7 +202,7 @@ class SqlRecords:
         with it.
 
         Raises Conflict (NameTaken, NameRefused, MissingReference), naming the record, ChangedMeanwhile and
-        NobodyRemains. Up to 200 changes are then all undone; of more, the changes of earlier transactions stay.
+        LastOwnerRemoved. Up to 200 changes are then all undone; of more, the changes of earlier transactions stay.
         """
         many = len(changes) > _SORTED_AT_ONCE
         parts = await asyncio.to_thread(self._parts, changes) if many else self._parts(changes)
@@ -246,12 +246,12 @@ class SqlRecords:
         for change in changes:
             if isinstance(change, SignOut):
                 parts[last.get(change.user_id, -1)].append(change)
-            elif isinstance(change, Remains):
+            elif isinstance(change, LastOwnerInvariant):
                 for part in parts:
                     part.append(change)
             elif isinstance(change, Accept):
                 parts[0].append(change)
-            elif isinstance(change, Seen):
+            elif isinstance(change, Precondition):
                 parts[first.get(change.key[0], 0) if change.kind in _OF_PERSON else 0].append(change)
             elif isinstance(change, RolesUnder):
                 parts[grants[change.grant.key[:3]]].append(change)
@@ -266,9 +266,11 @@ class SqlRecords:
         return (1, rank)
 
     async def _write(self, changes: Sequence[Change]) -> None:
-        seen = [change for change in changes if isinstance(change, Seen)]
+        seen = [change for change in changes if isinstance(change, Precondition)]
         await self._check_seen(seen)
-        guarded = [change for change in changes if isinstance(change, Remains) and await self._is_held(change)]
+        guarded = [
+            change for change in changes if isinstance(change, LastOwnerInvariant) and await self._is_held(change)
+        ]
         await self._apply_all(changes, {(each.kind, each.key) for each in seen if each.record is None})
         for further in changes:
             if isinstance(further, RolesUnder):
@@ -279,13 +281,13 @@ class SqlRecords:
                 await self._accept(further)
         for remains in guarded:
             if not await self._somebody(remains):
-                raise NobodyRemains(
+                raise LastOwnerRemoved(
                     f"the entity {remains.entity_id} would have no owner who can act: appoint another one first"
                     if remains.entity_id
                     else "no operator who can act would remain: appoint another one first"
                 )
 
-    async def _check_seen(self, seen: list[Seen]) -> None:
+    async def _check_seen(self, seen: list[Precondition]) -> None:
         """Lock the records that were read, in one order, and compare."""
         for each in sorted(seen, key=lambda each: (self._kinds[each.kind].rank, each.key)):
             known = self._kinds[each.kind]
@@ -293,7 +295,7 @@ class SqlRecords:
             if (None if row is None else known.decoded(row)) != each.record:
                 raise ChangedMeanwhile(_MEANWHILE)
 
-    async def _is_held(self, remains: Remains) -> bool:
+    async def _is_held(self, remains: LastOwnerInvariant) -> bool:
         """Lock those with every right; True if one of them can act.
 
         The second statement sees what others wrote before the lock was given.
@@ -302,7 +304,7 @@ class SqlRecords:
         await self._database.rows(locked, {"entity_id": remains.entity_id})
         return await self._somebody(remains)
 
-    async def _somebody(self, remains: Remains) -> bool:
+    async def _somebody(self, remains: LastOwnerInvariant) -> bool:
         able = self._able_owner if remains.entity_id else self._able_operator
         return await self._database.row(able, {"entity_id": remains.entity_id}) is not None
 
@@ -389,7 +391,7 @@ class SqlRecords:
         known = self._kinds[User]
         found = await self._database.row(known.one, {"user_id": user_id})
         name = "" if found is None else known.codec.decode(found).user_name
-        for row in await self._database.rows(self._namesakes, {"user_id": user_id, "name": folded(name)}):
+        for row in await self._database.rows(self._namesakes, {"user_id": user_id, "name": fold_text(name)}):
             other = MEMBERSHIPS.decode(row)
             if not is_account_name(other.user_name, name):
                 continue  # e.g. gross, which folds as groß does
@@ -455,7 +457,7 @@ class SqlRecords:
             row = kind.codec.encode(change.record)
             is_new = (type(change.record), tuple(key.values())) in absent
             if event is not None:
-                sources = written(event.actor, was, change.record, sources, change.taken)
+                sources = sources_after(event.actor, was, change.record, sources, change.taken)
             if is_new or event is not None:
                 row |= kind.encoded_sources(sources)
             if is_new and isinstance(change.record, Membership) and change.record.invited:

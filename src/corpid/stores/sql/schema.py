@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from alembic.operations import Operations
 
-    from corpid.stores.sql.migration_plan import Backfill, Step
+    from corpid.stores.sql.migration_plan import Backfill, Migration
     from corpid.stores.sql.migration_target import MigrationTarget
 
 _SQLITE: Final = "sqlite:///"
@@ -53,7 +53,7 @@ _SERVES_SINCE: Final = "schema_serves_since"
 """the oldest version that may run on this schema, named by its last migration"""
 
 
-class Planned(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedMigration(msgspec.Struct, frozen=True, kw_only=True):
     """A planned migration."""
 
     revision: str
@@ -68,14 +68,14 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """the approximate duration, from earlier measurements"""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class MigrationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Steps of `corpid migrate`, and those left to `corpid migrate --contract`."""
 
     database: str
     schema: str | None
     """the last migration that was done; None for an empty database"""
-    now: tuple[Planned, ...]
-    later: tuple[Planned, ...]
+    now: tuple[PlannedMigration, ...]
+    later: tuple[PlannedMigration, ...]
 
 
 class _SchemaState(msgspec.Struct, frozen=True):
@@ -90,7 +90,7 @@ def head() -> str:
     return steps()[-1].revision
 
 
-def located(url: str) -> Path | str:
+def find_target(url: str) -> Path | str:
     """The database of a setting's `sqlite:///path` or `postgresql://…`."""
     return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else url
 
@@ -114,13 +114,13 @@ def migrate(
     Raises SchemaError. docs/decisions/0009
     """
     stop = stop or threading.Event()
-    with _opened(database, create=True) as place, place.alone(report, stop):
+    with _opened(database, create=True) as place, place.hold_lock(report, stop):
         state = place.read(_schema_state)
         if is_last(state.revision):
-            return place.shown
+            return place.display_name
         every = steps()
-        if _is_later(state, every, place.shown):
-            return place.shown
+        if _is_later(state, every, place.display_name):
+            return place.display_name
         walked: set[str] = set()
         missing = outstanding(every, state.revision, through=through)
         if missing:
@@ -130,7 +130,7 @@ def migrate(
                 _prepare_contract(place, every, step, walked, report, stop)
             _carry_out(place, every, step, report, stop)
             walked.add(step.revision)
-        return place.shown
+        return place.display_name
 
 
 def check(database: Path | str) -> None:
@@ -143,29 +143,31 @@ def check(database: Path | str) -> None:
         if is_last(state.revision):
             return
         every = steps()
-        if not _is_later(state, every, place.shown) and not is_enough(pending(every, state.revision)):
+        if not _is_later(state, every, place.display_name) and not is_enough(pending(every, state.revision)):
             raise SchemaOlder(
-                f"the database {place.shown} has an older schema than this CorpID needs: run `corpid migrate` "
+                f"the database {place.display_name} has an older schema than this CorpID needs: run `corpid migrate` "
                 "(`corpid migrate --plan` says what that will do)"
             )
 
 
-def plan(database: Path | str) -> Plan:
+def plan(database: Path | str) -> MigrationPlan:
     """The pending steps; nothing is changed. Raises SchemaError. docs/decisions/0009"""
     every = steps()
     with _opened(database, create=False) as place:
         state = place.read(_schema_state)
-        if _is_later(state, every, place.shown):
-            return Plan(database=place.shown, schema=state.revision, now=(), later=())
+        if _is_later(state, every, place.display_name):
+            return MigrationPlan(database=place.display_name, schema=state.revision, now=(), later=())
         lacking = pending(every, state.revision)
         now = outstanding(every, state.revision, through=FILL)
         planned = tuple(place.read(lambda connection: [_planned(connection, step) for step in lacking]))
-    return Plan(database=place.shown, schema=state.revision, now=planned[: len(now)], later=planned[len(now) :])
+    return MigrationPlan(
+        database=place.display_name, schema=state.revision, now=planned[: len(now)], later=planned[len(now) :]
+    )
 
 
-def _planned(connection: sa.Connection, step: Step) -> Planned:
+def _planned(connection: sa.Connection, step: Migration) -> PlannedMigration:
     rows = _rows_left(connection, step) if step.fill else None
-    return Planned(
+    return PlannedMigration(
         revision=step.revision,
         title=step.title,
         phase=step.phase,
@@ -177,14 +179,20 @@ def _planned(connection: sa.Connection, step: Step) -> Planned:
 
 
 def _carry_out(
-    place: MigrationTarget, every: Sequence[Step], step: Step, report: Callable[[str], None], stop: threading.Event
+    place: MigrationTarget,
+    every: Sequence[Migration],
+    step: Migration,
+    report: Callable[[str], None],
+    stop: threading.Event,
 ) -> None:
     """One migration, and the note that it was done."""
     if stop.is_set():
         raise MigrationStopped(f"stopped before the migration {step.revision}: `corpid migrate` goes on with it")
     if step.fill is not None:
         _walk(place, step, report, stop)
-    (place.outside if step.concurrently else place.transact)(lambda connection: _upgrade(connection, every, step))
+    (place.run_outside_transaction if step.concurrently else place.transact)(
+        lambda connection: _upgrade(connection, every, step)
+    )
     report(f"{step.revision}: done ({step.phase}: {step.title})")
 
 
@@ -196,7 +204,7 @@ def _operations(connection: sa.Connection) -> Operations:
     return Operations(MigrationContext.configure(connection, opts={"transactional_ddl": True}))
 
 
-def _upgrade(connection: sa.Connection, every: Sequence[Step], step: Step) -> None:
+def _upgrade(connection: sa.Connection, every: Sequence[Migration], step: Migration) -> None:
     if step.upgrade is not None:
         step.upgrade(_operations(connection))
     _put_revision(connection, step.revision)
@@ -207,8 +215,8 @@ def _upgrade(connection: sa.Connection, every: Sequence[Step], step: Step) -> No
 
 def _prepare_contract(
     place: MigrationTarget,
-    every: Sequence[Step],
-    step: Step,
+    every: Sequence[Migration],
+    step: Migration,
     walked: set[str],
     report: Callable[[str], None],
     stop: threading.Event,
@@ -239,7 +247,7 @@ def _put_revision(connection: sa.Connection, revision: str) -> None:
         connection.execute(_REVISION.insert().values(version_num=revision))
 
 
-def _is_later(state: _SchemaState, every: Sequence[Step], shown: str) -> bool:
+def _is_later(state: _SchemaState, every: Sequence[Migration], shown: str) -> bool:
     """Return whether a compatible newer version has migrated the database.
 
     Raises SchemaNewer for an incompatible one.
@@ -263,7 +271,7 @@ def _opened(database: Path | str, *, create: bool) -> Iterator[MigrationTarget]:
     # The driver is loaded by those who use it.
     from corpid.stores.sql import postgresql_schema  # noqa: PLC0415
 
-    with postgresql_schema.opened(database) as place:
+    with postgresql_schema.open_target(database) as place:
         yield place
 
 
@@ -294,7 +302,7 @@ def _put_value(connection: sa.Connection, name: str, value: str) -> None:
     connection.execute(_PUT_VALUE, {"name": name, "value": value})
 
 
-def _rows_left(connection: sa.Connection, step: Step) -> int:
+def _rows_left(connection: sa.Connection, step: Migration) -> int:
     """The number of rows a backfill has left; 0 without its table."""
     fill = _backfill(step)
     if not sa.inspect(connection).has_table(fill.table):
@@ -303,7 +311,7 @@ def _rows_left(connection: sa.Connection, step: Step) -> int:
     return left
 
 
-def _walk(place: MigrationTarget, step: Step, report: Callable[[str], None], stop: threading.Event) -> None:
+def _walk(place: MigrationTarget, step: Migration, report: Callable[[str], None], stop: threading.Event) -> None:
     """Walk every row that is left.
 
     Raises MigrationStopped between two batches, and SchemaError.
@@ -324,12 +332,12 @@ def _walk(place: MigrationTarget, step: Step, report: Callable[[str], None], sto
     report(f"{step.revision}: {done:,} rows of {_backfill(step).table} walked")
 
 
-def _forget_position(connection: sa.Connection, step: Step) -> None:
+def _forget_position(connection: sa.Connection, step: Migration) -> None:
     """Let the next walk begin at the first row."""
     connection.execute(_REMOVE_VALUE, {"name": _position(step)})
 
 
-def _batch(connection: sa.Connection, step: Step) -> int:
+def _batch(connection: sa.Connection, step: Migration) -> int:
     """Update the next rows; returns the number of rows read."""
     fill, after = _backfill(step), _reached(connection, step)
     end, rows = connection.execute(_statement(_NUMBERED, fill), {"after": after}).one()
@@ -339,7 +347,7 @@ def _batch(connection: sa.Connection, step: Step) -> int:
     return int(rows)
 
 
-def _reached(connection: sa.Connection, step: Step) -> str | int:
+def _reached(connection: sa.Connection, step: Migration) -> str | int:
     fill = _backfill(step)
     value = _value(connection, _position(step))
     return fill.first if value is None else type(fill.first)(value)
@@ -353,10 +361,10 @@ def _statement(text: str, fill: Backfill) -> sa.TextClause:
     return sa.text(text.format(table=fill.table, key=fill.key, batch=_BATCH))
 
 
-def _position(step: Step) -> str:
+def _position(step: Migration) -> str:
     return f"fill_{step.revision}"
 
 
-def _backfill(step: Step) -> Backfill:
+def _backfill(step: Migration) -> Backfill:
     assert step.fill is not None, f"the migration {step.revision} is a fill and says not of what"  # noqa: S101
     return step.fill

@@ -30,7 +30,7 @@ class SqlServerProcesses:
         self._remove_old: Final = database.prepare(
             lambda: sa.delete(server_processes).where(_OF.seen_at < sa.bindparam("before", type_=sa.BigInteger))
         )
-        self._all: Final = database.prepare(listed)
+        self._all: Final = database.prepare(select_processes)
 
     async def note(self, process: ServerProcess) -> None:
         """One statement."""
@@ -44,12 +44,12 @@ class SqlServerProcesses:
         """One statement: the table has a row for each process."""
         return await self._database.write(self._remove_old, {"before": before})
 
-    async def all(self) -> list[ServerProcess]:
+    async def list_all(self) -> list[ServerProcess]:
         """The whole table: a row for each process."""
         return [PROCESSES.decode(row) for row in await self._database.rows(self._all, {})]
 
 
-def listed() -> sa.Select[tuple[object, ...]]:
+def select_processes() -> sa.Select[tuple[object, ...]]:
     """Every process. Source: D49"""
     return sa.select(*columns(server_processes, PROCESSES)).order_by(_OF.host, _OF.started_at, _OF.process_id)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.codecs import Codec
     from corpid.stores.sql.mappers import Kinds, RecordType
-    from corpid.stores.sql.statements import Database, Prepared
+    from corpid.stores.sql.statements import CompiledStatement, Database
 
 
 class LockedRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ class SignOuts:
         """End a person's waiting change of address, locked with the person."""
         await self._database.run(self._end_email_change, {"user_id": user_id})
 
-    async def _keys(self, locked: Prepared, user_id: str) -> frozenset[str]:
+    async def _keys(self, locked: CompiledStatement, user_id: str) -> frozenset[str]:
         return frozenset(key for (key,) in await self._database.rows(locked, {"user_id": user_id}))
 
 
@@ -213,7 +213,7 @@ class SqlSessions:
                 owner, browser_names.c.browser_key == sa.bindparam("browser_key", type_=sa.Text)
             )
         )
-        self._sweep: Final = database.prepare(lambda: sa.delete(sessions).where(database.among(sessions, expired)))
+        self._sweep: Final = database.prepare(lambda: sa.delete(sessions).where(database.is_among(sessions, expired)))
 
     async def get(self, session_id: str, *, now: float) -> Session | None:
         """Live while now < expires_at, by the engine's clock if any.
@@ -233,7 +233,7 @@ class SqlSessions:
         held = Credentials(user_id=session.user_id) if stored[0] is None else self._secret.decode(stored)
         return SessionFactors(session=session, credentials=held, owns_passkey=owned > 0)
 
-    async def of(self, user_id: str, *, now: float) -> list[Session]:
+    async def list_for_user(self, user_id: str, *, now: float) -> list[Session]:
         rows = await self._database.rows(self._of, {"user_id": user_id, "now": milliseconds(now)})
         return [_SESSIONS.decode(row) for row in rows]
 
@@ -256,7 +256,7 @@ class SqlSessions:
         lock = self._lock_with_passkey if passkey else self._lock
         async with self._database.transaction():
             held = await self._is_as_seen(lock, seen, passkey)
-            if held is None and await self.unchanged(seen, passkey=passkey):
+            if held is None and await self.is_unchanged(seen, passkey=passkey):
                 # A person without password and app may have no credentials that could be locked.
                 await self._database.run(self._unless_there, self._secret.encode(Credentials(user_id=seen.user_id)))
                 held = await self._is_as_seen(lock, seen, passkey)
@@ -265,10 +265,10 @@ class SqlSessions:
             await self._database.run(self._put, _SESSIONS.encode(session))
         return True
 
-    async def unchanged(self, seen: Credentials, *, passkey: str = "") -> bool:
+    async def is_unchanged(self, seen: Credentials, *, passkey: str = "") -> bool:
         return bool(await self._is_as_seen(self._look, seen, passkey))
 
-    async def _is_as_seen(self, look: Prepared, seen: Credentials, passkey: str) -> bool | None:
+    async def _is_as_seen(self, look: CompiledStatement, seen: Credentials, passkey: str) -> bool | None:
         """None if nothing was found."""
         row = await self._database.row(look, {"user_id": seen.user_id, "passkey": passkey})
         if row is None:

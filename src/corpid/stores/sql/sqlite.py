@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from corpid.ports import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken, StoreUnavailable
-from corpid.stores.sql.statements import Prepared, Transaction
+from corpid.stores.sql.statements import CompiledStatement, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _BUSY
 
 
-def translated(error: sqlite3.Error, database: str) -> Exception:
+def translate_error(error: sqlite3.Error, database: str) -> Exception:
     """Our error for one of sqlite3.
 
     Conflict for what a constraint refused, StoreUnavailable for a file that is busy, full, unreadable or broken. A
@@ -132,7 +132,7 @@ class Checkpoints:
                 self._restart()
             self._failure = None
         except sqlite3.Error as error:
-            self._failure = None if is_busy(error) else translated(error, str(self._path))
+            self._failure = None if is_busy(error) else translate_error(error, str(self._path))
 
     def _restart(self) -> None:
         self.restarting = True
@@ -194,9 +194,9 @@ class SqliteDatabase:
             self._cursor: Final = self._connection.cursor()
             self._checkpoints: Final = Checkpoints(path)
         except sqlite3.Error as error:
-            raise translated(error, str(path)) from error
+            raise translate_error(error, str(path)) from error
 
-    def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
+    def is_among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
         """By primary key."""
         keys = list(table.primary_key)
         return sa.tuple_(*keys).in_(chosen.with_only_columns(*keys))
@@ -212,10 +212,10 @@ class SqliteDatabase:
     async def outlive_writers(self, lock: int) -> None:
         """There is one writer at a time."""
 
-    def prepare(self, statement: Statement) -> Prepared:
-        return Prepared(statement, self._dialect)
+    def prepare(self, statement: Statement) -> CompiledStatement:
+        return CompiledStatement(statement, self._dialect)
 
-    async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
+    async def row(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> Row | None:
         bound, cursor = prepared.bind(values), None
         # As `_at_once`, without its call: most statements of a request are rows.
         if self._owner is None or self._owner is current_task(self._loop):
@@ -229,29 +229,29 @@ class SqliteDatabase:
         try:
             row: Row | None = cursor.fetchone()
         except sqlite3.Error as error:
-            raise translated(error, str(self.path)) from error
+            raise translate_error(error, str(self.path)) from error
         return row
 
-    async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
+    async def rows(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> list[Row]:
         bound = prepared.bind(values)
         cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
         try:
             return cursor.fetchall()
         except sqlite3.Error as error:
-            raise translated(error, str(self.path)) from error
+            raise translate_error(error, str(self.path)) from error
 
-    async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+    async def run(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         bound = prepared.bind(values)
         cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
         return cursor.rowcount
 
-    async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+    async def write(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         if self._owner is not None and self._owner is current_task(self._loop):
             return self._own(prepared, values).rowcount
         async with self.transaction():
             return await self.run(prepared, values)
 
-    async def write_all(self, every: Sequence[Prepared], values: Mapping[str, Any]) -> None:
+    async def write_all(self, every: Sequence[CompiledStatement], values: Mapping[str, Any]) -> None:
         if self._owner is None or self._owner is not current_task(self._loop):
             async with self.transaction():
                 await self.write_all(every, values)
@@ -342,7 +342,7 @@ class SqliteDatabase:
         await asyncio.to_thread(self._checkpoints.stop)
         self._connection.close()
 
-    def _own(self, prepared: Prepared, values: Mapping[str, Any]) -> sqlite3.Cursor:
+    def _own(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> sqlite3.Cursor:
         """Execute a statement in this task's transaction, which waits for nobody."""
         try:
             return self._cursor.execute(prepared.text, prepared.bind(values))
@@ -366,7 +366,7 @@ class SqliteDatabase:
         return None
 
     def _failed_write(self, error: sqlite3.Error) -> Exception:
-        ours = translated(error, str(self.path))
+        ours = translate_error(error, str(self.path))
         if isinstance(ours, StoreUnavailable) and self._owner is not None:
             self._write_failed_at = time.monotonic()
         return ours
@@ -394,7 +394,7 @@ class SqliteDatabase:
                 return self._cursor.execute(text, values)
             except sqlite3.Error as error:
                 if not is_busy(error) or time.monotonic() > deadline:
-                    raise translated(error, str(self.path)) from error
+                    raise translate_error(error, str(self.path)) from error
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 

@@ -30,7 +30,7 @@ class SqliteTarget:
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
-        self.shown: Final = str(path)
+        self.display_name: Final = str(path)
         self._path: Final = path
         self._create: Final = create
 
@@ -43,10 +43,10 @@ class SqliteTarget:
         """Takes the write lock at once."""
         return self._inside(work, "IMMEDIATE")
 
-    outside = transact
+    run_outside_transaction = transact
 
     @contextmanager
-    def alone(self, _report: Callable[[str], None], _stop: threading.Event) -> Iterator[None]:
+    def hold_lock(self, _report: Callable[[str], None], _stop: threading.Event) -> Iterator[None]:
         """One migration at a time on this machine.
 
         The lock ends with its process. A connection stays open meanwhile: whenever the last one closes, SQLite copies

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.sql.compiler import SQLCompiler
 
-__all__ = ["Database", "Prepared", "Row", "Statement", "insert", "parameters", "upsert"]
+__all__ = ["CompiledStatement", "Database", "Row", "Statement", "insert", "parameters", "upsert"]
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -36,7 +36,7 @@ Statement: TypeAlias = "sa.Executable | Callable[[], sa.Executable]"
 """a statement, or a function that creates it on first use"""
 
 
-class Prepared:
+class CompiledStatement:
     """A statement's text for one dialect, with positional values."""
 
     def __init__(self, statement: Statement, dialect: sa.Dialect) -> None:
@@ -92,7 +92,7 @@ class Database(Protocol):
         """True if the first statement showed a pooler in between."""
         ...
 
-    def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
+    def is_among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
         """A condition: the row is among the few that `chosen` selects.
 
         The others are not read.
@@ -118,36 +118,36 @@ class Database(Protocol):
         """
         ...
 
-    def prepare(self, statement: Statement) -> Prepared:
+    def prepare(self, statement: Statement) -> CompiledStatement:
         """A statement in this database's dialect.
 
         Made once per store, never per request.
         """
         ...
 
-    async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:
+    async def row(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> Row | None:
         """The only row, or None.
 
         For look-ups by a unique key and for RETURNING.
         """
         ...
 
-    async def rows(self, prepared: Prepared, values: Mapping[str, Any]) -> list[Row]:
+    async def rows(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> list[Row]:
         """Every row."""
         ...
 
-    async def run(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+    async def run(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         """Execute a statement without result rows; returns the affected rows."""
         ...
 
-    async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
+    async def write(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         """As `run`, in a transaction of its own unless one is open.
 
         In this task, that is.
         """
         ...
 
-    async def write_all(self, every: Sequence[Prepared], values: Mapping[str, Any]) -> None:
+    async def write_all(self, every: Sequence[CompiledStatement], values: Mapping[str, Any]) -> None:
         """As `write`, several statements with the same values in one transaction."""
         ...
 

@@ -16,6 +16,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.stores.sql.column_types import (
     METADATA,
     flag,
+    foreign_key,
     integer,
     key,
     later,
@@ -24,7 +25,6 @@ from corpid.stores.sql.column_types import (
     source,
     table,
     text,
-    to,
 )
 
 OF_NO_SIGN_IN: Final = "substr(action, 1, 8) <> 'sign_in.'"
@@ -39,7 +39,7 @@ clients: Final = table("clients", key("client_id"), text("name"), flag("enabled"
 
 fetched_key_sets: Final = table(
     "fetched_key_sets",
-    key("client_id", to("clients.client_id")),
+    key("client_id", foreign_key("clients.client_id")),
     text("jwks_uri"),
     text("jwks"),
     integer("fetched_at"),
@@ -50,7 +50,7 @@ api_clients: Final = table("api_clients", key("client_id"), text("name"), flag("
 
 api_client_key_sets: Final = table(
     "api_client_key_sets",
-    key("client_id", to("api_clients.client_id")),
+    key("client_id", foreign_key("api_clients.client_id")),
     text("jwks_uri"),
     text("jwks"),
     integer("fetched_at"),
@@ -58,7 +58,7 @@ api_client_key_sets: Final = table(
 
 generation_use: Final = table(
     "generation_use",
-    key("client_id", to("clients.client_id")),
+    key("client_id", foreign_key("clients.client_id")),
     key("generation"),
     key("habit"),
     integer("count"),
@@ -67,7 +67,7 @@ generation_use: Final = table(
 
 client_refusals: Final = table(
     "client_refusals",
-    key("client_id", to("clients.client_id")),
+    key("client_id", foreign_key("clients.client_id")),
     sa.Column("claimed", sa.Boolean, primary_key=True, nullable=False),
     sa.Column("at", sa.Double, primary_key=True, nullable=False),
     key("request_id"),
@@ -76,7 +76,7 @@ client_refusals: Final = table(
 
 client_clocks: Final = table(
     "client_clocks",
-    key("client_id", to("clients.client_id")),
+    key("client_id", foreign_key("clients.client_id")),
     sa.Column("since", sa.Double, nullable=False),
     integer("period"),
     integer("lead"),
@@ -108,7 +108,7 @@ server_processes: Final = table(
 
 credentials: Final = table(
     "credentials",
-    key("user_id", to("users.user_id")),
+    key("user_id", foreign_key("users.user_id")),
     text("password_hash", null=True),
     text("password_set_by"),
     text("password_source"),
@@ -133,7 +133,7 @@ keys: Final = table(
 sessions: Final = table(
     "sessions",
     key("session_id"),
-    text("user_id", to("users.user_id")),
+    text("user_id", foreign_key("users.user_id")),
     text("browser_id"),
     integer("auth_time"),
     text("amr"),
@@ -148,14 +148,14 @@ sessions: Final = table(
 )
 
 browser_names: Final = table(
-    "browser_names", key("user_id", to("users.user_id")), key("browser_key"), text("name"), integer("named_at")
+    "browser_names", key("user_id", foreign_key("users.user_id")), key("browser_key"), text("name"), integer("named_at")
 )
 
 consents: Final = table(
     "consents",
     key("user_id"),
     key("entity_id"),
-    key("client_id", to("clients.client_id")),
+    key("client_id", foreign_key("clients.client_id")),
     key("issuer_id"),
     key("scopes"),
     integer("given_at"),
@@ -167,7 +167,7 @@ consents: Final = table(
 passkeys: Final = table(
     "passkeys",
     key("credential_id"),
-    text("user_id", to("users.user_id")),
+    text("user_id", foreign_key("users.user_id")),
     text("public_key"),
     integer("sign_count"),
     text("name"),
@@ -179,14 +179,14 @@ passkeys: Final = table(
     sa.Index(None, "user_id"),
 )
 
-recovery_codes: Final = table("recovery_codes", key("user_id", to("users.user_id")), key("code_hash"))
+recovery_codes: Final = table("recovery_codes", key("user_id", foreign_key("users.user_id")), key("code_hash"))
 
-passkey_offers: Final = table("passkey_offers", key("user_id", to("users.user_id")), integer("declined_at"))
+passkey_offers: Final = table("passkey_offers", key("user_id", foreign_key("users.user_id")), integer("declined_at"))
 """who did not want a passkey, and when they last said so"""
 
 code_guesses: Final = table(
     "code_guesses",
-    key("user_id", to("users.user_id")),
+    key("user_id", foreign_key("users.user_id")),
     key("browser"),
     text("factors"),
     *map(integer, ("guesses", "paused_until", "told_at")),
@@ -196,7 +196,7 @@ links: Final = table(
     "links",
     key("link_hash"),
     text("purpose"),
-    text("user_id", to("users.user_id")),
+    text("user_id", foreign_key("users.user_id")),
     integer("created_at"),
     integer("expires_at"),
     text("factors"),
@@ -205,7 +205,7 @@ links: Final = table(
 
 email_changes: Final = table(
     "email_changes",
-    key("user_id", to("users.user_id")),
+    key("user_id", foreign_key("users.user_id")),
     *map(text, ("link_hash", "old_email", "new_email")),
     integer("proved_at"),
     integer("effective_at", index=True),

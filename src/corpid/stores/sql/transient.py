@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.dialects.sqlite import Insert
 
-    from corpid.ports import BatchedVerb, Clock, EngineCondition, OrderlyStops, TransientStore
+    from corpid.ports import Clock, EngineCondition, OrderlyStops, PipelinedVerb, TransientStore
     from corpid.stores.sql.statements import Database
 
 _THIS: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
@@ -110,8 +110,8 @@ def _clear(database: Database) -> sa.Executable:
     Rows that another process holds are left to the next round, so that no request waits for a sweep, nor a sweep for
     anybody.
     """
-    expired = sa.select(transient).where(database.among(transient, _NEXT), transient.c.expires_at <= database.now)
-    return sa.delete(transient).where(database.among(transient, expired.with_for_update(skip_locked=True)))
+    expired = sa.select(transient).where(database.is_among(transient, _NEXT), transient.c.expires_at <= database.now)
+    return sa.delete(transient).where(database.is_among(transient, expired.with_for_update(skip_locked=True)))
 
 
 class SqlTransientStore:
@@ -268,7 +268,7 @@ class SqlTransientUnit(Transaction):
         counted = await self._database.row(self._store.count, row)
         return int(counted[0]) if counted else 0
 
-    async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+    async def together(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
         return await in_turn(self, verbs)
 
     async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:

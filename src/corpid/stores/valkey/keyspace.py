@@ -8,7 +8,7 @@ move to another node. Three rules make all of them harmless (docs/reliability.md
   parts, since flows rely on entries that lie in different parts. Nothing of an earlier epoch is found, so nothing
   of it is spent, and what was issued before it is refused.
 - Only who began an epoch marks parts with it, each part once. So a marker never comes to say again what it
-  said before, and an answer that comes with the marker belongs to its epoch (epochs.Epoch.ask).
+  said before, and an answer that comes with the marker belongs to its epoch (incarnations.StoreIncarnation.ask).
 - Everybody reads all markers when connecting and every second after, and follows the newest epoch.
 
 A process that asks while nothing is linked, and then finds itself in another epoch, is refused once: it may have
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final
 from corpid.ports import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import milliseconds
-from corpid.stores.valkey import epochs, orderly_stops
-from corpid.stores.valkey.epochs import Epoch
+from corpid.stores.valkey import incarnations, orderly_stops
+from corpid.stores.valkey.incarnations import StoreIncarnation
 from corpid.stores.valkey.link import ANSWER_SECONDS, packed
 from corpid.stores.valkey.nodes import PAUSE_SECONDS, Topology
 from corpid.stores.valkey.orderly_stops import Closing
@@ -67,7 +67,7 @@ class Keyspace:
         self._marked: set[int] | None = None
         """the parts that this process has marked with the present epoch; None if another one began it"""
         self._entered_at = 0.0
-        self._epoch = Epoch(epochs.NONE, ())
+        self._epoch = StoreIncarnation(incarnations.NONE, ())
 
     @property
     def epoch_name(self) -> bytes:
@@ -95,7 +95,7 @@ class Keyspace:
     async def start(self) -> None:
         """Link every node. Raises StoreUnavailable with a sentence for the operator."""
         self._topology.begin()
-        outcomes = await self._topology.settled()
+        outcomes = await self._topology.wait_for_links()
         if not self._live:
             raise next(outcome for outcome in outcomes if outcome is not None)
         try:
@@ -104,7 +104,7 @@ class Keyspace:
         except TimeoutError:
             raise self._missing()[0] from None
 
-    async def epoch(self) -> Epoch:
+    async def epoch(self) -> StoreIncarnation:
         """The epoch to use now.
 
         Raises StoreUnavailable: no engine answers, or it is another epoch than before.
@@ -112,7 +112,7 @@ class Keyspace:
         if self._live:
             return self._epoch
         before = self._epoch.name
-        for outcome in await self._topology.settled():
+        for outcome in await self._topology.wait_for_links():
             if outcome is not None:
                 raise outcome
         if self._epoch.name != before:
@@ -137,7 +137,9 @@ class Keyspace:
         epoch.links()
         parts = {link: part for part, link in enumerate(epoch.serving)}
         writes = (
-            epoch.ask(part, [packed(("SET", b"%b:%b" % (epochs.marker(part), name), b"", "PX", milliseconds(seconds)))])
+            epoch.ask(
+                part, [packed(("SET", b"%b:%b" % (incarnations.marker(part), name), b"", "PX", milliseconds(seconds)))]
+            )
             for part in parts.values()
         )
         await asyncio.gather(*writes)
@@ -183,16 +185,16 @@ class Keyspace:
 
     async def _look(self, link: Link, now: float) -> None:
         marks = await self._marks(link, self._topology.served_by(link.address))
-        newest = max((epochs.read(link, mark) for mark in marks.values()), default=epochs.NONE)
+        newest = max((incarnations.read(link, mark) for mark in marks.values()), default=incarnations.NONE)
         if newest > self._epoch.name:
             self._enter(newest, began=False)
         if await self._is_closed(link, marks.get(orderly_stops.PART), now):
             return
         for part in marks:
-            is_here = marks[part] == epochs.marked(link, self._epoch.name)
+            is_here = marks[part] == incarnations.encode_marker(link, self._epoch.name)
             self._serving[part] = link if is_here else StoreUnavailable(f"{link.address.name} has forgotten something")
-        doubtful = [part for part in marks if marks[part] != epochs.marked(link, self._epoch.name)]
-        self._closing.look(intact=not doubtful)
+        doubtful = [part for part in marks if marks[part] != incarnations.encode_marker(link, self._epoch.name)]
+        self._closing.examine(intact=not doubtful)
         if doubtful and await self._may_mark(link, doubtful, now):
             await self._mark(link, [part for part in marks if self._serving[part] is not link])
 
@@ -207,13 +209,13 @@ class Keyspace:
         if settled is link:
             if marker.epoch > self._epoch.name:
                 self._enter(marker.epoch, began=False)
-            self._closing.look(intact=True)
+            self._closing.examine(intact=True)
         if settled is not None:
             self._serving[orderly_stops.PART] = settled
         return settled is not None
 
     async def _marks(self, link: Link, parts: Sequence[int]) -> dict[int, bytes | None]:
-        found = await link.ask_each(("GET", epochs.marker(part)) for part in parts)
+        found = await link.ask_each(("GET", incarnations.marker(part)) for part in parts)
         marks: dict[int, bytes | None] = {}
         for part, mark in zip(parts, found, strict=True):
             if isinstance(mark, StoreUnavailable):
@@ -235,7 +237,7 @@ class Keyspace:
         before = self._epoch.name
         if not before and _FIRST not in parts:
             return False
-        claim = ("SET", epochs.claim(parts[0]), b"", "NX", "PX", milliseconds(_NEW_SECONDS))
+        claim = ("SET", incarnations.claim(parts[0]), b"", "NX", "PX", milliseconds(_NEW_SECONDS))
         [won] = await link.ask_each([claim])
         if won != b"OK":
             return False
@@ -246,7 +248,7 @@ class Keyspace:
         most = now + 2 * CLOCKS_APART_SECONDS
         latest = max(now, min(self._reached, most))
         set_back = bool(before) and self._reached > most
-        self._enter(epochs.begun(latest + _EVERYWHERE_SECONDS, after=before, set_back=set_back), began=True)
+        self._enter(incarnations.next_name(latest + _EVERYWHERE_SECONDS, after=before, set_back=set_back), began=True)
         return True
 
     async def _mark(self, link: Link, parts: Sequence[int]) -> None:
@@ -255,8 +257,8 @@ class Keyspace:
             return
         fresh = [part for part in parts if part not in marked]
         marked.update(fresh)
-        mark = epochs.marked(link, name)
-        answers = await link.ask_each(("SET", epochs.marker(part), mark) for part in fresh)
+        mark = incarnations.encode_marker(link, name)
+        answers = await link.ask_each(("SET", incarnations.marker(part), mark) for part in fresh)
         for part, answer in zip(fresh, answers, strict=True):
             if self._epoch.name == name:
                 self._serving[part] = answer if isinstance(answer, StoreUnavailable) else link
@@ -264,15 +266,15 @@ class Keyspace:
     def _enter(self, name: bytes, *, began: bool) -> None:
         self._marked = set() if began else None
         self._entered_at = asyncio.get_running_loop().time()
-        self.remembers_since = max(self.remembers_since, epochs.remembers_since(name))
+        self.remembers_since = max(self.remembers_since, incarnations.remembers_since(name))
         self._serving = [StoreUnavailable("The engine has forgotten something: try again")] * len(self._serving)
-        self._epoch = Epoch(name, self._serving)
+        self._epoch = StoreIncarnation(name, self._serving)
         self.changed.set_result(None)
         self.changed = asyncio.get_running_loop().create_future()
 
     def _show(self) -> None:
         if self._epoch.serving != tuple(self._serving):
-            self._epoch = Epoch(self._epoch.name, self._serving)
+            self._epoch = StoreIncarnation(self._epoch.name, self._serving)
 
     def _missing(self) -> list[StoreUnavailable]:
         return [link for link in self._serving if isinstance(link, StoreUnavailable)]

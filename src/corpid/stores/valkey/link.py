@@ -63,7 +63,7 @@ class Address:
         """A connection that is not yet open."""
         return self._kind(**self._options)
 
-    def at(self, host: str, port: int) -> Address:
+    def with_host(self, host: str, port: int) -> Address:
         """Another node of the same cluster: same user, password and TLS."""
         return Address(self._kind, {**self._options, "host": host, "port": port}, engine=self._engine)
 
@@ -180,7 +180,7 @@ packed: Final = cast("Callable[[Command], bytes]", hiredis.pack_command)
 """a command as it is sent"""
 
 
-class _Asked:
+class _Pipeline:
     """Commands that were sent together, and their answers so far."""
 
     __slots__ = ("answers", "outcome", "unanswered")
@@ -202,7 +202,7 @@ class Link:
         self._connection: Final = connection
         self._name: Final = address.name
         self._reason = ""
-        self._waiting: Final[deque[_Asked]] = deque()
+        self._waiting: Final[deque[_Pipeline]] = deque()
         self._unanswered = 0
         """commands"""
         self._unsent: Final[list[bytes]] = []
@@ -224,7 +224,7 @@ class Link:
         """As `ask`, for commands that are packed."""
         if self.ended.done() or self._transport.is_closing() or self._unanswered > _WAITING_MOST:
             self._refuse_more()
-        asked = _Asked(len(commands), self._loop.create_future())
+        asked = _Pipeline(len(commands), self._loop.create_future())
         self._waiting.append(asked)
         self._unanswered += len(commands)
         if not self._unsent:
@@ -312,7 +312,7 @@ class Link:
         except hiredis.ProtocolError as error:
             self.end(str(error))
 
-    def _refuse(self, asked: _Asked, reason: object) -> None:
+    def _refuse(self, asked: _Pipeline, reason: object) -> None:
         if not asked.outcome.done():  # the caller may have given up, and another command may have been refused
             asked.outcome.set_exception(StoreUnavailable(f"{self._name}: {reason}"))
             asked.outcome.exception()  # the caller may give up before it looks

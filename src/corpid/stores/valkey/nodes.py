@@ -9,7 +9,7 @@ from redis.crc import key_slot
 
 from corpid.flows.event_log import log
 from corpid.ports import StoreUnavailable
-from corpid.stores.valkey import epochs
+from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.link import ANSWER_SECONDS, connect
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _owner(ranges: Iterable[tuple[int, int, Address | None]], slot: int) -> Addr
 def _address(link: Link, node: Answer) -> Address | None:
     """The address of a node; an empty host means the asked one."""
     host = (node[0] or b"").decode() or link.address.host
-    return None if host == _UNKNOWN else link.address.at(host, int(node[1]))
+    return None if host == _UNKNOWN else link.address.with_host(host, int(node[1]))
 
 
 PAUSE_SECONDS: Final = 0.25
@@ -90,7 +90,7 @@ class Node:
         self._is_odd = False
         self.keeper: Final = asyncio.create_task(self._keep())
 
-    async def settled(self) -> None:
+    async def wait_for_link(self) -> None:
         """Wait for the link, if one is being opened. Raises StoreUnavailable."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -220,13 +220,13 @@ class Topology:
         """Link the nodes that the setting names."""
         self._follow(())
 
-    async def settled(self) -> list[BaseException | None]:
+    async def wait_for_links(self) -> list[BaseException | None]:
         """Wait for every link that is being opened; returns their errors."""
-        return await asyncio.gather(*(node.settled() for node in self._nodes.values()), return_exceptions=True)
+        return await asyncio.gather(*(node.wait_for_link() for node in self._nodes.values()), return_exceptions=True)
 
     async def owners_settled(self) -> None:
         """Wait for the nodes that serve something. Raises StoreUnavailable."""
-        await asyncio.gather(*(self._nodes[owner].settled() for owner in set(self._owners) if owner))
+        await asyncio.gather(*(self._nodes[owner].wait_for_link() for owner in set(self._owners) if owner))
 
     async def close(self) -> None:
         """Let go of every node."""
@@ -265,7 +265,7 @@ class Topology:
     async def _view(self, link: Link) -> list[Address | None]:
         if not self.clustered:
             return [link.address]
-        return await owners(link, [epochs.marker(part) for part in range(_PARTS)])
+        return await owners(link, [incarnations.marker(part) for part in range(_PARTS)])
 
     def _assign(self) -> dict[int, str | None]:
         """Assign each part to the node named by most nodes.

@@ -5,7 +5,7 @@ later. So a marker that is found again proves everything that was written before
 nothing was acknowledged after it:
 
 - A *closing marker* takes the place of the epoch's marker. Every command travels with a look at the marker
-  (epochs.Epoch.ask), so an answer that comes after it is refused, in every process. It has a random name.
+  (incarnations.StoreIncarnation.ask), so an answer that comes after it is refused, in every process. It has a random name.
 - The name is noted outside the engine (stores.sql.orderly_stops) before the marker is written (`begin`), and confirmed
   afterwards if the marker took the place of that of the same epoch, in the same run. What is not confirmed proves
   nothing.
@@ -31,7 +31,7 @@ import msgspec
 from corpid.flows.event_log import log
 from corpid.ports import OrderlyStopRefused, StoreUnavailable
 from corpid.stores import milliseconds
-from corpid.stores.valkey import epochs
+from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class ClosingMarker(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lineage(self) -> str:
-        return epochs.lineage(self.epoch).decode()
+        return incarnations.store_identity(self.epoch).decode()
 
     def is_of(self, link: Link) -> bool:
         """Return whether the engine was not restarted since."""
@@ -136,7 +136,7 @@ class Closing:
             return link if await _marked_again(link, marker) else None
         return self._another(link, marker)
 
-    def look(self, *, intact: bool) -> None:
+    def examine(self, *, intact: bool) -> None:
         """Report how the stop ended; `intact`: the epoch goes on."""
         if self._is_open:
             return
@@ -172,29 +172,29 @@ async def _marked_again(link: Link, marker: ClosingMarker) -> bool:
 
     Returns False, with no marker left, if it is not as it was closed.
     """
-    again = epochs.marked(link, marker.epoch)
-    [before] = await link.ask(("SET", epochs.marker(PART), again, "XX", "GET"))
+    again = incarnations.encode_marker(link, marker.epoch)
+    [before] = await link.ask(("SET", incarnations.marker(PART), again, "XX", "GET"))
     if before == marker.mark:
         return True
-    await link.ask(("DEL", epochs.marker(PART)))
+    await link.ask(("DEL", incarnations.marker(PART)))
     return False
 
 
 async def close(url: str, stops: OrderlyStops, *, name: str, seconds: int) -> None:
     """Close the engine of this URL, as ports.TransientEngine says."""
     async with _alone(url) as link:
-        [mark] = await link.ask(("GET", epochs.marker(PART)))
+        [mark] = await link.ask(("GET", incarnations.marker(PART)))
         if read(mark) is not None:
             raise OrderlyStopRefused(f"{link.address.name}: {_CLOSED_SENTENCE}")
-        epoch = epochs.read(link, mark)
-        if epoch == epochs.NONE:
+        epoch = incarnations.read(link, mark)
+        if epoch == incarnations.NONE:
             raise OrderlyStopRefused(
                 f"{link.address.name} has nothing of a server that runs: no server has used it since it was started"
             )
         until = await link.time() + seconds
         marker = ClosingMarker(run=link.engine.run_id.encode(), name=name.encode(), until=until, epoch=epoch)
         await stops.begin(name, lineage=marker.lineage)
-        [before] = await link.ask(("SET", epochs.marker(PART), marker.mark, "XX", "GET"))
+        [before] = await link.ask(("SET", incarnations.marker(PART), marker.mark, "XX", "GET"))
         if before != mark:
             await _give_up(link, stops)
         if before != mark or not await stops.confirm(name, lineage=marker.lineage):
@@ -206,7 +206,7 @@ async def close(url: str, stops: OrderlyStops, *, name: str, seconds: int) -> No
 async def open_again(url: str, stops: OrderlyStops) -> bool:
     """Open the engine of this URL, as ports.TransientEngine says."""
     async with _alone(url) as link:
-        [mark] = await link.ask(("GET", epochs.marker(PART)))
+        [mark] = await link.ask(("GET", incarnations.marker(PART)))
         marker = read(mark)
         if marker is None:
             raise OrderlyStopRefused(f"{link.address.name} is not closed")
@@ -223,7 +223,7 @@ async def open_again(url: str, stops: OrderlyStops) -> bool:
 async def _give_up(link: Link, stops: OrderlyStops) -> None:
     """Let a process that serves begin another epoch."""
     await stops.void()
-    await link.ask(("DEL", epochs.marker(PART)))
+    await link.ask(("DEL", incarnations.marker(PART)))
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.errors import OAuthError
 from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
-from corpid.stores.valkey import epochs, orderly_stops
+from corpid.stores.valkey import incarnations, orderly_stops
 from corpid.stores.valkey.keyspace import Keyspace
 from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect, packed
 from corpid.stores.valkey.nodes import primaries
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from types import TracebackType
 
-    from corpid.ports import BatchedVerb, Clock, OrderlyStops, TransientStore
-    from corpid.stores.valkey.epochs import Epoch
+    from corpid.ports import Clock, OrderlyStops, PipelinedVerb, TransientStore
+    from corpid.stores.valkey.incarnations import StoreIncarnation
     from corpid.stores.valkey.link import Address, Answer, Command, Link
 
 T = TypeVar("T")
@@ -50,11 +50,11 @@ class ValkeyTransientStore:
 
     @property
     def lineage(self) -> str:
-        return epochs.lineage(self.keyspace.epoch_name).decode()
+        return incarnations.store_identity(self.keyspace.epoch_name).decode()
 
     def reject_before(self, moment: float, *, lineage: str) -> None:
         name = self.keyspace.epoch_name
-        is_first = epochs.begins_lineage(name) and epochs.lineage(name) == lineage.encode()
+        is_first = incarnations.begins_lineage(name) and incarnations.store_identity(name) == lineage.encode()
         self._rejected_before = moment
         self._whole = name if is_first and moment == 0.0 else None
 
@@ -81,7 +81,7 @@ class ValkeyTransientStore:
         """
         keyspace = self.keyspace
         lost_at, name = keyspace.remembers_since, keyspace.epoch_name
-        is_continued = not epochs.begins_lineage(name) and not epochs.is_set_back(name)
+        is_continued = not incarnations.begins_lineage(name) and not incarnations.is_set_back(name)
         return lost_at if is_continued and are_known(self._rejected_before, lost_at=lost_at) else None
 
     def unit(self, now: float) -> ValkeyTransientUnit:  # noqa: ARG002 - the engine's clock decides (D49)
@@ -139,7 +139,7 @@ class ValkeyTransientUnit:
 
     __slots__ = ("_epoch", "_keyspace", "_unsent")
 
-    _epoch: Epoch
+    _epoch: StoreIncarnation
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
@@ -183,7 +183,7 @@ class ValkeyTransientUnit:
         part, name = self._epoch.entry(kind, key)
         self._add(part, ("INCRBY", name, by), ("PEXPIRE", name, _lifetime(ttl), "NX"))
 
-    async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+    async def together(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
         places = []
         for verb, kind, key, ttl, value in verbs:
             part, name = self._epoch.entry(kind, key)
@@ -397,7 +397,7 @@ async def _examined(address: Address) -> _ExaminedPrimary:
     link = await connect(address)
     try:
         saves = await _saves(link)
-        [mark] = [None] if link.engine.clustered else await link.ask(("GET", epochs.marker(orderly_stops.PART)))
+        [mark] = [None] if link.engine.clustered else await link.ask(("GET", incarnations.marker(orderly_stops.PART)))
     finally:
         await link.close()
     info = link.engine.info

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import access_requests, own_access
 from corpid.flows.directory.access_requests import AlreadyAsked, AlreadyHeld, TooManyAsked
 from corpid.flows.directory.approvals import NoRequest
@@ -26,7 +26,7 @@ from corpid.web.account.page_context import AccountContext, account_path, frame,
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.sites import CHANGED_MEANWHILE, Gone, Invalid, Saved, Section
+from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -140,7 +140,7 @@ async def access(account: AccountContext) -> View:
     """The organisations and roles of the reader, and their requests."""
     context, user_id = account.context, account.visit.user.user_id
     found = await own_access.own_access(context.provider.registry, user_id)
-    asked = await access_requests.asked(context, user_id)
+    asked = await access_requests.list_requests(context, user_id)
     return OwnAccess(
         frame=frame(account),
         action=account_path(account.web, ACCESS),
@@ -171,7 +171,7 @@ def _line(own: OwnRole, today: date) -> RoleLine:
     if state is None and effect.reasons(role, today.isoformat()):
         state = phrase("Has no effect now")
     for_whom = role.client_entity or role.entity
-    row = msgspec.structs.replace(role.row, end_date=effect.until(role, today.isoformat()) or NO_END)
+    row = msgspec.structs.replace(role.row, end_date=effect.last_day(role, today.isoformat()) or NO_END)
     return RoleLine(
         sentence=access_texts.own_sentence(row, role.service, for_whom.name, today),
         state=state,
@@ -245,7 +245,7 @@ async def ask(account: AccountContext) -> View:
         view,
         kept=(*view.kept, ("service", service.service_id)),
         chosen=(*view.chosen, (phrase("Service"), service.name, f"{here}?entity={entity.entity_id}")),
-        fields=role_fields.shown(form, account.context.day),
+        fields=role_fields.build_fields(form, account.context.day),
         undecided=await access_requests.nobody_decides(account.context, account.visit.user.user_id, entity, service),
     )
 
@@ -258,15 +258,15 @@ def _of_id(entities: Sequence[Entity], entity_id: str) -> Entity | None:
     return next((each for each in entities if each.entity_id == entity_id), None)
 
 
-async def request(account: AccountContext) -> Saved:
-    """Send the request. Raises Rejected, Invalid, Gone."""
+async def request(account: AccountContext) -> FormResult:
+    """Send the request. Raises InvalidInput, InvalidForm, NotFound."""
     context, form, user_id = account.context, account.form, account.visit.user.user_id
     entity = _of_id(await access_requests.entities(context, user_id), form.get("entity", ""))
     if entity is None:
-        raise Gone
+        raise NotFound
     service = next((each for each in await _services(account, entity) if each.service_id == form.get("service")), None)
     if service is None:
-        raise Rejected(phrase("Choose a service."), field="service")
+        raise InvalidInput(phrase("Choose a service."), field="service")
     typed, reason = role_fields.read(form, service), " ".join(form.get("reason", "").split())
     wrong = role_fields.errors_of(faults(typed, context.day))
     if not reason:
@@ -274,9 +274,9 @@ async def request(account: AccountContext) -> Saved:
     elif len(reason) > MOST_REASON_CHARACTERS:
         wrong = (*wrong, ("reason", phrase("Enter at most {limit} characters.", limit=MOST_REASON_CHARACTERS)))
     if wrong:
-        raise Invalid(*wrong)
+        raise InvalidForm(*wrong)
     await _send(account, row_of(typed, user_id=user_id, entity_id=entity.entity_id, today=context.day), reason)
-    return Saved("access-asked", ACCESS)
+    return FormResult("access-asked", ACCESS)
 
 
 async def _send(account: AccountContext, row: Assignment, reason: str) -> None:
@@ -284,36 +284,36 @@ async def _send(account: AccountContext, row: Assignment, reason: str) -> None:
     try:
         await access_requests.ask(account.context, row, reason=reason)
     except AlreadyHeld:
-        raise Rejected(phrase("You have this role already."), field=field) from None
+        raise InvalidInput(phrase("You have this role already."), field=field) from None
     except AlreadyAsked:
-        raise Rejected(
+        raise InvalidInput(
             phrase("You have asked for this already, and it waits for an administrator."), field=field
         ) from None
     except TooManyAsked:
-        raise Rejected(
+        raise InvalidInput(
             phrase("You have asked {limit} times today. Try again tomorrow.", limit=ACCESS_REQUESTS_PER_DAY)
         ) from None
     except (Refused, Forbidden) as error:
-        raise Rejected(refusal_of(error)) from None
+        raise InvalidInput(refusal_of(error)) from None
     except Conflict:
-        raise Rejected(CHANGED_MEANWHILE) from None
+        raise InvalidInput(CHANGED_MEANWHILE) from None
 
 
-async def withdraw(account: AccountContext) -> Saved:
-    """Withdraw a request of the reader. Raises Rejected, Gone."""
+async def withdraw(account: AccountContext) -> FormResult:
+    """Withdraw a request of the reader. Raises InvalidInput, NotFound."""
     try:
         await access_requests.withdraw(account.context, account.visit.user.user_id, account.form.get("request", ""))
     except NoRequest:
-        raise Gone from None
+        raise NotFound from None
     except (Refused, Conflict):
-        raise Rejected(phrase("This request has been decided already.")) from None
-    return Saved("access-withdrawn", ACCESS)
+        raise InvalidInput(phrase("This request has been decided already.")) from None
+    return FormResult("access-withdrawn", ACCESS)
 
 
 SECTION: Final = Section[AccountContext](
     pages={
-        ACCESS: sites.Page(view=access, submit=withdraw, leads_to=ACCESS),
-        ASK: sites.Page(view=ask, submit=request, leads_to=ACCESS),
+        ACCESS: sites.SitePage(view=access, submit=withdraw, leads_to=ACCESS),
+        ASK: sites.SitePage(view=ask, submit=request, leads_to=ACCESS),
     },
     fields=role_fields.FIELDS | {"entity", "service", "reason", "request"},
     filters=role_fields.FIELDS | {"entity", "service"},

@@ -1,4 +1,4 @@
-"""The key of an authenticator app: link, QR code and text (D45).
+"""The key of an authenticator app: link, QR code and text.
 
 Source: D45
 """

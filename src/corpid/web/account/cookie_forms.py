@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows import kept_forms
+from corpid.flows import stored_forms
 from corpid.flows.namespaces import REJECTED_FORM
 from corpid.web.context import ENTERED, with_parameter
 from corpid.web.http.requests import cookie
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.kept_forms import KeptForm
     from corpid.flows.request_context import RequestContext
+    from corpid.flows.stored_forms import StoredForm
     from corpid.web.context import WebContext
 
 _COOKIE_CHARACTERS: Final = 3072
@@ -34,7 +34,7 @@ def to_entered(
     browser: Browser,
     page: str,
     where: str,
-    kept: KeptForm,
+    kept: StoredForm,
     *,
     parameter: str = ENTERED,
 ) -> Response:
@@ -45,9 +45,9 @@ def to_entered(
     """
     answer = to_parameter(where, parameter)
     place = _place(browser, page, parameter)
-    sealed = kept_forms.seal(context, place, kept)
+    sealed = stored_forms.seal(context, place, kept)
     if len(sealed) > _COOKIE_CHARACTERS:
-        sealed = kept_forms.seal(context, place, replace(kept, fields={}))
+        sealed = stored_forms.seal(context, place, replace(kept, fields={}))
     add_cookie(answer, web, web.form_cookie_name, sealed, seconds=int(REJECTED_FORM.seconds))
     return answer
 
@@ -57,7 +57,7 @@ def to_parameter(where: str, parameter: str = ENTERED) -> Response:
     return see_other(with_parameter(where, parameter))
 
 
-def entered(
+def read_form(
     request: Request,
     web: WebContext,
     context: RequestContext,
@@ -65,7 +65,7 @@ def entered(
     page: str,
     *,
     parameter: str = ENTERED,
-) -> KeptForm | None:
+) -> StoredForm | None:
     """The form that this browser's cookie holds for a page.
 
     None without one. Looking spends nothing. Source: D73
@@ -73,7 +73,7 @@ def entered(
     sealed = cookie(request, web.form_cookie_name)
     if browser is None or not sealed:
         return None
-    return kept_forms.unseal(context, _place(browser, page, parameter), sealed)
+    return stored_forms.unseal(context, _place(browser, page, parameter), sealed)
 
 
 def forget(request: Request, web: WebContext, answer: Response) -> Response:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 async def section(account: AccountContext) -> views.Section:
     """The line of the address in the overview."""
-    address, change = account.visit.user.email, await own_email.waiting(account.context, account.visit)
+    address, change = account.visit.user.email, await own_email.find_pending_change(account.context, account.visit)
     state = phrase("{address}", address=address) if address else phrase("None")
     if change is not None:
         state = phrase("Changes to {address}", address=change.new_email)
@@ -59,7 +59,7 @@ async def email(account: AccountContext) -> View:
                 phrase("Ask the operator of {name} to change it.", name=web.provider.policy.name),
             ),
         )
-    state = await own_email.of(account.context, account.visit)
+    state = await own_email.load_email_state(account.context, account.visit)
     if state.waiting is not None:
         return views.EmailWaiting(
             frame=frame(account),

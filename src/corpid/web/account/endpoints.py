@@ -19,10 +19,10 @@ from corpid.flows.account import (
     own_factors,
     own_sessions,
 )
-from corpid.flows.account.account_sessions import AccountVisit
+from corpid.flows.account.account_sessions import AccountRequest
 from corpid.flows.authentication import sent_forms
 from corpid.flows.authentication.sent_forms import SentForm
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR
 from corpid.texts import phrase
 from corpid.web import sites
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.account.own_sessions import OwnVisit
+    from corpid.flows.account.own_sessions import SelfServiceRequest
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
 
@@ -55,7 +55,7 @@ _BROWSER: Final = re.compile(browser_pages.BROWSER + r"/[0-9a-f]{16}")
 _SHARING: Final = re.compile(pages.SHARING + r"/[1-9][0-9]{0,4}")
 
 
-Page: TypeAlias = sites.Page[AccountContext]
+AccountPage: TypeAlias = sites.SitePage[AccountContext]
 Submit: TypeAlias = "Callable[[AccountContext], Awaitable[str]]"
 
 
@@ -68,7 +68,7 @@ def _counted_once(submit: Submit) -> Submit:
         sent = SentForm(place=own_sessions.form_place(visit, account.page, "sent"), digest=digest)
         try:
             return await submit(replace(account, visit=replace(visit, sent=sent)))
-        except Rejected:
+        except InvalidInput:
             await sent_forms.counts(account.context, sent)
             raise
 
@@ -166,7 +166,7 @@ async def _change_email(account: AccountContext) -> str:
 async def _choose_language(account: AccountContext) -> str:
     wanted = account.form.get("language", "")
     if wanted not in {each.tag for each in LANGUAGES}:
-        raise Rejected(phrase("Choose a language."))
+        raise InvalidInput(phrase("Choose a language."))
     await activity.choose_language(account.context, account.visit, language=wanted)
     return "language"
 
@@ -177,32 +177,34 @@ async def _delete_account(account: AccountContext) -> str:
     return "deletion-withdrawn" if decide is deletion.withdraw else "deletion"
 
 
-_ONE_PASSKEY: Final = Page(view=pages.passkey, submit=_change_passkey, leads_to="passkeys", field="name", fresh=True)
-_PAGES: Final[Mapping[str, Page]] = {
-    "": Page(view=pages.overview),
-    "passkeys": Page(view=pages.passkeys),
-    "new-passkey": Page(
+_ONE_PASSKEY: Final = AccountPage(
+    view=pages.passkey, submit=_change_passkey, leads_to="passkeys", field="name", fresh=True
+)
+_PAGES: Final[Mapping[str, AccountPage]] = {
+    "": AccountPage(view=pages.overview),
+    "passkeys": AccountPage(view=pages.passkeys),
+    "new-passkey": AccountPage(
         view=pages.new_passkey, submit=_counted_once(_add_passkey), leads_to="passkeys", field="passkey", fresh=True
     ),
-    "app": Page(view=pages.app, submit=_counted_once(_set_up_app), field="code", fresh=True),
-    "app/qr.svg": Page(view=_qr_code, fresh=True, part_of="app"),
-    "remove-app": Page(view=pages.remove_app, submit=_remove_app, fresh=True),
-    "password": Page(view=pages.password, submit=_counted_once(_change_password), field="password", fresh=True),
-    "codes": Page(view=pages.codes, submit=_counted_once(_replace_codes), field="kept", fresh=True),
-    "email": Page(view=email_pages.email, submit=_counted_once(_change_email), fresh=True),
-    "remove-codes": Page(view=pages.remove_codes, submit=_remove_codes, fresh=True),
-    "browsers": Page(view=browser_pages.browsers, submit=_end, leads_to="browsers"),
-    "sign-ins": Page(view=pages.sign_ins),
-    pages.SHARING: Page(view=pages.sharing, leads_to=pages.SHARING),
-    own_data.DATA: Page(view=own_data.data, submit=own_data.download, fresh=True),
-    own_data.DELETE: Page(view=own_data.delete, submit=_delete_account, fresh=True),
-    "language": Page(view=pages.language, submit=_choose_language, field="language"),
+    "app": AccountPage(view=pages.app, submit=_counted_once(_set_up_app), field="code", fresh=True),
+    "app/qr.svg": AccountPage(view=_qr_code, fresh=True, part_of="app"),
+    "remove-app": AccountPage(view=pages.remove_app, submit=_remove_app, fresh=True),
+    "password": AccountPage(view=pages.password, submit=_counted_once(_change_password), field="password", fresh=True),
+    "codes": AccountPage(view=pages.codes, submit=_counted_once(_replace_codes), field="kept", fresh=True),
+    "email": AccountPage(view=email_pages.email, submit=_counted_once(_change_email), fresh=True),
+    "remove-codes": AccountPage(view=pages.remove_codes, submit=_remove_codes, fresh=True),
+    "browsers": AccountPage(view=browser_pages.browsers, submit=_end, leads_to="browsers"),
+    "sign-ins": AccountPage(view=pages.sign_ins),
+    pages.SHARING: AccountPage(view=pages.sharing, leads_to=pages.SHARING),
+    own_data.DATA: AccountPage(view=own_data.data, submit=own_data.download, fresh=True),
+    own_data.DELETE: AccountPage(view=own_data.delete, submit=_delete_account, fresh=True),
+    "language": AccountPage(view=pages.language, submit=_choose_language, field="language"),
 }
 """by the path after `/account/`"""
-_NAMED_PAGES: Final[Mapping[re.Pattern[str], Page]] = {
+_NAMED_PAGES: Final[Mapping[re.Pattern[str], AccountPage]] = {
     _PASSKEY: _ONE_PASSKEY,
-    _BROWSER: Page(view=browser_pages.browser, submit=_name_browser, leads_to="browsers", field="name"),
-    _STOP_SHARING: Page(view=pages.stop_sharing, submit=_stop_sharing, leads_to=pages.SHARING),
+    _BROWSER: AccountPage(view=browser_pages.browser, submit=_name_browser, leads_to="browsers", field="name"),
+    _STOP_SHARING: AccountPage(view=pages.stop_sharing, submit=_stop_sharing, leads_to=pages.SHARING),
     _SHARING: _PAGES[pages.SHARING],
 }
 """those whose path names one of several"""
@@ -232,12 +234,12 @@ _CHANGES: Final[Mapping[str, Phrase]] = {
 """by what a page's `submit` returns"""
 
 
-async def _arrive(at: sites.PageContext[OwnVisit]) -> AccountVisit:
-    return AccountVisit(user=at.visit.user, browser=at.visit.browser, session=at.visit.session)
+async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> AccountRequest:
+    return AccountRequest(user=at.visit.user, browser=at.visit.browser, session=at.visit.session)
 
 
 async def _open(account: AccountContext) -> AccountContext:
-    return replace(account, visit=await account_sessions.opened(account.context, account.visit, account.page))
+    return replace(account, visit=await account_sessions.open_page(account.context, account.visit, account.page))
 
 
 async def _still_open(account: AccountContext) -> AccountContext:

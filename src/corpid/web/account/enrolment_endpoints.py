@@ -10,16 +10,16 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows import kept_forms
+from corpid.flows import stored_forms
 from corpid.flows.account import enrolments, reauthenticate, set_factor
-from corpid.flows.account.enrolments import Expired, NotHere, OpenElsewhere, Stopped
-from corpid.flows.account.links import Step
+from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, OpenElsewhere
+from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.authentication import browsers
 from corpid.flows.authentication.sent_forms import Repeated, SentForm
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory import acceptance
-from corpid.flows.kept_forms import KeptForm
+from corpid.flows.stored_forms import StoredForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.web.account import app_key, enrolment_pages
@@ -33,7 +33,7 @@ from corpid.web.pages.responses import (
     reader_language,
     require_own_form,
     see_other,
-    throttled,
+    throttled_page,
 )
 from corpid.web.pages.views import in_frame
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
+    from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
     from corpid.flows.request_context import RequestContext
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
@@ -74,7 +74,7 @@ class _Action(ViewPart, frozen=True, kw_only=True):
     beside: str | None = None
     """the field of its errors, empty for the page as a whole; None: the one that it takes"""
 
-    async def submitted(self, context: RequestContext, visit: EnrolmentVisit, form: Mapping[str, str]) -> Enrolment:
+    async def submitted(self, context: RequestContext, visit: EnrolmentContext, form: Mapping[str, str]) -> Enrolment:
         if self.submit is None:
             return visit.enrolment
         given = {field: form.get(field, "") for field in (self.takes, self.also) if field}
@@ -84,21 +84,21 @@ class _Action(ViewPart, frozen=True, kw_only=True):
         return field or (self.takes if self.beside is None else self.beside), sentence
 
 
-ACTIONS: Final[Mapping[tuple[Step | None, str], _Action]] = {
-    (Step.PROFILE, "profile"): _Action(submit=set_factor.submit_profile, takes="name", also="user_name"),
-    (Step.PROVE_PASSWORD, "password"): _Action(submit=reauthenticate.submit_password, takes="password"),
-    (Step.PROVE_SECOND_FACTOR, "code"): _Action(submit=reauthenticate.submit_code, takes="code"),
-    (Step.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=reauthenticate.submit_passkey, takes="passkey"),
-    (Step.FIRST, "password"): _Action(submit=set_factor.submit_password, takes="password"),
-    (Step.FIRST, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
-    (Step.PASSWORD, "password"): _Action(submit=set_factor.submit_password, takes="password"),
-    (Step.SECOND_FACTOR, "code"): _Action(submit=set_factor.submit_app, takes="code"),
-    (Step.SECOND_FACTOR, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
-    (Step.SECOND_FACTOR, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
-    (Step.MAILED_CODE, "code"): _Action(submit=set_factor.submit_mailed_code, takes="code"),
-    (Step.MAILED_CODE, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
-    (Step.RECOVERY_CODES, "codes"): _Action(submit=set_factor.submit_codes, takes="kept", also="decision"),
-    **{(step, _EXTEND): _Action(submit=enrolments.extend) for step in (*Step, None)},
+ACTIONS: Final[Mapping[tuple[EnrolmentStep | None, str], _Action]] = {
+    (EnrolmentStep.PROFILE, "profile"): _Action(submit=set_factor.submit_profile, takes="name", also="user_name"),
+    (EnrolmentStep.PROVE_PASSWORD, "password"): _Action(submit=reauthenticate.submit_password, takes="password"),
+    (EnrolmentStep.PROVE_SECOND_FACTOR, "code"): _Action(submit=reauthenticate.submit_code, takes="code"),
+    (EnrolmentStep.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=reauthenticate.submit_passkey, takes="passkey"),
+    (EnrolmentStep.FIRST, "password"): _Action(submit=set_factor.submit_password, takes="password"),
+    (EnrolmentStep.FIRST, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
+    (EnrolmentStep.PASSWORD, "password"): _Action(submit=set_factor.submit_password, takes="password"),
+    (EnrolmentStep.SECOND_FACTOR, "code"): _Action(submit=set_factor.submit_app, takes="code"),
+    (EnrolmentStep.SECOND_FACTOR, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
+    (EnrolmentStep.SECOND_FACTOR, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
+    (EnrolmentStep.MAILED_CODE, "code"): _Action(submit=set_factor.submit_mailed_code, takes="code"),
+    (EnrolmentStep.MAILED_CODE, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
+    (EnrolmentStep.RECOVERY_CODES, "codes"): _Action(submit=set_factor.submit_codes, takes="kept", also="decision"),
+    **{(step, _EXTEND): _Action(submit=enrolments.extend) for step in (*EnrolmentStep, None)},
     (None, _FINISH): _Action(submit=None),
 }
 """what can be submitted at which step"""
@@ -115,25 +115,25 @@ async def enrolment(request: Request, web: WebContext) -> Response:
     await provider.registry_cache.refuse_maintenance(context.now)
     browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     try:
-        visit = await enrolments.sit(context, enrolment_id, browser.browser_id if browser else "")
+        visit = await enrolments.load_own_enrolment(context, enrolment_id, browser.browser_id if browser else "")
         if request.method == "POST":
             return await _post(request, web, context, visit, action)
-        if action == _PICTURE and visit.enrolment.step is Step.SECOND_FACTOR:
+        if action == _PICTURE and visit.enrolment.step is EnrolmentStep.SECOND_FACTOR:
             return app_key.picture(enrolment_pages.app_link(web, context, visit))
         if action:
             return to_enrolment(web, enrolment_id)
         kept = None
         if request.scope["query_string"] and ENTERED in request.query_params:
-            kept = await kept_forms.read(context, enrolments.form_place(visit.enrolment))
+            kept = await stored_forms.read(context, enrolments.form_place(visit.enrolment))
         return await _page(request, web, context, visit, kept)
     except StaleStep:
         return to_enrolment(web, enrolment_id)
-    except (NotHere, OpenElsewhere, Stopped) as ending:
+    except (NotHere, OpenElsewhere, EnrolmentStopped) as ending:
         return ended(request, web, ending)
 
 
 async def _page(
-    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentVisit, kept: KeptForm | None
+    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentContext, kept: StoredForm | None
 ) -> Response:
     """The page of the step, which may mark the browser.
 
@@ -160,23 +160,23 @@ def _to_entered(web: WebContext, enrolment_id: str) -> Response:
     return see_other(with_parameter(enrolment_pages.enrolment_path(web, enrolment_id)))
 
 
-def ended(request: Request, web: WebContext, ending: NotHere | OpenElsewhere | Stopped) -> Response:
+def ended(request: Request, web: WebContext, ending: NotHere | OpenElsewhere | EnrolmentStopped) -> Response:
     """The page of a link or enrolment that cannot continue.
 
     Source: D34, D45
     """
-    if isinstance(ending, Expired):
+    if isinstance(ending, InvitationExpired):
         return page_response(request, web.renderer, enrolment_pages.expired(ending.entity.name), status=410)
     view, status = {
         NotHere: (enrolment_pages.gone, 404),
         OpenElsewhere: (enrolment_pages.other_browser, 403),
-        Stopped: (enrolment_pages.stopped, 403),
+        EnrolmentStopped: (enrolment_pages.stopped, 403),
     }[type(ending)]
     return page_response(request, web.renderer, view(), status=status)
 
 
 async def _post(
-    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentVisit, action: str
+    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentContext, action: str
 ) -> Response:
     at = visit.enrolment
     body = await form_bytes(request)
@@ -189,21 +189,21 @@ async def _post(
     try:
         moved = await taken.submitted(context, replace(visit, sent=sent), form)
     except Throttled as slowed:
-        return throttled(await _again(request, web, context, visit, taken.wrong(slowed.sentence), form), slowed)
-    except Rejected as rejected:
+        return throttled_page(await _again(request, web, context, visit, taken.wrong(slowed.sentence), form), slowed)
+    except InvalidInput as rejected:
         wrong = taken.wrong(rejected.sentence, field=rejected.field)
         if action == _EXTEND:
-            await kept_forms.add_error(context, sent.place, wrong)
+            await stored_forms.add_error(context, sent.place, wrong)
         else:
             typed: dict[str, str] = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if name in form}
-            await kept_forms.keep(context, sent.place, KeptForm(fields=typed, errors=(wrong,), digest=sent.digest))
+            await stored_forms.keep(context, sent.place, StoredForm(fields=typed, errors=(wrong,), digest=sent.digest))
         return _to_entered(web, at.enrolment_id)
     except Repeated:
         return _to_entered(web, at.enrolment_id)
     if action == _EXTEND and form.get(ENTERED):
         return _to_entered(web, at.enrolment_id)
     if moved.step is None and action != _EXTEND:
-        after = await enrolments.sit(context, at.enrolment_id, at.browser_id)
+        after = await enrolments.load_own_enrolment(context, at.enrolment_id, at.browser_id)
         if after.invited is None:
             await set_factor.finish(context, after)
         else:
@@ -215,7 +215,7 @@ async def _again(
     request: Request,
     web: WebContext,
     context: RequestContext,
-    visit: EnrolmentVisit,
+    visit: EnrolmentContext,
     error: FieldError,
     typed: Mapping[str, str],
 ) -> Response:
@@ -224,7 +224,7 @@ async def _again(
     Raises StaleStep if another request moved on.
     """
     before = visit.enrolment
-    after = replace(await enrolments.sit(context, before.enrolment_id, before.browser_id), typed=typed)
+    after = replace(await enrolments.load_own_enrolment(context, before.enrolment_id, before.browser_id), typed=typed)
     if after.enrolment.serial != before.serial:
         raise StaleStep
     return page_response(request, web.renderer, await enrolment_pages.of_step(web, context, after, errors=(error,)))

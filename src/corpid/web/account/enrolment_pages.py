@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import msgspec
 
 from corpid.flows.account import enrolments, reauthenticate, set_factor
-from corpid.flows.account.links import PURPOSES, Step, chosen_steps
+from corpid.flows.account.links import PURPOSES, EnrolmentStep, chosen_steps
 from corpid.flows.authentication import interactions
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, PORTAL_PATH
 from corpid.flows.directory import acceptance
-from corpid.rules.authentication.sign_in import Way
+from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.texts import Phrase, phrase
 from corpid.web.account import app_key
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.pages.layout import BARE, Form, FormView, Frame, Link, time_limit
-from corpid.web.pages.views import AskPasskey, Problem, asked
+from corpid.web.pages.views import AskPasskey, Problem, second_factor_form
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from corpid import ports
-    from corpid.flows.account.enrolments import EnrolmentVisit
+    from corpid.flows.account.enrolments import EnrolmentContext
     from corpid.flows.account.links import Purpose
-    from corpid.flows.directory.acceptance import Answered
+    from corpid.flows.directory.acceptance import InvitationAnswer
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import User
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.views import Asked, View
+    from corpid.web.pages.views import SecondFactorForm, View
 
-    Page = Callable[[WebContext, RequestContext, EnrolmentVisit, Frame, tuple[FieldError, ...]], Awaitable[View]]
+    Page = Callable[[WebContext, RequestContext, EnrolmentContext, Frame, tuple[FieldError, ...]], Awaitable[View]]
 
 
 class TypeLinkCode(FormView, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class TypeMailedCode(FormView, frozen=True, kw_only=True):
     template: ClassVar[str] = "enrolment/type_mailed_code.html"
 
     heading: Phrase
-    asked: Asked
+    asked: SecondFactorForm
 
 
 class ProvePassword(FormView, frozen=True, kw_only=True):
@@ -135,7 +135,7 @@ _SHOWN_CHARACTERS: Final = 400
 _NO_MORE_CODES: Final = phrase(
     "We cannot send any more codes here. Set up an authenticator app, or ask for a new link."
 )
-_APP_INSTEAD: Final = (Way.APP.value, phrase("Set up an authenticator app"))
+_APP_INSTEAD: Final = (SecondFactorMethod.APP.value, phrase("Set up an authenticator app"))
 _SECOND_STEP: Final = phrase(
     "After your password we ask for a second step, so that nobody can sign in with your password alone."
 )
@@ -168,10 +168,12 @@ def _ends_early(context: RequestContext, purpose: Purpose) -> bool:
     return context.provider.policy.takes_passkeys and chosen_steps(purpose.steps, passkey_first=True) != purpose.steps
 
 
-def _frame(web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> Frame:
+def _frame(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> Frame:
     enrolment, provider = visit.enrolment, web.provider
     steps, more = enrolment.steps, Form(action=enrolment_path(web, enrolment.enrolment_id, "extend"))
-    shortens = enrolment.step in (Step.PROFILE, Step.FIRST) and _ends_early(context, PURPOSES[enrolment.purpose])
+    shortens = enrolment.step in (EnrolmentStep.PROFILE, EnrolmentStep.FIRST) and _ends_early(
+        context, PURPOSES[enrolment.purpose]
+    )
     return Frame(
         step=(steps.index(enrolment.step) + 1, None if shortens else len(steps)) if enrolment.step else None,
         step_name=enrolments.step_name(enrolment),
@@ -189,7 +191,7 @@ def _frame(web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> F
 
 
 async def of_step(
-    web: WebContext, context: RequestContext, visit: EnrolmentVisit, *, errors: tuple[FieldError, ...] = ()
+    web: WebContext, context: RequestContext, visit: EnrolmentContext, *, errors: tuple[FieldError, ...] = ()
 ) -> View:
     """The page of an enrolment's step, and the one after its end."""
     if visit.enrolment.finished:
@@ -197,14 +199,14 @@ async def of_step(
     return await _PAGES[visit.enrolment.step](web, context, visit, _frame(web, context, visit), errors)
 
 
-def _passkey(web: WebContext, visit: EnrolmentVisit, options: str) -> AskPasskey | None:
+def _passkey(web: WebContext, visit: EnrolmentContext, options: str) -> AskPasskey | None:
     if not options:
         return None
     return AskPasskey(action=enrolment_path(web, visit.enrolment.enrolment_id, "passkey"), options=options)
 
 
 async def _profile(
-    web: WebContext, _: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, _: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     """The names that were typed, else those that the entity wrote."""
     enrolment, given = visit.enrolment, visit.invited.membership if visit.invited else None
@@ -219,7 +221,7 @@ async def _profile(
 
 
 async def _first(
-    web: WebContext, context: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, context: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     options = await set_factor.passkey_options(context, visit)
     return ChoosePassword(
@@ -233,7 +235,7 @@ async def _first(
 
 
 async def _password(
-    web: WebContext, _: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, _: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     return ChoosePassword(
         frame=frame,
@@ -245,7 +247,7 @@ async def _password(
 
 
 async def _second_factor(
-    web: WebContext, context: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, context: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     enrolment_id = visit.enrolment.enrolment_id
     secret = enrolments.app_secret(context, visit.enrolment)
@@ -263,10 +265,10 @@ async def _second_factor(
 
 
 async def _mailed_code(
-    web: WebContext, context: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, context: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     enrolment_id, page = visit.enrolment.enrolment_id, set_factor.mailed_code_request(context, visit)
-    heading, wanted = asked(page, enrolment_path(web, enrolment_id, "way"))
+    heading, wanted = second_factor_form(page, enrolment_path(web, enrolment_id, "way"))
     can_go_on = page.under_way or page.more
     return TypeMailedCode(
         frame=frame,
@@ -279,14 +281,14 @@ async def _mailed_code(
     )
 
 
-def app_link(web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> str:
+def app_link(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> str:
     """The content of the QR code (D45)."""
     secret = enrolments.app_secret(context, visit.enrolment)
     return app_key.link(web, visit.user, secret)
 
 
 async def _codes(
-    web: WebContext, context: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, context: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     return KeepCodes(
         frame=frame,
@@ -300,7 +302,7 @@ async def _codes(
 
 
 async def _prove_password(
-    web: WebContext, _: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, _: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     return ProvePassword(
         frame=frame,
@@ -311,7 +313,7 @@ async def _prove_password(
 
 
 async def _prove_second_factor(
-    web: WebContext, context: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+    web: WebContext, context: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
     return ProveSecondFactor(
         frame=frame,
@@ -323,25 +325,25 @@ async def _prove_second_factor(
 
 
 async def _save(
-    web: WebContext, _: RequestContext, visit: EnrolmentVisit, frame: Frame, __: tuple[FieldError, ...]
+    web: WebContext, _: RequestContext, visit: EnrolmentContext, frame: Frame, __: tuple[FieldError, ...]
 ) -> View:
     return Save(frame=frame, action=enrolment_path(web, visit.enrolment.enrolment_id, "finish"))
 
 
-_PAGES: Final[Mapping[Step | None, Page]] = {
-    Step.PROFILE: _profile,
-    Step.FIRST: _first,
-    Step.PASSWORD: _password,
-    Step.SECOND_FACTOR: _second_factor,
-    Step.MAILED_CODE: _mailed_code,
-    Step.RECOVERY_CODES: _codes,
-    Step.PROVE_PASSWORD: _prove_password,
-    Step.PROVE_SECOND_FACTOR: _prove_second_factor,
+_PAGES: Final[Mapping[EnrolmentStep | None, Page]] = {
+    EnrolmentStep.PROFILE: _profile,
+    EnrolmentStep.FIRST: _first,
+    EnrolmentStep.PASSWORD: _password,
+    EnrolmentStep.SECOND_FACTOR: _second_factor,
+    EnrolmentStep.MAILED_CODE: _mailed_code,
+    EnrolmentStep.RECOVERY_CODES: _codes,
+    EnrolmentStep.PROVE_PASSWORD: _prove_password,
+    EnrolmentStep.PROVE_SECOND_FACTOR: _prove_second_factor,
     None: _save,
 }
 
 
-async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> View:
+async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> View:
     if PURPOSES[visit.enrolment.purpose].joins and (done := await acceptance.answered_by(context, visit.enrolment)):
         return answered_page(done, base_path=web.base_path, has_portal=web.access["manage"].enabled)
     account = web.base_path + ACCOUNT_PATH
@@ -365,7 +367,7 @@ async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentVi
     )
 
 
-def answered_page(done: Answered, *, base_path: str, has_portal: bool) -> View:
+def answered_page(done: InvitationAnswer, *, base_path: str, has_portal: bool) -> View:
     """The page after an answer to an invitation (D60)."""
     if done.outcome == "declined":
         return Problem(

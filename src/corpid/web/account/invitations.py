@@ -15,7 +15,7 @@ from corpid.flows.account.links import PATH as LINK_PATH
 from corpid.flows.account.links import PURPOSES, chosen_steps
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import acceptance
 from corpid.flows.directory.invitations import AlreadyBelongs
 from corpid.flows.oauth import rate_limits
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.account.enrolments import OpenedLink, Stopped
+    from corpid.flows.account.enrolments import EnrolmentStopped, OpenedLink
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Invited
+    from corpid.ports import OpenInvitation
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 
@@ -92,7 +92,7 @@ async def opened(
     return page_response(request, web.renderer, view)
 
 
-def _invited(found: OpenedLink) -> Invited:
+def _invited(found: OpenedLink) -> OpenInvitation:
     if found.invited is None:
         raise NotHere
     return found.invited
@@ -126,12 +126,12 @@ async def _invitation(request: Request, web: WebContext, *, longer: bool) -> Res
     try:
         if request.method == "POST":
             return await _answer(request, account, opened_id, longer=longer)
-        _, invited = await acceptance.opened(context, browser, opened_id)
+        _, invited = await acceptance.find_invitation(context, browser, opened_id)
     except NotOpened:
         return see_other(web.base_path + LINK_PATH)
     except NotHere as ending:
         return await ended_here(request, web, context, browser, opened_id, ending, here=account_path(web, account.page))
-    except (AlreadyBelongs, StaleStep, Rejected):
+    except (AlreadyBelongs, StaleStep, InvalidInput):
         return see_other(account_path(web, account.page))
     return page_response(request, web.renderer, await _question(account, opened_id, invited))
 
@@ -140,7 +140,7 @@ async def _answer(request: Request, account: AccountContext, opened_id: str, *, 
     """Carry out the decision, and show the page again.
 
     A form that was shown for another sign-in decides nothing. Raises NotOpened, NotHere, AlreadyBelongs, StaleStep,
-    Rejected. Source: D35
+    InvalidInput. Source: D35
     """
     context, visit = account.context, account.visit
     form = parameters.parse(await form_bytes(request), _FIELDS)
@@ -168,7 +168,7 @@ async def _enter(
     return enter(request, web, entered)
 
 
-async def _question(account: AccountContext, opened_id: str, invited: Invited) -> View:
+async def _question(account: AccountContext, opened_id: str, invited: OpenInvitation) -> View:
     user, entity = account.visit.user, invited.entity
     return Accept(
         frame=frame(account, up=Link(url=_link_path(account.web, opened_id), text=phrase("The invitation"))),
@@ -193,7 +193,7 @@ async def ended_here(
     context: RequestContext,
     browser: Browser | None,
     opened_id: str,
-    ending: NotHere | OpenElsewhere | Stopped,
+    ending: NotHere | OpenElsewhere | EnrolmentStopped,
     *,
     here: str,
 ) -> Response:
@@ -202,7 +202,7 @@ async def ended_here(
     `here` is its address, to which a form is redirected for the answer (D73).
     """
     browser_id = browser.browser_id if browser else ""
-    done = await acceptance.answered(context, browser_id, opened_id) if isinstance(ending, NotHere) else None
+    done = await acceptance.find_answer(context, browser_id, opened_id) if isinstance(ending, NotHere) else None
     if done is None:
         return ended(request, web, ending)
     if request.method == "POST":

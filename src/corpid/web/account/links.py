@@ -16,12 +16,12 @@ from urllib.parse import urlencode
 import msgspec
 
 from corpid.flows.account import enrolments, own_email, recovery
-from corpid.flows.account.enrolments import Expired, NotHere, NotOpened, OpenElsewhere, Stopped
+from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, NotOpened, OpenElsewhere
 from corpid.flows.account.links import PATH
-from corpid.flows.authentication import browsers, interactions, own_pages, visits
+from corpid.flows.authentication import browsers, interaction_context, interactions, own_pages
 from corpid.flows.authentication.throttle import Throttled
-from corpid.flows.kept_forms import KeptForm
 from corpid.flows.oauth import rate_limits
+from corpid.flows.stored_forms import StoredForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import MINUTE, PASSWORD_LINK_SECONDS
 from corpid.rules.networks import neighbourhood
@@ -34,7 +34,7 @@ from corpid.web.account.page_context import account_path
 from corpid.web.context import ENTERED, SIGN_IN, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import Frame, Link, ViewPart
-from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other, throttled
+from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other, throttled_page
 from corpid.web.pages.views import Problem
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ async def link(request: Request, web: WebContext) -> Response:
     known = await browsers.recognise(context, cookie(request, web.cookie_name))
     if request.method == "POST":
         return await _open(request, web, context, known)
-    kept = cookie_forms.entered(request, web, context, known, _FORM) if ENTERED in request.query_params else None
+    kept = cookie_forms.read_form(request, web, context, known, _FORM) if ENTERED in request.query_params else None
     return await page_for_browser(request, web, context, known, partial(_question, web, context, kept=kept))
 
 
@@ -83,29 +83,31 @@ async def _open(request: Request, web: WebContext, context: RequestContext, brow
     form, digest = parameters.parse(body, _FIELDS), sha256(body).digest()
     bound_to, typed, here = browser.browser_id, form.get("code", "")[:_TYPED_CHARACTERS], web.base_path + PATH
     require_own_form(context, form, bound_to, _FORM)
-    before = cookie_forms.entered(request, web, context, browser, _FORM)
+    before = cookie_forms.read_form(request, web, context, browser, _FORM)
     if before is not None and before.digest == digest:
         return cookie_forms.to_parameter(here)
     try:
         opened_id = await enrolments.open_link(context, browser, typed, digest=digest)
     except Throttled as slowed:
-        kept = KeptForm(fields={_TYPED: typed}, errors=(("code", slowed.sentence),))
-        return throttled(page_response(request, web.renderer, _question(web, context, bound_to, kept=kept)), slowed)
+        kept = StoredForm(fields={_TYPED: typed}, errors=(("code", slowed.sentence),))
+        return throttled_page(
+            page_response(request, web.renderer, _question(web, context, bound_to, kept=kept)), slowed
+        )
     except ValueError:
         sentence = _INCOMPLETE
     except NotHere as gone:
-        if form.get("followed") or isinstance(gone, Expired):
+        if form.get("followed") or isinstance(gone, InvitationExpired):
             return ended(request, web, gone)
         sentence = _OPENS_NOTHING
     else:
         return cookie_forms.forget(request, web, see_other(f"{web.base_path}{OPENED_PATH}{opened_id}"))
     # What opens nothing is no secret: it is kept under another name than that of the field.
-    kept = KeptForm(fields={_TYPED: typed}, errors=(("code", sentence),), digest=digest)
+    kept = StoredForm(fields={_TYPED: typed}, errors=(("code", sentence),), digest=digest)
     return cookie_forms.to_entered(web, context, browser, _FORM, here, kept)
 
 
 def _question(
-    web: WebContext, context: RequestContext, bound_to: str, *, kept: KeptForm | None
+    web: WebContext, context: RequestContext, bound_to: str, *, kept: StoredForm | None
 ) -> enrolment_pages.TypeLinkCode:
     here = web.base_path + PATH
     entered = kept is not None and bool(kept.digest)
@@ -146,7 +148,7 @@ async def opened(request: Request, web: WebContext) -> Response:
             return to_enrolment(web, begun.enrolment_id)
     except NotOpened:
         return see_other(web.base_path + PATH)
-    except (NotHere, OpenElsewhere, Stopped) as ending:
+    except (NotHere, OpenElsewhere, EnrolmentStopped) as ending:
         here = f"{web.base_path}{OPENED_PATH}{opened_id}"
         if isinstance(ending, NotHere) and await own_email.is_undone(context, browser, opened_id):
             if request.method == "POST":
@@ -224,8 +226,8 @@ async def forgotten_password(request: Request, web: WebContext) -> Response:
 
 def _kept(
     request: Request, web: WebContext, context: RequestContext, known: Browser | None, *, parameter: str = ENTERED
-) -> KeptForm | None:
-    return cookie_forms.entered(request, web, context, known, _FORGOTTEN_FORM, parameter=parameter)
+) -> StoredForm | None:
+    return cookie_forms.read_form(request, web, context, known, _FORGOTTEN_FORM, parameter=parameter)
 
 
 async def _ask(
@@ -245,19 +247,19 @@ async def _ask(
     user_name = form.get("user_name", "").strip()[:_NAME_CHARACTERS]
     to = partial(cookie_forms.to_entered, web, context, known, _FORGOTTEN_FORM, here)
     if not user_name:
-        return to(KeptForm(errors=(("user_name", phrase("Enter your user name.")),), digest=digest))
+        return to(StoredForm(errors=(("user_name", phrase("Enter your user name.")),), digest=digest))
     before = _kept(request, web, context, known, parameter=_SENT)
     if before is not None and before.digest == digest:
         return cookie_forms.to_parameter(here, _SENT)
     try:
         await recovery.ask(context)
     except Throttled as slowed:
-        kept = KeptForm(errors=(("user_name", slowed.sentence),))
+        kept = StoredForm(errors=(("user_name", slowed.sentence),))
         view = _forgotten_question(context, known.browser_id, here=here, kept=kept, pending=pending)
-        return throttled(page_response(request, web.renderer, view), slowed)
+        return throttled_page(page_response(request, web.renderer, view), slowed)
     email = partial(recovery.answer, context, user_name, browser_key=known.browser_key, digest=digest)
     provider.background_tasks.later(email, place=neighbourhood(context.address))
-    return to(KeptForm(digest=digest), parameter=_SENT)
+    return to(StoredForm(digest=digest), parameter=_SENT)
 
 
 class _Pending(ViewPart, frozen=True, kw_only=True):
@@ -281,7 +283,7 @@ async def _pending(
     None if there is none any more. Source: D15, D34
     """
     named = parameters.lone(request.scope["query_string"], SIGN_IN, longest=_NAME_CHARACTERS) or ""
-    found = await visits.pending(context, named, known)
+    found = await interaction_context.pending(context, named, known)
     client = await own_pages.requesting_client(context, found.request.client_id) if found else None
     if found is None or client is None:
         return None
@@ -300,7 +302,7 @@ def _forgotten_question(
     browser_id: str,
     *,
     here: str,
-    kept: KeptForm | None,
+    kept: StoredForm | None,
     pending: _Pending | None,
 ) -> enrolment_pages.ForgottenPassword:
     frame = msgspec.structs.replace(

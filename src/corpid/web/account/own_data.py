@@ -25,7 +25,7 @@ DELETE: Final = "delete"
 
 async def sections(account: AccountContext) -> tuple[views.Section, ...]:
     """The parts of the overview that lead to these pages."""
-    asked = await deletion.requested(account.context, account.visit) is not None
+    asked = await deletion.find_request(account.context, account.visit) is not None
     return (
         views.Section(
             url=account_path(account.web, DATA),
@@ -55,17 +55,17 @@ async def data(account: AccountContext) -> View:
 async def download(account: AccountContext) -> Response:
     """The copy, as a file that the browser stores (RFC 6266).
 
-    Raises Rejected, TooOld. Source: D61
+    Raises InvalidInput, TooOld. Source: D61
     """
     context = account.context
-    pieces = await own_data.copied(context, account.visit)
+    pieces = await own_data.copy_data(context, account.visit)
     headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="my-data-{context.today}.json"'}
     return StreamingResponse(pieces, 200, headers, "application/json")
 
 
 async def delete(account: AccountContext) -> View:
     """A request to be deleted: made, or withdrawn (D61)."""
-    found = await deletion.requested(account.context, account.visit)
+    found = await deletion.find_request(account.context, account.visit)
     return views.DeleteAccount(
         frame=frame(account),
         action=account_path(account.web, DELETE),

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from corpid.flows.account import account_sessions
-from corpid.flows.account.account_sessions import AccountVisit
+from corpid.flows.account.account_sessions import AccountRequest
 from corpid.flows.authentication import interactions
 from corpid.texts import phrase
 from corpid.web.own_pages import EXTEND
@@ -23,7 +23,7 @@ _CLOSES: Final = phrase(
 _SIGNED_OUT: Final = phrase("After that you can sign in again.")
 
 
-AccountContext: TypeAlias = PageContext[AccountVisit]
+AccountContext: TypeAlias = PageContext[AccountRequest]
 """a person at an account page, with their form, if sent"""
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.account import activity, own_consents, own_factors
 from corpid.flows.authentication import completion
 from corpid.flows.authentication.own_pages import SIGN_OUT_PATH
-from corpid.rules.authentication.sign_in import StaleStep, Way
+from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, MINUTE, PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
@@ -19,14 +19,14 @@ from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.pages.layout import Link
 from corpid.web.pages.translations import LANGUAGES, lookup
 from corpid.web.pages.views import AskPasskey
-from corpid.web.sites import Gone
+from corpid.web.sites import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.account.activity import PastSignIn
     from corpid.flows.account.own_consents import SharedWith
-    from corpid.rules.authentication.records import HeldFactors, Passkey
+    from corpid.rules.authentication.records import Passkey, PersonFactors
     from corpid.texts import Phrase
     from corpid.web.account.page_context import AccountContext
     from corpid.web.context import WebContext
@@ -42,16 +42,16 @@ _SHOWN: Final[Mapping[tuple[tuple[str, ...], str], Phrase]] = {
     (acr.PASSKEY, ""): phrase("Passkey"),
     (acr.PASSWORD_AND_PASSKEY, ""): phrase("Password and passkey"),
     (acr.PASSWORD_AND_CODE, ""): phrase("Password and code"),
-    (acr.PASSWORD_AND_CODE, Way.APP.value): phrase("Password and authenticator app"),
-    (acr.PASSWORD_AND_CODE, Way.EMAIL.value): phrase("Password and code by e-mail"),
-    (acr.PASSWORD_AND_CODE, Way.RECOVERY.value): phrase("Password and recovery code"),
+    (acr.PASSWORD_AND_CODE, SecondFactorMethod.APP.value): phrase("Password and authenticator app"),
+    (acr.PASSWORD_AND_CODE, SecondFactorMethod.EMAIL.value): phrase("Password and code by e-mail"),
+    (acr.PASSWORD_AND_CODE, SecondFactorMethod.RECOVERY.value): phrase("Password and recovery code"),
 }
 
 
 async def overview(account: AccountContext) -> View:
     """The parts of the account and their state."""
     visit = account.visit
-    factors = await own_factors.of(account.context, visit)
+    factors = await own_factors.load_factors(account.context, visit)
     browsers = await activity.signed_in(account.context, visit)
     clients = await own_consents.count(account.context, visit)
     return views.Overview(
@@ -70,7 +70,7 @@ async def overview(account: AccountContext) -> View:
     )
 
 
-def _factor_sections(account: AccountContext, factors: HeldFactors) -> tuple[views.Section, ...]:
+def _factor_sections(account: AccountContext, factors: PersonFactors) -> tuple[views.Section, ...]:
     web, number, used_at = account.web, len(factors.passkeys), own_factors.app_used_at(factors)
     return (
         views.Section(
@@ -93,19 +93,19 @@ def _factor_sections(account: AccountContext, factors: HeldFactors) -> tuple[vie
     )
 
 
-def _of_password(account: AccountContext, factors: HeldFactors) -> Phrase:
+def _of_password(account: AccountContext, factors: PersonFactors) -> Phrase:
     if not factors.password:
         return _NONE
     goes = own_factors.go_with_password(account.context, account.visit, factors)
     return _IN_USE if goes else _NEEDS_A_SECOND_FACTOR
 
 
-def _left(factors: HeldFactors) -> Phrase | None:
+def _left(factors: PersonFactors) -> Phrase | None:
     left = factors.codes
     return counted(left, "{count} code left", "{count} codes left") if left else None
 
 
-def _beside_password(factors: HeldFactors, state: Phrase | None) -> Phrase:
+def _beside_password(factors: PersonFactors, state: Phrase | None) -> Phrase:
     if state is None:
         return _NONE
     return state if factors.password else _NEEDS_A_PASSWORD
@@ -145,7 +145,7 @@ async def sharing(account: AccountContext) -> View:
     """
     web = account.web
     number = int(account.page.partition("/")[2] or 1)
-    found, total = await own_consents.shared(account.context, account.visit, page=number)
+    found, total = await own_consents.list_shares(account.context, account.visit, page=number)
     if number > 1 and not found:
         raise StaleStep
     return views.Sharing(
@@ -189,7 +189,7 @@ async def this_shared(account: AccountContext) -> SharedWith:
     Raises StaleStep if it was withdrawn before, or is another person's.
     """
     name = account.page.partition("/")[2]
-    found = await own_consents.one(account.context, account.visit, name=name)
+    found = await own_consents.find_share(account.context, account.visit, name=name)
     if found is None:
         raise StaleStep
     return found
@@ -262,8 +262,8 @@ def reference(passkey: Passkey) -> str:
     return sha256(passkey.credential_id.encode()).hexdigest()[:_REFERENCE_CHARACTERS]
 
 
-async def _factors(account: AccountContext) -> HeldFactors:
-    return await own_factors.of(account.context, account.visit)
+async def _factors(account: AccountContext) -> PersonFactors:
+    return await own_factors.load_factors(account.context, account.visit)
 
 
 def _passkey_line(web: WebContext, passkey: Passkey) -> views.PasskeyLine:
@@ -279,7 +279,7 @@ def _passkey_line(web: WebContext, passkey: Passkey) -> views.PasskeyLine:
 async def passkeys(account: AccountContext) -> View:
     """The passkeys of a person (D46)."""
     web, factors = account.web, await _factors(account)
-    works, full = own_factors.offered(account.context), own_factors.full(factors)
+    works, full = own_factors.are_passkeys_offered(account.context), own_factors.full(factors)
     return views.Passkeys(
         frame=frame(account),
         passkeys=tuple(_passkey_line(web, each) for each in factors.passkeys),
@@ -298,11 +298,11 @@ def _up_to_passkeys(web: WebContext) -> Link:
 async def new_passkey(account: AccountContext) -> View:
     """The page that creates a passkey (D46).
 
-    Raises Gone if unsupported here, StaleStep at the limit.
+    Raises NotFound if unsupported here, StaleStep at the limit.
     """
     web = account.web
-    if not own_factors.offered(account.context):
-        raise Gone
+    if not own_factors.are_passkeys_offered(account.context):
+        raise NotFound
     if own_factors.full(await _factors(account)):
         raise StaleStep
     return views.AddPasskey(
@@ -318,12 +318,12 @@ async def new_passkey(account: AccountContext) -> View:
 async def this_passkey(account: AccountContext) -> Passkey:
     """The passkey of the page.
 
-    Raises Gone if it is missing or another person's (D46).
+    Raises NotFound if it is missing or another person's (D46).
     """
     named = account.page.partition("/")[2]
     found = next((each for each in (await _factors(account)).passkeys if reference(each) == named), None)
     if found is None:
-        raise Gone
+        raise NotFound
     return found
 
 
@@ -358,7 +358,7 @@ async def password(account: AccountContext) -> View:
     )
 
 
-def _notes(account: AccountContext, factors: HeldFactors, alone: Phrase) -> tuple[Phrase, ...]:
+def _notes(account: AccountContext, factors: PersonFactors, alone: Phrase) -> tuple[Phrase, ...]:
     return (*account.notes, *(() if factors.password else (alone,)))
 
 

@@ -26,7 +26,7 @@ from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.values import suggestion
 from corpid.rules.oauth.api_server import API_PATH as PATH
 from corpid.rules.oauth.errors import TemporarilyUnavailable
-from corpid.web.api.openapi import described, documented
+from corpid.web.api.openapi import build_document, describe_operation
 from corpid.web.api.operations import OPERATIONS
 from corpid.web.api.problems import Problem, response
 from corpid.web.api.security import METHOD, WEB, admit, challenge
@@ -75,7 +75,7 @@ def application() -> ASGIApp:
 def document(base_url: str) -> bytes:
     """The OpenAPI document of a deployment, as JSON. Source: OpenAPI 3.1, D59"""
     routes = [_Route(operation) for operation in OPERATIONS]
-    return msgspec.json.format(msgspec.json.encode(documented(routes, base_url, PATH)), indent=2)
+    return msgspec.json.format(msgspec.json.encode(build_document(routes, base_url, PATH)), indent=2)
 
 
 async def _openapi(request: Request) -> Response:
@@ -112,7 +112,7 @@ class _Route(APIRoute):
             operation_id=operation.name,
             response_model=None,
             status_code=operation.status,
-            **described(operation),
+            **describe_operation(operation),
         )
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]

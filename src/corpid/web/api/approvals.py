@@ -11,10 +11,10 @@ from urllib.parse import quote
 import msgspec
 
 from corpid.flows.directory import approvals
-from corpid.flows.directory.objects import Differs, Unknown
+from corpid.flows.directory.objects import ObjectChanged, ObjectNotFound
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ALL_SCOPES
-from corpid.rules.directory.approvals import LIFETIME_SECONDS, State
+from corpid.rules.directory.approvals import LIFETIME_SECONDS, ApprovalState
 from corpid.rules.directory.objects import unknown_member
 from corpid.rules.oauth.api_server import API_PATH
 from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, cursor, place, plain
@@ -23,39 +23,39 @@ from corpid.web.api.problems import Problem
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from corpid.flows.directory.approvals import Shown
+    from corpid.flows.directory.approvals import RequestSummary
     from corpid.rules.directory.json_nodes import Json
     from corpid.rules.directory.records import ChangeRequest
     from corpid.web.api.calls import Call
 
 _DECISIONS: Final = {
-    State.APPROVED.value: approvals.approve,
-    State.DECLINED.value: approvals.decline,
-    State.WITHDRAWN.value: approvals.withdraw,
+    ApprovalState.APPROVED.value: approvals.approve,
+    ApprovalState.DECLINED.value: approvals.decline,
+    ApprovalState.WITHDRAWN.value: approvals.withdraw,
 }
 """state that a request is given → how; the rules of access refuse clients all but the last"""
 
 
-async def waiting(call: Call, request: ChangeRequest) -> Answer:
+async def approval_response(call: Call, request: ChangeRequest) -> Answer:
     """The answer to a change that was requested, not made.
 
     Source: D55, RFC 9110 §15.3.3
     """
-    found = await approvals.shown(call.provider.registry, request, call.context.now)
+    found = await approvals.summarise_request(call.provider.registry, request, call.context.now)
     location = f"{call.provider.policy.base_url}{API_PATH}/approvals/{quote(request.request_id, safe='')}"
     return Answer(body=_members(call, found), status=202, headers={"Location": location}, shows=request.request_id)
 
 
-async def requested(call: Call, request_id: str) -> Answer:
+async def read_request(call: Call, request_id: str) -> Answer:
     """A request again, as it is now.
 
-    Raises objects.Unknown if it is there no more. Source: D55, D59
+    Raises objects.ObjectNotFound if it is there no more. Source: D55, D59
     """
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
         found = await approvals.request(call.provider.registry, everything, request_id, now=call.context.now)
     except (Forbidden, approvals.NoRequest):
-        raise Unknown from None
+        raise ObjectNotFound from None
     return Answer(body=_members(call, found))
 
 
@@ -87,7 +87,7 @@ async def change_approval(call: Call) -> Response:
     patch = await call.json(MERGE_PATCH, JSON)
     found = await _visible(call)
     if not call.matches(call.tag(found.request)):
-        raise Differs
+        raise ObjectChanged
     decide = _DECISIONS[_state(patch)]
     after = await decide(
         call.provider.registry,
@@ -97,16 +97,16 @@ async def change_approval(call: Call) -> Response:
         now=call.context.now,
     )
     call.provider.registry_cache.drop()
-    return plain(_answer(call, await approvals.shown(call.provider.registry, after, call.context.now)))
+    return plain(_answer(call, await approvals.summarise_request(call.provider.registry, after, call.context.now)))
 
 
-async def _visible(call: Call) -> Shown:
+async def _visible(call: Call) -> RequestSummary:
     """A request that the caller may know of, whatever its token allows."""
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
         return await approvals.request(call.provider.registry, everything, call.given["id"], now=call.context.now)
     except Forbidden:
-        raise Unknown from None
+        raise ObjectNotFound from None
 
 
 def _state(patch: Json) -> str:
@@ -125,12 +125,12 @@ def _state(patch: Json) -> str:
     raise Problem(422, "The body is not valid: see errors", faults=faults)
 
 
-def _answer(call: Call, found: Shown) -> Answer:
+def _answer(call: Call, found: RequestSummary) -> Answer:
     members = _members(call, found)
     return Answer(body=members, headers={"ETag": members["etag"]})
 
 
-def _members(call: Call, found: Shown) -> dict[str, Any]:
+def _members(call: Call, found: RequestSummary) -> dict[str, Any]:
     """A request as it is shown."""
     request = found.request
     return {

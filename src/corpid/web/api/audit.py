@@ -41,7 +41,7 @@ async def verify_audit(call: Call) -> Response:
 
     One part of a client at a time, of so many seals that nobody else waits for long.
     """
-    with call.alone("verification"):
+    with call.exclude_others("verification"):
         found = await audit_seals.verify(
             call.provider.registry,
             call.actor,
@@ -71,12 +71,12 @@ async def _query(call: Call, *, before: int) -> AuditQuery:
     given = {name: value for name, value in call.given.items() if isinstance(value, str)}
     try:
         actions = audit_filters.actions(given["action"]) if "action" in given else ()
-    except audit_filters.MalformedFilter as error:
+    except audit_filters.InvalidFilter as error:
         raise _not_understood("action", error) from None
     try:
         zone = call.provider.policy.timezone
         since = audit_filters.moment(given["since"], now=call.context.now, zone=zone) if "since" in given else 0
-    except audit_filters.MalformedFilter as error:
+    except audit_filters.InvalidFilter as error:
         raise _not_understood("since", error) from None
     entity_id = given.get("entity", call.actor.entity_id)
     user_id = await audit.known_person(call.provider.registry, given["user"]) if "user" in given else ""

@@ -16,9 +16,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from corpid.flows import namespaces
-from corpid.flows.directory.objects import Administration, Unknown
+from corpid.flows.directory.objects import Administration, ObjectNotFound
 from corpid.flows.large import in_thread_if_many
-from corpid.flows.operations.idempotency import KEY_CHARACTERS, once, once_at_end
+from corpid.flows.operations.idempotency import KEY_CHARACTERS, once_at_end, run_once
 from corpid.ports import StoredResponse
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.json_nodes import json_value
@@ -152,7 +152,7 @@ class Call:
 
     async def json(self, *types: str) -> Json:
         """The body as JSON. Raises Problem: 400, 413, 415."""
-        return parsed(await self.body(*(types or (JSON,))))
+        return parse_json(await self.body(*(types or (JSON,))))
 
     def key(self) -> str | None:
         """The Idempotency-Key; None if there is none.
@@ -186,8 +186,8 @@ class Call:
             return made[-1].stored(mac)
 
         registry, client_id = self.provider.registry, self.actor.client_id
-        with self.alone(f"key {key}"):
-            first, repeated = await once(registry, client_id, key, mac, stored, now=self.context.now)
+        with self.exclude_others(f"key {key}"):
+            first, repeated = await run_once(registry, client_id, key, mac, stored, now=self.context.now)
         return await self._repeated(first, again) if repeated else self._answered(made[-1])
 
     async def carried_out_at_end(
@@ -211,7 +211,7 @@ class Call:
             return made[-1].stored(mac)
 
         registry, client_id = self.provider.registry, self.actor.client_id
-        with self.alone(f"key {key}"):
+        with self.exclude_others(f"key {key}"):
             first, repeated = await once_at_end(registry, client_id, key, mac, stored, now=self.context.now)
         return await self._repeated(first, again) if repeated else self._answered(made[-1])
 
@@ -241,7 +241,7 @@ class Call:
             return _response(first.body.encode(), first.status, {**first.headers, **replayed})
         try:
             shown = await again(first)
-        except Unknown:
+        except ObjectNotFound:
             raise Problem(
                 409, "The object that this request created has since been removed", headers=replayed
             ) from None
@@ -254,7 +254,7 @@ class Call:
         return self.context.keys.mac("api request", path, query, content, self.actor.reason)
 
     @contextmanager
-    def alone(self, what: str) -> Iterator[None]:
+    def exclude_others(self, what: str) -> Iterator[None]:
         """Keep out other such calls of this client.
 
         Those of this process: the store keeps out the others. Raises Problem if there is one.
@@ -293,7 +293,7 @@ def reason_of(request: Request) -> str:
     return reason
 
 
-def parsed(content: bytes) -> Json:
+def parse_json(content: bytes) -> Json:
     """A strict JSON value. Raises Problem."""
     try:
         return json_value(content)

@@ -19,14 +19,14 @@ from corpid.rules.directory.document import from_nodes, parse
 from corpid.rules.directory.json_nodes import nodes, pointer
 from corpid.rules.directory.nodes import MOST_NODES, SHOWN, DirectoryError
 from corpid.rules.directory.nodes import Problem as Fault
-from corpid.rules.directory.objects import Unfit, unknown_member
+from corpid.rules.directory.objects import InvalidObject, unknown_member
 from corpid.rules.directory.records import ChangeRequest, User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.limits import BODY_BYTES, BULK_BODY_BYTES
 from corpid.rules.oauth.api_server import API_PATH
 from corpid.rules.oauth.errors import reason_of
 from corpid.web.api import approvals
-from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, cursor, parsed, place, plain
+from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, cursor, parse_json, place, plain
 from corpid.web.api.problems import Problem
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from corpid.flows.directory.objects import Found
+    from corpid.flows.directory.objects import ApiObject
     from corpid.ports import ClientRefusal, StoredResponse
     from corpid.rules.directory.document import Document
     from corpid.rules.directory.json_nodes import Json, JsonDocument
@@ -55,7 +55,7 @@ async def list_objects(call: Call, resource: Resource) -> Response:
         raise Problem(400, "A query parameter is not valid", faults=[{"parameter": "name", "detail": detail}])
     by, limit = call.administration, call.given["limit"]
     after = _after(call, object_lists.width(by, resource, wanted))
-    page = await object_lists.listed(by, resource, wanted, after=after, limit=limit)
+    page = await object_lists.list_objects(by, resource, wanted, after=after, limit=limit)
     content: dict[str, Any] = {"items": [found.members for found in page.found]}
     if page.after:
         content["next"] = cursor(page.after)
@@ -64,25 +64,25 @@ async def list_objects(call: Call, resource: Resource) -> Response:
 
 async def read_object(call: Call, resource: Resource) -> Response:
     """One object (D59)."""
-    return plain(_shown(await objects.read(call.administration, resource, call.given["id"])))
+    return plain(_shown(await objects.read_object(call.administration, resource, call.given["id"])))
 
 
 async def add_object(call: Call, resource: Resource) -> Response:
     """Add an object (D59)."""
     body = await call.body(JSON)
-    value = parsed(body)
+    value = parse_json(body)
 
     async def add() -> Answer:
-        found = await objects.added(call.administration, resource, value)
+        found = await objects.add_object(call.administration, resource, value)
         if isinstance(found, ChangeRequest):
-            return await approvals.waiting(call, found)
+            return await approvals.approval_response(call, found)
         location = f"{call.provider.policy.base_url}{API_PATH}/{resource.path}/{quote(found.id, safe='')}"
         return Answer(body=found.members, status=201, headers={"ETag": found.tag, "Location": location}, shows=found.id)
 
     async def again(first: StoredResponse) -> Answer:
         if first.status == _ACCEPTED:
-            return await approvals.requested(call, first.shown)
-        return _shown(await objects.written(call.administration, resource, first.shown))
+            return await approvals.read_request(call, first.shown)
+        return _shown(await objects.read_written(call.administration, resource, first.shown))
 
     return await call.carried_out(body, add, again)
 
@@ -90,26 +90,26 @@ async def add_object(call: Call, resource: Resource) -> Response:
 async def change_object(call: Call, resource: Resource) -> Response:
     """Change an object by a merge patch (RFC 7396, D59)."""
     patch = await call.json(MERGE_PATCH, JSON)
-    found = await objects.changed(call.administration, resource, call.given["id"], patch, matches=call.matches)
+    found = await objects.change_object(call.administration, resource, call.given["id"], patch, matches=call.matches)
     call.provider.registry_cache.drop()
-    return plain(await approvals.waiting(call, found) if isinstance(found, ChangeRequest) else _shown(found))
+    return plain(await approvals.approval_response(call, found) if isinstance(found, ChangeRequest) else _shown(found))
 
 
 async def remove_object(call: Call, resource: Resource) -> Response:
     """Remove an object (D59)."""
-    request = await objects.removed(call.administration, resource, call.given["id"], matches=call.matches)
+    request = await objects.remove_object(call.administration, resource, call.given["id"], matches=call.matches)
     call.provider.registry_cache.drop()
-    return plain(Answer(status=204) if request is None else await approvals.waiting(call, request))
+    return plain(Answer(status=204) if request is None else await approvals.approval_response(call, request))
 
 
 async def apply_directory(call: Call) -> Response:
     """Apply a directory document, or show what it would change (D59)."""
     call.key()
-    with call.alone("directory"):
+    with call.exclude_others("directory"):
         body = await call.body(YAML, JSON, most=BULK_BODY_BYTES)
 
         async def carry_out(save: Callable[[Answer], Awaitable[None]] | None) -> Answer:
-            async def within(applied: apply.Applied) -> None:
+            async def within(applied: apply.ApplyResult) -> None:
                 if save is not None:
                     await save(Answer(shows="written" if applied.written else ""))
 
@@ -146,7 +146,7 @@ async def _room(call: Call, body: bytes) -> AsyncIterator[None]:
             yield
 
 
-def _applied_members(applied: apply.Applied) -> dict[str, Any]:
+def _applied_members(applied: apply.ApplyResult) -> dict[str, Any]:
     names = ("verb", "subject", "members", "sources", "by")
     return {
         "changes": applied.differences,
@@ -156,7 +156,9 @@ def _applied_members(applied: apply.Applied) -> dict[str, Any]:
     }
 
 
-async def _applied(call: Call, body: bytes, within: Callable[[apply.Applied], Awaitable[None]]) -> apply.Applied:
+async def _applied(
+    call: Call, body: bytes, within: Callable[[apply.ApplyResult], Awaitable[None]]
+) -> apply.ApplyResult:
     document, read = await in_thread_if_many(lambda: _read(call, body), len(body) // _BYTES_OF_AN_ENTRY)
     try:
         _refuse_kinds(call, document)
@@ -180,8 +182,8 @@ async def _applied(call: Call, body: bytes, within: Callable[[apply.Applied], Aw
 
 
 def _read(call: Call, body: bytes) -> tuple[Document, JsonDocument | None]:
-    """The document, and of one in JSON its nodes. Raises Problem, Unfit."""
-    read = nodes(parsed(body)) if call.media_type(YAML, JSON) == JSON else None
+    """The document, and of one in JSON its nodes. Raises Problem, InvalidObject."""
+    read = nodes(parse_json(body)) if call.media_type(YAML, JSON) == JSON else None
     try:
         document = from_nodes(read.root, "") if read is not None else parse(body, "API", most_nodes=MOST_NODES)
     except DirectoryError as error:
@@ -191,7 +193,7 @@ def _read(call: Call, body: bytes) -> tuple[Document, JsonDocument | None]:
 
 def _unfit(error: DirectoryError, read: JsonDocument | None) -> Exception:
     if read is not None:
-        return Unfit.of(error, read)
+        return InvalidObject.from_directory_error(error, read)
     faults = [{"line": str(problem.line), "detail": problem.reason} for problem in error.problems[:SHOWN]]
     return Problem(422, "The document cannot be applied: see errors", faults=faults)
 
@@ -202,7 +204,7 @@ def _refuse_kinds(call: Call, document: Document) -> None:
     Also with `dry_run`, since the result shows what there is. Raises access.Forbidden. Source: D59
     """
     for kind in KINDS:
-        if kind in document.complete or document.of(kind):
+        if kind in document.complete or document.entries_of(kind):
             refuse_early(call.actor, "write", Object(kind=kind))
 
 
@@ -212,7 +214,7 @@ async def _refuse_chosen_ids(call: Call, document: Document) -> None:
     Of a person who was removed it would give what they were at every relying party to somebody else. Raises
     DirectoryError. Source: D51, D59
     """
-    named = [entry for entry in document.of("user").values() if "user_id" in entry.fields]
+    named = [entry for entry in document.entries_of("user").values() if "user_id" in entry.fields]
     known = await call.provider.registry.directory.read(User, [(str(entry.fields["user_id"]),) for entry in named])
     chosen = [
         Fault(entry.line_of("user_id"), "there is no person with this id: omit it, and a new person gets one")
@@ -225,7 +227,7 @@ async def _refuse_chosen_ids(call: Call, document: Document) -> None:
 
 async def list_refusals(call: Call, resource: Resource) -> Response:
     """The latest refusals of a relying party (D28)."""
-    found = await objects.read(call.administration, resource, call.given["id"])
+    found = await objects.read_object(call.administration, resource, call.given["id"])
     every = await refusals_of(call.provider.registry, str(found.members["client_id"]), actor=call.actor)
     return plain(Answer(body={"items": [_refusal(each) for each in every]}))
 
@@ -246,7 +248,7 @@ def _refusal(refusal: ClientRefusal) -> dict[str, Json]:
 
 async def list_keys(call: Call) -> Response:
     """Every signing key (D42)."""
-    keys = await signing_keys.listed(call.provider.registry, call.actor)
+    keys = await signing_keys.list_keys(call.provider.registry, call.actor)
     return plain(Answer(body={"items": [_key(call, key) for key in keys]}))
 
 
@@ -256,17 +258,17 @@ async def read_key(call: Call) -> Response:
 
 
 async def _one_key(call: Call, kid: str) -> Answer:
-    for key in await signing_keys.listed(call.provider.registry, call.actor):
+    for key in await signing_keys.list_keys(call.provider.registry, call.actor):
         if key.kid == kid:
             shown = _key(call, key)
             return Answer(body=shown, headers={"ETag": shown["etag"]})
-    raise objects.Unknown
+    raise objects.ObjectNotFound
 
 
 async def rotate_key(call: Call) -> Response:
     """Make the next signing key (D42)."""
     body = await call.body(JSON)
-    at_once = _flag(parsed(body or b"{}"), "at_once")
+    at_once = _flag(parse_json(body or b"{}"), "at_once")
 
     async def rotate() -> Answer:
         registry, now = call.provider.registry, call.context.now
@@ -282,7 +284,7 @@ async def rotate_key(call: Call) -> Response:
     async def again(first: StoredResponse) -> Answer:
         return await _one_key(call, first.shown)
 
-    with call.alone("rotation"):
+    with call.exclude_others("rotation"):
         return await call.carried_out(body, rotate, again)
 
 
@@ -305,7 +307,7 @@ async def switch_maintenance(call: Call) -> Response:
     return plain(Answer(body={"maintenance": on}))
 
 
-def _shown(found: Found) -> Answer:
+def _shown(found: ApiObject) -> Answer:
     return Answer(body=found.members, headers={"ETag": found.tag})
 
 
@@ -329,7 +331,7 @@ def _key(call: Call, key: SealedKey) -> dict[str, Any]:
 
 
 def _flag(value: Json, name: str) -> bool | None:
-    """The one member of an object, true or false. Raises Unfit."""
+    """The one member of an object, true or false. Raises InvalidObject."""
     if not isinstance(value, dict):
         raise Problem(
             422, "A JSON object is expected", faults=[{"pointer": "", "detail": "a JSON object is expected here"}]

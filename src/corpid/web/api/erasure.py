@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.directory import deletion_requests
-from corpid.flows.directory.objects import Unknown
+from corpid.flows.directory.objects import ObjectNotFound
 from corpid.flows.operations import erasure
 from corpid.rules.directory.names import is_storable
 from corpid.web.api.calls import Answer, cursor, place, plain
@@ -38,7 +38,7 @@ async def erase_user(call: Call) -> Response:
     """Erase a person; again after an interruption."""
     provider, user_id = call.provider, call.given["id"]
     if not is_storable(user_id) or not await erasure.is_known(provider.registry, user_id):
-        raise Unknown
+        raise ObjectNotFound
 
     async def erase() -> Answer:
         erased = await erasure.erase(
@@ -54,12 +54,12 @@ async def erase_user(call: Call) -> Response:
         return _answer(erased)
 
     async def again(first: StoredResponse) -> Answer:
-        return _answer(erasure.Erased(user_id=first.shown, details=0))
+        return _answer(erasure.ErasureResult(user_id=first.shown, details=0))
 
     return await call.carried_out(b"", erase, again)
 
 
-def _answer(erased: erasure.Erased) -> Answer:
+def _answer(erased: erasure.ErasureResult) -> Answer:
     body = {"user_id": erased.user_id, "details": erased.details, "remarks": list(erased.remarks)}
     return Answer(body=body, shows=erased.user_id)
 

@@ -15,11 +15,11 @@ from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.invitations import email_state, was_invitation
 from corpid.rules.directory.nodes import SHOWN
-from corpid.rules.directory.objects import RESOURCES, Fault, Unfit, object_id, unknown_member
+from corpid.rules.directory.objects import RESOURCES, InvalidObject, MemberFault, object_id, unknown_member
 from corpid.rules.directory.records import ChangeRequest, Membership
 from corpid.rules.oauth.api_server import API_PATH
 from corpid.web.api import approvals
-from corpid.web.api.calls import JSON, Answer, cursor, parsed, place, plain
+from corpid.web.api.calls import JSON, Answer, cursor, parse_json, place, plain
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -38,7 +38,7 @@ async def list_invitations(call: Call) -> Response:
     """A page of an entity's open invitations."""
     entity_id = call.given["entity"] or call.actor.entity_id
     if not entity_id:
-        raise Unfit([Fault("/entity", "entity is required: the entity that invites")])
+        raise InvalidObject([MemberFault("/entity", "entity is required: the entity that invites")])
     after = place(call.given["cursor"], 1)[0] if call.given["cursor"] is not None else ""
     page = await invitations.open_invitations(
         call.provider.registry, entity_id, actor=call.actor, after=after, limit=call.given["limit"]
@@ -58,7 +58,7 @@ async def add_invitation(call: Call) -> Response:
     """Invite a person, or request it if that needs approval (D55, D60)."""
     refuse_early(call.actor, "write", Object(kind="membership", entity_id=call.actor.entity_id))
     body = await call.body(JSON)
-    entity_id, details, send = _wanted(call, parsed(body))
+    entity_id, details, send = _wanted(call, parse_json(body))
     refuse_early(call.actor, "write", Object(kind="membership", entity_id=entity_id))
 
     async def add() -> Answer:
@@ -67,7 +67,7 @@ async def add_invitation(call: Call) -> Response:
             reason=call.actor.reason, now=call.context.now, new_id=call.web.new_user_id,
         )  # fmt: skip
         if isinstance(made, ChangeRequest):
-            return await approvals.waiting(call, made)
+            return await approvals.approval_response(call, made)
         shown = _shown(call, made)
         location = f"{call.provider.policy.base_url}{API_PATH}/invitations/{quote(made.membership_id, safe='')}"
         return Answer(
@@ -76,7 +76,7 @@ async def add_invitation(call: Call) -> Response:
 
     async def again(first: StoredResponse) -> Answer:
         if first.status == _ACCEPTED:
-            return await approvals.requested(call, first.shown)
+            return await approvals.read_request(call, first.shown)
         return _shown(call, await _named(call, first.shown))
 
     return await call.carried_out(body, add, again)
@@ -102,28 +102,28 @@ async def revoke_invitation(call: Call) -> Response:
     """Revoke an invitation, or request it if that needs approval (D55)."""
     found = await _named(call, call.given["id"])
     if not call.matches(call.tag(found)):
-        raise objects.Differs
+        raise objects.ObjectChanged
     if not found.invited:
         raise Refused("the invitation has been accepted: remove the membership")
-    request = await objects.removed(
+    request = await objects.remove_object(
         call.administration, _MEMBERSHIPS, object_id(found.key), matches=lambda tag: tag == call.tag(found)
     )
     call.provider.registry_cache.drop()
-    return plain(Answer(status=204) if request is None else await approvals.waiting(call, request))
+    return plain(Answer(status=204) if request is None else await approvals.approval_response(call, request))
 
 
 async def _named(call: Call, membership_id: str) -> Membership:
     """An invitation that the caller may know of, whatever its token allows.
 
-    Raises objects.Unknown, StoreUnavailable.
+    Raises objects.ObjectNotFound, StoreUnavailable.
     """
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
         found = (await provisioning.member(call.provider.registry, membership_id, actor=everything)).membership
     except provisioning.UnknownMember:
-        raise objects.Unknown from None
+        raise objects.ObjectNotFound from None
     if not was_invitation(found):
-        raise objects.Unknown
+        raise objects.ObjectNotFound
     return found
 
 
@@ -134,30 +134,32 @@ def _limit(call: Call) -> InvitationLimit:
 
 
 def _wanted(call: Call, value: Json) -> tuple[str, MemberDetails, bool]:
-    """Entity, details, and whether an e-mail is sent. Raises Unfit."""
+    """Entity, details, and whether an e-mail is sent. Raises InvalidObject."""
     if not isinstance(value, dict):
-        raise Unfit([Fault("", "a JSON object is expected here: an invitation")])
+        raise InvalidObject([MemberFault("", "a JSON object is expected here: an invitation")])
     faults = [
-        Fault(f"/{name}", unknown_member(name, _MEMBERS, "an invitation")) for name in value if name not in _MEMBERS
+        MemberFault(f"/{name}", unknown_member(name, _MEMBERS, "an invitation"))
+        for name in value
+        if name not in _MEMBERS
     ][:SHOWN]
     faults += [
-        Fault(f"/{name}", "a text is expected here")
+        MemberFault(f"/{name}", "a text is expected here")
         for name in _TEXTS
         if name in value and not isinstance(value[name], str)
     ]
     send = value.get("send", True)
     if not isinstance(send, bool):
-        faults.append(Fault("/send", "true or false is expected here"))
+        faults.append(MemberFault("/send", "true or false is expected here"))
     texts = {name: str(value.get(name, "")) for name in _TEXTS}
     entity_id = texts.pop("entity") or call.actor.entity_id
     needed = {"entity": entity_id, "name": texts["name"], "email": texts["email"]}
     faults += [
-        Fault(f"/{name}", f"{name} is required in an invitation")
+        MemberFault(f"/{name}", f"{name} is required in an invitation")
         for name, text in needed.items()
         if not text and isinstance(value.get(name, ""), str)
     ]
     if faults:
-        raise Unfit(faults)
+        raise InvalidObject(faults)
     return entity_id, MemberDetails(**texts), bool(send)
 
 

@@ -40,7 +40,7 @@ _ABOUT: Final = (
 )
 
 
-def described(operation: Operation) -> dict[str, Any]:
+def describe_operation(operation: Operation) -> dict[str, Any]:
     """The documentation of an operation, as FastAPI takes it."""
     extra: dict[str, Any] = {"security": [{SCHEME: [operation.scope]}] if operation.scope else []}
     parameters = list(_headers(operation))
@@ -70,7 +70,7 @@ def statuses(operation: Operation) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def documented(routes: Sequence[BaseRoute], base_url: str, path: str) -> dict[str, Any]:
+def build_document(routes: Sequence[BaseRoute], base_url: str, path: str) -> dict[str, Any]:
     """The document of a deployment. Source: OpenAPI 3.1"""
     from fastapi.openapi.utils import get_openapi  # noqa: PLC0415 - loaded with the application
 

@@ -12,10 +12,10 @@ import msgspec
 from corpid.flows.operations.overview import (
     CountOfClient,
     CountOfRefusals,
-    Engines,
-    KeyShown,
+    EngineStates,
     Overview,
-    ProcessShown,
+    ProcessSummary,
+    SigningKeyDates,
     Traffic,
     overview,
 )
@@ -65,11 +65,13 @@ _EXAMPLE: Final = Overview(
     week=_TRAFFIC,
     quarter=msgspec.structs.replace(_TRAFFIC, period="90 days"),
     keys=(
-        KeyShown(kid="Qk3fJz0sV6o1l2b8mN4tYw9xRc5aHd7uEg", state="in use", signs_from=_NOW - 86400, retired_at=None),
+        SigningKeyDates(
+            kid="Qk3fJz0sV6o1l2b8mN4tYw9xRc5aHd7uEg", state="in use", signs_from=_NOW - 86400, retired_at=None
+        ),
     ),
     key_dates=(),
     ending=(),
-    engines=Engines(
+    engines=EngineStates(
         version="0.1.0",
         host="node1",
         started_at=_NOW - 3600,
@@ -80,7 +82,7 @@ _EXAMPLE: Final = Overview(
         not_ready="",
     ),
     processes=(
-        ProcessShown(
+        ProcessSummary(
             host="node1",
             number=812,
             address="0.0.0.0:8000",

@@ -10,14 +10,14 @@ from starlette.responses import Response
 
 from corpid.flows.directory.approvals import NoReason, NoRequest
 from corpid.flows.directory.invitation_limits import RETRY_SECONDS, TooManyInvitations
-from corpid.flows.directory.objects import Differs, Exists, Unknown
-from corpid.flows.directory.provisioning import MalformedDetails, Taken
+from corpid.flows.directory.objects import ObjectChanged, ObjectConflict, ObjectNotFound
+from corpid.flows.directory.provisioning import IdentifierConflict, InvalidDetails
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.idempotency import KeyReused
 from corpid.ports import Conflict, PasswordsBusy, StoreUnavailable
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.nodes import SHOWN
-from corpid.rules.directory.objects import Unfit
+from corpid.rules.directory.objects import InvalidObject
 from corpid.rules.oauth.errors import OAuthError, TemporarilyUnavailable, UseDPoPNonce
 from corpid.web.pages import errors
 
@@ -51,7 +51,7 @@ class Problem(Exception):
         self.headers = dict(headers or {})
 
 
-def of(error: Exception) -> Problem | None:
+def problem_of_error(error: Exception) -> Problem | None:
     """The problem of an exception of the flows.
 
     None for one that is not foreseen, and for those of OAuth.
@@ -59,17 +59,17 @@ def of(error: Exception) -> Problem | None:
     match error:
         case Problem():
             return error
-        case Unfit(faults=faults):
+        case InvalidObject(faults=faults):
             return _unfit((fault.pointer, fault.detail) for fault in faults[:SHOWN])
-        case Unknown() | NoRequest():
+        case ObjectNotFound() | NoRequest():
             return Problem(404, "There is no such object")
         case NoReason():
             return Problem(
                 422, "This needs another administrator's approval: give the reason in the header Change-Reason"
             )
-        case Exists() | Refused() | Conflict():
+        case ObjectConflict() | Refused() | Conflict():
             return Problem(409, errors.sentence(str(error)))
-        case Differs():
+        case ObjectChanged():
             return Problem(
                 412, "The object has changed since you read it: read it again, and decide on its current state"
             )
@@ -88,10 +88,10 @@ def _of_invitation(error: Exception) -> Problem | None:
     match error:
         case TooManyInvitations():
             return Problem(429, errors.sentence(str(error)), headers={"Retry-After": str(RETRY_SECONDS)})
-        case Taken(member=member):
+        case IdentifierConflict(member=member):
             fault = {"pointer": f"/{member}", "detail": "another member of this entity has it"}
             return Problem(409, errors.sentence(str(error)), faults=[fault])
-        case MalformedDetails(faults=faults):
+        case InvalidDetails(faults=faults):
             return _unfit((f"/{member}", sentence) for member, sentence in faults)
         case _:
             return None
@@ -107,7 +107,7 @@ def response(request: Request, error: Exception, challenge: str) -> Response:
 
     `challenge` is that of an access token. Source: RFC 9457 §3, D28, D59
     """
-    problem = of(error) or _of_oauth(request, error, challenge)
+    problem = problem_of_error(error) or _of_oauth(request, error, challenge)
     state = request.scope["state"]
     log, reference = state["log"], state["request_id"]
     if "reason" not in log:

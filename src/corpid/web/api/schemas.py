@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from corpid.ports import AuditEntry
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_seals import Finding
+from corpid.rules.audit_seals import SealFinding
 from corpid.rules.directory.invitations import EmailState
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.sections import SECTIONS
@@ -443,7 +443,7 @@ def _reviewed_person() -> Schema:
 
 
 def _verification() -> Schema:
-    finding = {name: _NUMBER if name == "number" else _TEXT for name in Finding.__struct_fields__}
+    finding = {name: _NUMBER if name == "number" else _TEXT for name in SealFinding.__struct_fields__}
     described = {
         "digest": {
             **_TEXT,

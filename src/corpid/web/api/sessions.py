@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.flows.authentication.code_guesses import LINK, UNKNOWN
 from corpid.flows.directory import sessions
-from corpid.flows.directory.objects import Differs, Unknown
+from corpid.flows.directory.objects import ObjectChanged, ObjectNotFound
 from corpid.web.api.calls import Answer, cursor, number, place, plain
 from corpid.web.api.problems import Problem
 
@@ -49,16 +49,16 @@ async def end_session(call: Call) -> Response:
     """End one session."""
     _, found = await _named(call)
     if not call.matches(_tag(call, found)):
-        raise Differs
+        raise ObjectChanged
     if not await sessions.end_session(call.provider.registry, found, actor=call.actor):
-        raise Unknown
+        raise ObjectNotFound
     return plain(Answer(status=204))
 
 
 async def end_sessions(call: Call) -> Response:
     """End every session of a person."""
     if not await sessions.end_sessions(call.provider.registry, call.given["user"], actor=call.actor):
-        raise Unknown
+        raise ObjectNotFound
     return plain(Answer(status=204))
 
 
@@ -88,7 +88,7 @@ async def end_locks(call: Call) -> Response:
         actor=call.actor, now=call.context.now,
     )  # fmt: skip
     if not ended:
-        raise Unknown
+        raise ObjectNotFound
     return plain(Answer(status=204))
 
 
@@ -96,10 +96,10 @@ async def _named(call: Call) -> tuple[User, Session]:
     try:
         user_id, name = place(call.given["id"], 2)
     except Problem:
-        raise Unknown from None
+        raise ObjectNotFound from None
     found = await sessions.session(call.provider.registry, user_id, name, actor=call.actor, now=call.context.now)
     if found is None:
-        raise Unknown
+        raise ObjectNotFound
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.authentication.sign_in import Closed
+from corpid.rules.authentication.sign_in import ClosureReason
 from corpid.texts import phrase
 from corpid.web.authentication.pages import final_frame
 from corpid.web.context import interaction_path
@@ -15,7 +15,7 @@ from corpid.web.pages.layout import Frame, Link, ViewPart, client_site
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.oauth.records import Client
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import View
 
 
-class Ending(Enum):
+class SignInEnd(Enum):
     """The reason for the end of a sign-in."""
 
     EXPIRED = "expired"
@@ -67,26 +67,26 @@ _COMPLETED: Final = _EndingText(
     explanation=phrase("It was completed or cancelled, here or in another tab. A sign-in works only once."),
     advice=_start_again_unless_signed_in,
 )
-_ENDING_TEXTS: Final[Mapping[Ending, _EndingText]] = {
-    Ending.EXPIRED: _EndingText(
+_ENDING_TEXTS: Final[Mapping[SignInEnd, _EndingText]] = {
+    SignInEnd.EXPIRED: _EndingText(
         heading=phrase("This sign-in has expired"),
         explanation=phrase(
             "For your security, you have to finish signing in within a few minutes. Nothing was shared."
         ),
         advice=_start_again,
     ),
-    Ending.ENDED: _COMPLETED,
-    Ending.ENDED_ELSEWHERE: _EndingText(
+    SignInEnd.ENDED: _COMPLETED,
+    SignInEnd.ENDED_ELSEWHERE: _EndingText(
         heading=_COMPLETED.heading, explanation=_COMPLETED.explanation, advice=_COMPLETED.advice, answers=False
     ),
-    Ending.SHUT: _EndingText(
+    SignInEnd.SHUT: _EndingText(
         heading=phrase("This sign-in was stopped"),
         explanation=phrase(
             "The code was wrong too many times, so we ended this sign-in for your security. Nothing was shared."
         ),
         advice=_start_again,
     ),
-    Ending.CLAIMED_ELSEWHERE: _EndingText(
+    SignInEnd.CLAIMED_ELSEWHERE: _EndingText(
         heading=phrase("This sign-in continues in another browser"),
         explanation=phrase("The same link was also opened in another browser or window, and somebody continued there."),
         advice=_go_on_there,
@@ -95,20 +95,20 @@ _ENDING_TEXTS: Final[Mapping[Ending, _EndingText]] = {
 }
 
 
-OF_CLOSED: Final[Mapping[Closed, Ending]] = {
-    Closed.ENDED: Ending.ENDED,
-    Closed.ANSWERED_ELSEWHERE: Ending.ENDED_ELSEWHERE,
-    Closed.EXPIRED: Ending.EXPIRED,
+OF_CLOSED: Final[Mapping[ClosureReason, SignInEnd]] = {
+    ClosureReason.ENDED: SignInEnd.ENDED,
+    ClosureReason.ANSWERED_ELSEWHERE: SignInEnd.ENDED_ELSEWHERE,
+    ClosureReason.EXPIRED: SignInEnd.EXPIRED,
 }
 
 
-def ending_page(ending: Ending, name: str, frame: Frame, back: Link | None) -> views.Problem:
+def ending_page(ending: SignInEnd, name: str, frame: Frame, back: Link | None) -> views.Problem:
     """Return the page of an ending; `name` is the client's name."""
     text = _ENDING_TEXTS[ending]
     return views.Problem(frame=frame, heading=text.heading, paragraphs=(text.explanation, text.advice(name)), back=back)
 
 
-async def over(web: WebContext, context: RequestContext, visit: Visit, ending: Ending) -> View:
+async def ended_page(web: WebContext, context: RequestContext, visit: InteractionContext, ending: SignInEnd) -> View:
     """Return the page of a finished sign-in, for its own browser."""
     client, interaction = visit.client, visit.interaction
     answer = Link(

@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows import kept_forms
+from corpid.flows import stored_forms
 from corpid.flows.authentication import (
     browsers,
     completion,
+    interaction_context,
     interactions,
     own_pages,
     passkey_offer,
     passkeys,
     second_factors,
     sign_in,
-    visits,
 )
 from corpid.flows.authentication.browsers import FormHandled, SubmittedForm
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
-from corpid.flows.authentication.second_factors import Stopped
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.second_factors import SignInStopped
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
-from corpid.flows.kept_forms import KeptForm
-from corpid.flows.oauth import held_arrivals
+from corpid.flows.oauth import pending_requests
+from corpid.flows.stored_forms import StoredForm
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import Closed, Event, StaleStep
+from corpid.rules.authentication.sign_in import ClosureReason, SignInEvent, StaleStep
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import GENERATIONS
@@ -42,8 +42,8 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.rules.typed_text import typed_code
 from corpid.texts import phrase
 from corpid.web.authentication import endings, pages
-from corpid.web.authentication.endings import Ending
-from corpid.web.authentication.pages import AT_ONCE, Again
+from corpid.web.authentication.endings import SignInEnd
+from corpid.web.authentication.pages import AT_ONCE, Retry
 from corpid.web.context import ARRIVE, ENTERED, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import errors
@@ -57,7 +57,7 @@ from corpid.web.pages.responses import (
     require_own_form,
     see_other,
     set_cookie,
-    throttled,
+    throttled_page,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.oauth.records import Client
@@ -86,21 +86,21 @@ _TYPED: Final = ("user_name", "query")
 
 
 @dataclass(frozen=True, slots=True)
-class _Required:
+class _RequiredFields:
     """Fields that must not be empty, each with its error."""
 
-    event: Event
+    event: SignInEvent
     """what the sign-in must accept: a page that has lapsed leads to the current one, which has no such field"""
     fields: tuple[FieldError, ...]
 
 
-class Step(ViewPart, frozen=True, kw_only=True):
+class FormStep(ViewPart, frozen=True, kw_only=True):
     """A POST of the sign-in: its submission and its error field."""
 
-    submit: Callable[[RequestContext, Visit, Mapping[str, str]], Awaitable[Visit]]
+    submit: Callable[[RequestContext, InteractionContext, Mapping[str, str]], Awaitable[InteractionContext]]
     """returns the visit as it is now"""
     field: str = ""
-    required: _Required | None = None
+    required: _RequiredFields | None = None
     """what the form must hold; one that lacks it is no attempt"""
     other_account: bool = False
     """true if the form has a button for another account"""
@@ -108,88 +108,88 @@ class Step(ViewPart, frozen=True, kw_only=True):
     """true if it may send an e-mail, in the language of the page"""
 
 
-async def _password(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _password(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     user_name, password = form.get("user_name", "").strip(), form.get("password", "")
     return await sign_in.submit_password(context, visit, user_name=user_name, password=password)
 
 
-async def _passkey(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _passkey(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     return await passkeys.submit_passkey(context, visit, answer=form.get("passkey", ""))
 
 
-async def _way(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _way(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     return await second_factors.choose_way(context, visit, way=form.get("decision", ""))
 
 
-async def _code(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _code(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     able = form.get("passkeys") == "yes"
     return await second_factors.submit_code(context, visit, code=form.get("code", ""), makes_passkeys=able)
 
 
-async def _offer(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _offer(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     if form.get("decision") == "not_now":
         return await passkey_offer.decline(context, visit)
     return await passkey_offer.create(context, visit, answer=form.get("passkey", ""))
 
 
-async def _entity(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _entity(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     return await sign_in.submit_entity(context, visit, entity_id=form.get("entity", ""))
 
 
-async def _consent(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _consent(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     if form.get("decision") != "agree":
-        raise Rejected(phrase("Choose whether you agree."))
+        raise InvalidInput(phrase("Choose whether you agree."))
     return await sign_in.submit_consent(context, visit)
 
 
-async def _confirm(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+async def _confirm(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     if form.get("decision") != "continue":
-        raise Rejected(phrase("Choose whether to continue."))
+        raise InvalidInput(phrase("Choose whether to continue."))
     return await sign_in.confirm(context, visit)
 
 
-async def _extend(context: RequestContext, visit: Visit, _: Mapping[str, str]) -> Visit:
+async def _extend(context: RequestContext, visit: InteractionContext, _: Mapping[str, str]) -> InteractionContext:
     return await sign_in.extend(context, visit)
 
 
-async def _cancel(context: RequestContext, visit: Visit, _: Mapping[str, str]) -> Visit:
+async def _cancel(context: RequestContext, visit: InteractionContext, _: Mapping[str, str]) -> InteractionContext:
     return await sign_in.cancel(context, visit)
 
 
-STEPS: Final[Mapping[str, Step]] = {
-    "password": Step(
+STEPS: Final[Mapping[str, FormStep]] = {
+    "password": FormStep(
         submit=_password,
         field="password",
-        required=_Required(
-            Event.PASSWORD,
+        required=_RequiredFields(
+            SignInEvent.PASSWORD,
             (("user_name", phrase("Enter your user name.")), ("password", phrase("Enter your password."))),
         ),
         other_account=True,
     ),
-    "passkey": Step(submit=_passkey, field="passkey"),
-    "way": Step(submit=_way, other_account=True, mails=True),
-    "code": Step(
+    "passkey": FormStep(submit=_passkey, field="passkey"),
+    "way": FormStep(submit=_way, other_account=True, mails=True),
+    "code": FormStep(
         submit=_code,
         field="code",
-        required=_Required(Event.CODE, (("code", phrase("Enter the code.")),)),
+        required=_RequiredFields(SignInEvent.CODE, (("code", phrase("Enter the code.")),)),
     ),
-    "offer": Step(submit=_offer, field="passkey", other_account=True),
-    "entity": Step(submit=_entity, field="entity", other_account=True),
-    "consent": Step(submit=_consent, other_account=True),
-    "confirm": Step(submit=_confirm, other_account=True),
-    "extend": Step(submit=_extend),
-    "cancel": Step(submit=_cancel),
+    "offer": FormStep(submit=_offer, field="passkey", other_account=True),
+    "entity": FormStep(submit=_entity, field="entity", other_account=True),
+    "consent": FormStep(submit=_consent, other_account=True),
+    "confirm": FormStep(submit=_confirm, other_account=True),
+    "extend": FormStep(submit=_extend),
+    "cancel": FormStep(submit=_cancel),
 }
 """by the last part of the form's action address"""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Submitted:
+class _Submission:
     """A form from a page of this browser, for the current step."""
 
-    step: Step
+    step: FormStep
     form: Mapping[str, str]
-    visit: Visit
+    visit: InteractionContext
 
 
 def _to(web: WebContext, interaction_id: str, action: str = "") -> Response:
@@ -231,15 +231,15 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
     if action == ARRIVE and request.method == "POST":
         return _to(web, interaction_id)
     try:
-        visit = await visits.visit(context, interaction_id, sent)
+        visit = await interaction_context.visit(context, interaction_id, sent)
         if cookie(request, web.passkey_cookie_name):
-            visit = visits.with_passkey(visit)
+            visit = interaction_context.with_passkey(visit)
         return await _at(request, web, context, visit, action)
-    except visits.NoInteraction:
+    except interaction_context.NoInteraction:
         if sent is None:
             return page_response(request, web.renderer, endings.without_cookie(), status=403)
-        return page_response(request, web.renderer, endings.unknown(interactions.lost(context)), status=404)
-    except visits.ForeignBrowser as stranger:
+        return page_response(request, web.renderer, endings.unknown(interactions.loss_reason(context)), status=404)
+    except interaction_context.ForeignBrowser as stranger:
         await provider.registry_cache.refuse_maintenance(context.now)
         if request.method == "POST":
             return await _old_form(request, web, context, interaction_id, sent)
@@ -259,16 +259,16 @@ async def _land(
     posted = action == ARRIVE and request.method == "POST"
     if posted:
         held = parameters.parse(await form_bytes(request), {ARRIVE}).get(ARRIVE)
-    if held is None or not held_arrivals.is_of(held, interaction_id):
+    if held is None or not pending_requests.is_of(held, interaction_id):
         return None
     sent = cookie(request, web.cookie_name)
-    found = await held_arrivals.brought(context, interaction_id, cookie=sent, held=held)
+    found = await pending_requests.brought(context, interaction_id, cookie=sent, held=held)
     if found is not None:
         browser, arrival = found
-        client = await completion.registered(context, arrival.interaction.request)
+        client = await completion.find_client(context, arrival.interaction.request)
         try:
             await own_pages.refuse_maintenance(context, arrival.interaction.request)
-            await held_arrivals.store(context, browser, arrival)
+            await pending_requests.store(context, browser, arrival)
         except Exception as error:  # noqa: BLE001 - the requesting client is known here
             return _failed(request, web, client, arrival.interaction, error, reload=posted)
     request.scope["state"]["landed"] = True
@@ -299,14 +299,16 @@ def _failed(
     )
 
 
-async def _at(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
+async def _at(
+    request: Request, web: WebContext, context: RequestContext, visit: InteractionContext, action: str
+) -> Response:
     """Answer a browser at its own sign-in; errors are shown within it."""
     try:
         await own_pages.refuse_maintenance(context, visit.interaction.request)
         if request.method == "POST":
             return await _post(request, web, context, visit, action)
         return await _get(request, web, context, visit, action)
-    except (visits.NoInteraction, visits.ForeignBrowser):
+    except (interaction_context.NoInteraction, interaction_context.ForeignBrowser):
         raise
     except Exception as error:  # noqa: BLE001 - the requesting client is known here
         return _failed(request, web, visit.client, visit.interaction, error)
@@ -343,7 +345,9 @@ async def _value_after(context: RequestContext, sent: str | None, form: bytes) -
     return None
 
 
-async def _get(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
+async def _get(
+    request: Request, web: WebContext, context: RequestContext, visit: InteractionContext, action: str
+) -> Response:
     looked_at = visit.interaction
     # A sign-in with an outcome was completed, if at all, by itself.
     completed, claimed_elsewhere = None, False
@@ -363,13 +367,13 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
         return page_response(request, web.renderer, await pages.leaving(web, context, visit))
     if action:
         return _to(web, looked_at.interaction_id)
-    closed = machine.closed(looked_at, completed, now=context.now)
+    closed = machine.closure_reason(looked_at, completed, now=context.now)
     if closed is not None:
         return page_response(request, web.renderer, await _ending(web, context, visit, closed))
     if claimed_elsewhere:
-        return await _over(request, web, context, visit, Ending.CLAIMED_ELSEWHERE, status=409)
+        return await _over(request, web, context, visit, SignInEnd.CLAIMED_ELSEWHERE, status=409)
     asked = request.query_params if request.scope["query_string"] else {}
-    if ENTERED in asked and (kept := await kept_forms.read(context, sign_in.form_place(looked_at))) is not None:
+    if ENTERED in asked and (kept := await stored_forms.read(context, sign_in.form_place(looked_at))) is not None:
         return await _with_errors(request, web, context, visit, kept.fields, *kept.errors)
     return await _with_errors(request, web, context, visit, asked)
 
@@ -378,14 +382,14 @@ async def _with_errors(
     request: Request,
     web: WebContext,
     context: RequestContext,
-    visit: Visit,
+    visit: InteractionContext,
     entered: Mapping[str, str],
     *errors: FieldError,
 ) -> Response:
     """Return the current page, with what was entered."""
     query = entered.get("query", "").strip()[:QUERY_CHARACTERS]
     page = await sign_in.current(context, visit, query=query)
-    again = Again(
+    again = Retry(
         errors=errors,
         typed=entered.get("user_name", "") if errors else "",
         query=query,
@@ -395,47 +399,55 @@ async def _with_errors(
 
 
 async def _over(
-    request: Request, web: WebContext, context: RequestContext, visit: Visit, ending: Ending, *, status: int = 200
+    request: Request,
+    web: WebContext,
+    context: RequestContext,
+    visit: InteractionContext,
+    ending: SignInEnd,
+    *,
+    status: int = 200,
 ) -> Response:
-    return page_response(request, web.renderer, await endings.over(web, context, visit, ending), status=status)
+    return page_response(request, web.renderer, await endings.ended_page(web, context, visit, ending), status=status)
 
 
-async def _ending(web: WebContext, context: RequestContext, visit: Visit, closed: Closed) -> View:
+async def _ending(web: WebContext, context: RequestContext, visit: InteractionContext, closed: ClosureReason) -> View:
     """Return the page of a closed sign-in."""
-    if closed is Closed.ANSWERING:
-        return await pages.waiting(web, context, visit)
-    return await endings.over(web, context, visit, endings.OF_CLOSED[closed])
+    if closed is ClosureReason.ANSWERING:
+        return await pages.waiting_page(web, context, visit)
+    return await endings.ended_page(web, context, visit, endings.OF_CLOSED[closed])
 
 
-_ENDINGS: Final[Mapping[type[Exception], tuple[Ending, int]]] = {
-    AlreadyCompleted: (Ending.ENDED_ELSEWHERE, 200),
-    OtherBrowser: (Ending.CLAIMED_ELSEWHERE, 409),
-    Stopped: (Ending.SHUT, 200),
+_ENDINGS: Final[Mapping[type[Exception], tuple[SignInEnd, int]]] = {
+    AlreadyCompleted: (SignInEnd.ENDED_ELSEWHERE, 200),
+    OtherBrowser: (SignInEnd.CLAIMED_ELSEWHERE, 409),
+    SignInStopped: (SignInEnd.SHUT, 200),
 }
 """the page of a sign-in that is over, and its status, by the flows' exceptions"""
-_NOT_TAKEN: Final[tuple[type[Exception], ...]] = (StaleStep, Rejected, Throttled, *_ENDINGS)
+_NOT_TAKEN: Final[tuple[type[Exception], ...]] = (StaleStep, InvalidInput, Throttled, *_ENDINGS)
 """any other exception is an error after which the sign-in can continue (`_failed`)"""
 
 
-async def _post(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
+async def _post(
+    request: Request, web: WebContext, context: RequestContext, visit: InteractionContext, action: str
+) -> Response:
     interaction_id, body = visit.interaction.interaction_id, await form_bytes(request)
     step, form = STEPS.get(action), parameters.parse(body, _FIELDS)
     if "code" in form:  # a field with only spaces and hyphens is empty, and no attempt
         form["code"] = typed_code(form["code"])
     if action == AT_ONCE and web.developer is not None and web.developer.opens(request):
-        step = Step(submit=web.developer.sign_in_at_once, field="person")
+        step = FormStep(submit=web.developer.sign_in_at_once, field="person")
         request.scope["state"]["log"]["detail"] = "simulated"
     if step is None:
         raise InvalidRequest(Reason.STEP_UNKNOWN, "there is no such step")
     require_own_form(context, form, visit.browser.browser_id, interaction_id)
     looked_at = visit.interaction
     # Whether the request was answered in another tab is found out by whatever claims the step.
-    if machine.closed(looked_at, None, now=context.now) or form.get("step") != sign_in.step_name(looked_at):
+    if machine.closure_reason(looked_at, None, now=context.now) or form.get("step") != sign_in.step_name(looked_at):
         return _to(web, interaction_id, "return" if looked_at.outcome is not None else "")
     if step.mails:
         visit = replace(visit, picked_language=picked_language(request))
     digest = sha256(body).digest()
-    submitted = _Submitted(step=step, form=form, visit=replace(visit, form=SubmittedForm(digest=digest)))
+    submitted = _Submission(step=step, form=form, visit=replace(visit, form=SubmittedForm(digest=digest)))
     try:
         return await _take(request, web, context, submitted)
     except FormHandled:
@@ -444,14 +456,14 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     if new_cookie is not None:
         request.scope["state"]["cookie"] = new_cookie
         return _to(web, interaction_id)
-    kept = await kept_forms.read(context, sign_in.form_place(looked_at))
+    kept = await stored_forms.read(context, sign_in.form_place(looked_at))
     if kept is not None and kept.digest == digest:
         return _to_entered(web, interaction_id)
     submitted.visit = replace(visit, form=SubmittedForm(digest=digest, waited=True))
     return await _take(request, web, context, submitted)
 
 
-async def _take(request: Request, web: WebContext, context: RequestContext, submitted: _Submitted) -> Response:
+async def _take(request: Request, web: WebContext, context: RequestContext, submitted: _Submission) -> Response:
     """Take the step; redirect to the next page or the exit."""
     step, visit, form = submitted.step, submitted.visit, submitted.form
     try:
@@ -466,7 +478,7 @@ async def _take(request: Request, web: WebContext, context: RequestContext, subm
     except _NOT_TAKEN as error:
         answer = await _not_taken(request, web, context, submitted, error)
         # Only now: whoever waits for this form then looks for what was kept of it.
-        await browsers.handled_in_vain(context, visit.cookie, visit.form, rejected=isinstance(error, Rejected))
+        await browsers.handled_in_vain(context, visit.cookie, visit.form, rejected=isinstance(error, InvalidInput))
         return answer
     if after.cookie != visit.cookie:
         request.scope["state"]["cookie"] = after.cookie
@@ -476,27 +488,27 @@ async def _take(request: Request, web: WebContext, context: RequestContext, subm
 
 
 async def _not_taken(
-    request: Request, web: WebContext, context: RequestContext, submitted: _Submitted, error: Exception
+    request: Request, web: WebContext, context: RequestContext, submitted: _Submission, error: Exception
 ) -> Response:
     visit = submitted.visit
-    if isinstance(error, Rejected):
+    if isinstance(error, InvalidInput):
         return await _rejected(web, context, submitted, (submitted.step.field, error.sentence))
     if isinstance(error, Throttled):
         wrong = (submitted.step.field, error.sentence)
-        return throttled(await _with_errors(request, web, context, visit, submitted.form, wrong), error)
+        return throttled_page(await _with_errors(request, web, context, visit, submitted.form, wrong), error)
     for kind, (ending, status) in _ENDINGS.items():
         if isinstance(error, kind):
             return await _over(request, web, context, visit, ending, status=status)
     return _to(web, visit.interaction.interaction_id)
 
 
-async def _rejected(web: WebContext, context: RequestContext, submitted: _Submitted, *errors: FieldError) -> Response:
+async def _rejected(web: WebContext, context: RequestContext, submitted: _Submission, *errors: FieldError) -> Response:
     """Keep the form, and redirect to its page (D73)."""
     visit, form = submitted.visit, submitted.form
     place = sign_in.form_place(visit.interaction)
     if submitted.step.submit is _extend:
-        await kept_forms.add_error(context, place, *errors)
+        await stored_forms.add_error(context, place, *errors)
     else:
         typed = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if form.get(name)}
-        await kept_forms.keep(context, place, KeptForm(fields=typed, errors=errors, digest=visit.form.digest))
+        await stored_forms.keep(context, place, StoredForm(fields=typed, errors=errors, digest=visit.form.digest))
     return _to_entered(web, visit.interaction.interaction_id)

@@ -22,9 +22,9 @@ from corpid.flows.authentication import (
     sign_in,
 )
 from corpid.flows.authentication.own_pages import RECOVERY_PATH
-from corpid.flows.authentication.second_factor_methods import AskSecondFactor
+from corpid.flows.authentication.second_factor_methods import SecondFactorQuestion
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import Way
+from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, MINUTE
@@ -34,14 +34,14 @@ from corpid.texts import phrase
 from corpid.web.context import SIGN_IN, interaction_path, with_parameter
 from corpid.web.pages import views
 from corpid.web.pages.layout import Form, Frame, time_limit
-from corpid.web.pages.views import AskPasskey, asked, in_frame
+from corpid.web.pages.views import AskPasskey, in_frame, second_factor_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.listed_people import Listed
+    from corpid.rules.authentication.sandbox_people import SandboxPerson
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.entity_choice import Choice
     from corpid.rules.oauth.records import Client
@@ -67,7 +67,9 @@ def _reason(interaction: Interaction) -> Phrase | None:
     return _SIGN_IN_AGAIN if own_pages.purpose(interaction.request) == "account" else _SIGN_IN_AGAIN_TO_GO_ON
 
 
-def _frame(context: RequestContext, visit: Visit, where: str, *, step: tuple[int, int | None] | None) -> Frame:
+def _frame(
+    context: RequestContext, visit: InteractionContext, where: str, *, step: tuple[int, int | None] | None
+) -> Frame:
     """Return the frame of a page that asks something.
 
     `where` is the path of the sign-in, `step` is its number and the number of steps, if that is known. Source: D12, D15, D17
@@ -131,7 +133,7 @@ def client_frame(
     )
 
 
-def _factors(visit: Visit) -> int:
+def _factors(visit: InteractionContext) -> int:
     """Return the number of steps for factors.
 
     It is 0 with single sign-on, 1 with a passkey, and 2 with a password and a second factor.
@@ -141,12 +143,12 @@ def _factors(visit: Visit) -> int:
     return 1 if visit.interaction.amr == acr.PASSKEY else 2
 
 
-def _steps(visit: Visit, *, chooses: bool) -> int:
+def _steps(visit: InteractionContext, *, chooses: bool) -> int:
     """The number of steps: factors, and choice and consent if asked for."""
     return _factors(visit) + chooses + visit.asks_consent
 
 
-async def _chooses(context: RequestContext, visit: Visit) -> bool:
+async def _chooses(context: RequestContext, visit: InteractionContext) -> bool:
     """Return whether an entity has to be chosen.
 
     Before the last factor, it says whether a choice is possible.
@@ -155,7 +157,7 @@ async def _chooses(context: RequestContext, visit: Visit) -> bool:
     if not interaction.signed_in or not sign_in.asks_entity(visit):
         return sign_in.asks_entity(visit)
     user_id, request = interaction.user_id, interaction.request
-    return not await entity_selection.unasked(context, user_id, visit.client, request)
+    return not await entity_selection.find_only_entity(context, user_id, visit.client, request)
 
 
 def _shown(choice: Choice, preselected: str) -> views.Choice:
@@ -173,29 +175,29 @@ def _shown(choice: Choice, preselected: str) -> views.Choice:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Again:
+class Retry:
     """Content that depends on the request: errors, typed text, test people."""
 
     errors: tuple[FieldError, ...] = ()
     typed: str = ""
     query: str = ""
-    test_people: Sequence[Listed] = ()
+    test_people: Sequence[SandboxPerson] = ()
     """whom developer mode signs in at once (D66)"""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Look:
+class _PageInputs:
     """Inputs of a page, in addition to the flow's step."""
 
     web: WebContext
     context: RequestContext
-    visit: Visit
+    visit: InteractionContext
     where: str
     """the path of the sign-in's page"""
     steps: int
-    again: Again
+    again: Retry
 
-    def at(self, action: str = "") -> str:
+    def path_of(self, action: str = "") -> str:
         """Return the path of the sign-in's page or of an action."""
         return f"{self.where}/{action}" if action else self.where
 
@@ -206,16 +208,18 @@ class _Look:
         return _frame(self.context, self.visit, self.where, step=numbers)
 
 
-async def of_step(web: WebContext, context: RequestContext, visit: Visit, page: sign_in.Page, again: Again) -> View:
+async def of_step(
+    web: WebContext, context: RequestContext, visit: InteractionContext, page: sign_in.InteractionPage, again: Retry
+) -> View:
     """Return the page of a step."""
     steps = _steps(visit, chooses=await _chooses(context, visit))
     where = interaction_path(web, visit.interaction.interaction_id)
-    look = _Look(web=web, context=context, visit=visit, where=where, steps=steps, again=again)
+    look = _PageInputs(web=web, context=context, visit=visit, where=where, steps=steps, again=again)
     view = _VIEWS[type(page)](look, page)
     return in_frame(view, here=with_parameter(where), entered="1") if again.errors else view
 
 
-def _password(look: _Look, page: sign_in.AskPassword) -> View:
+def _password(look: _PageInputs, page: sign_in.PasswordQuestion) -> View:
     options = passkeys.options(look.context, look.visit)
     lacks_second_factor = (("password", sign_in.no_second_factor(look.context)),) if page.lacks_second_factor else ()
     # Only the person may learn whether there is a choice, and a passkey counts as two factors at once.
@@ -224,10 +228,10 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
     people = [each for each in look.again.test_people if user is None or each.user_name == user.user_name]
     return views.SignIn(
         frame=look.frame(1, total_known=total_known),
-        action=look.at("password"),
+        action=look.path_of("password"),
         person=user.name if user else "",
         user_name=user.user_name if user else look.again.typed,
-        passkey=AskPasskey(action=look.at("passkey"), options=options) if options else None,
+        passkey=AskPasskey(action=look.path_of("passkey"), options=options) if options else None,
         passkey_first=look.visit.browser.used_passkey or user is not None,
         recover=_recover(look),
         at_once=_at_once(look, people) if people else None,
@@ -235,17 +239,17 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
     )
 
 
-def _at_once(look: _Look, people: Sequence[Listed]) -> views.AtOnce:
+def _at_once(look: _PageInputs, people: Sequence[SandboxPerson]) -> views.TestPersonForm:
     developer, here = look.web.developer, {SIGN_IN: look.visit.interaction.interaction_id}
-    return views.AtOnce(
-        action=look.at(AT_ONCE),
+    return views.TestPersonForm(
+        action=look.path_of(AT_ONCE),
         people=people,
         ways=tuple(acr.SIMULATED),
         anybody="" if developer is None else f"{look.web.base_path}{developer.anybody_path}?{urlencode(here)}",
     )
 
 
-def _recover(look: _Look) -> str:
+def _recover(look: _PageInputs) -> str:
     """Return the address of the page for a forgotten password.
 
     It leads back to this sign-in. A further issuer's sign-in is unknown at the first one, where the page is. Source:
@@ -258,40 +262,40 @@ def _recover(look: _Look) -> str:
     return f"{page}?{urlencode({SIGN_IN: look.visit.interaction.interaction_id})}"
 
 
-def _second_factor(look: _Look, page: AskSecondFactor) -> View:
-    heading, wanted = asked(page, look.at("way"))
-    if page.way is Way.PASSKEY:
+def _second_factor(look: _PageInputs, page: SecondFactorQuestion) -> View:
+    heading, wanted = second_factor_form(page, look.path_of("way"))
+    if page.way is SecondFactorMethod.PASSKEY:
         options = passkeys.options(look.context, look.visit, allowed=page.passkeys)
-        wanted = replace(wanted, passkey=AskPasskey(action=look.at("passkey"), options=options))
+        wanted = replace(wanted, passkey=AskPasskey(action=look.path_of("passkey"), options=options))
     return views.SecondFactor(
         frame=look.frame(2, total_known=not sign_in.asks_entity(look.visit)),
-        action=look.at("code"),
+        action=look.path_of("code"),
         heading=heading,
         asked=wanted,
         errors=look.again.errors,
     )
 
 
-def _offer(look: _Look, page: sign_in.OfferPasskey) -> View:
+def _offer(look: _PageInputs, page: sign_in.PasskeyOffer) -> View:
     options = passkey_offer.options(look.context, look.visit, page)
     return views.OfferPasskey(
         # "Not now" continues: nobody should give up their sign-in here by mistake.
         frame=replace(look.frame(None), cancel=None),
-        action=look.at("offer"),
-        passkey=AskPasskey(action=look.at("offer"), options=options) if options else None,
+        action=look.path_of("offer"),
+        passkey=AskPasskey(action=look.path_of("offer"), options=options) if options else None,
         errors=look.again.errors,
     )
 
 
-def _choice(look: _Look, page: sign_in.ChooseEntity) -> View:
+def _choice(look: _PageInputs, page: sign_in.EntityQuestion) -> View:
     # The entity decides whether consent is remembered.
     total_known = not consents.spares_page(look.context, look.visit.client, look.visit.interaction.request)
     around = look.frame(_factors(look.visit) + 1, total_known=total_known)
     searched = urlencode({"query": look.again.query})
     return views.ChooseEntity(
         frame=replace(around, here=f"{around.here}?{searched}") if look.again.query else around,
-        action=look.at("entity"),
-        search_action=look.at(),
+        action=look.path_of("entity"),
+        search_action=look.path_of(),
         choices=tuple(_shown(choice, page.preselected) for choice in page.choices),
         total=page.total,
         query=look.again.query,
@@ -300,23 +304,23 @@ def _choice(look: _Look, page: sign_in.ChooseEntity) -> View:
     )
 
 
-def _no_entity(look: _Look, page: sign_in.NoEntity) -> View:
+def _no_entity(look: _PageInputs, page: sign_in.NoEntity) -> View:
     return views.Explain(
         frame=replace(look.frame(None), cancel=None),
-        action=look.at("cancel"),
+        action=look.path_of("cancel"),
         choices=tuple(_shown(choice, "") for choice in page.choices),
         total=page.total,
-        other_account=look.at("entity") if look.visit.interaction.session_id else "",
+        other_account=look.path_of("entity") if look.visit.interaction.session_id else "",
         errors=look.again.errors,
     )
 
 
-def _consent(look: _Look, page: sign_in.AskConsent) -> View:
+def _consent(look: _PageInputs, page: sign_in.ConsentQuestion) -> View:
     name, request = page.choice.entity.name, look.visit.interaction.request
     shared, until = shared_scopes(request), consents.expiry(look.context, look.visit.client, request)
     return views.Consent(
         frame=replace(look.frame(look.steps), entity=name),
-        action=look.at("consent"),
+        action=look.path_of("consent"),
         summary=consent_summary(shared),
         items=consent_items(shared),
         until=None if until is None else datetime.fromtimestamp(until, look.web.provider.policy.timezone),
@@ -325,29 +329,29 @@ def _consent(look: _Look, page: sign_in.AskConsent) -> View:
     )
 
 
-def _confirm(look: _Look, page: sign_in.Confirm) -> View:
+def _confirm(look: _PageInputs, page: sign_in.SignInConfirmation) -> View:
     name = page.choice.entity.name
-    return views.Confirm(
+    return views.SignInConfirmationView(
         frame=replace(look.frame(None), entity=name),
-        action=look.at("confirm"),
+        action=look.path_of("confirm"),
         user_name=page.user.name,
         entity=name,
         errors=look.again.errors,
     )
 
 
-_VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
-    sign_in.AskPassword: _password,
-    AskSecondFactor: _second_factor,
-    sign_in.OfferPasskey: _offer,
-    sign_in.ChooseEntity: _choice,
+_VIEWS: Final[Mapping[type[sign_in.InteractionPage], Callable[..., View]]] = {
+    sign_in.PasswordQuestion: _password,
+    SecondFactorQuestion: _second_factor,
+    sign_in.PasskeyOffer: _offer,
+    sign_in.EntityQuestion: _choice,
     sign_in.NoEntity: _no_entity,
-    sign_in.AskConsent: _consent,
-    sign_in.Confirm: _confirm,
+    sign_in.ConsentQuestion: _consent,
+    sign_in.SignInConfirmation: _confirm,
 }
 
 
-async def leaving(web: WebContext, context: RequestContext, visit: Visit) -> View:
+async def leaving(web: WebContext, context: RequestContext, visit: InteractionContext) -> View:
     """Return the page between the last POST and the client (D37)."""
     around = await final_frame(web, context, visit.client, visit.interaction, under_way=True)
     return views.Leave(
@@ -357,7 +361,7 @@ async def leaving(web: WebContext, context: RequestContext, visit: Visit) -> Vie
     )
 
 
-async def waiting(web: WebContext, context: RequestContext, visit: Visit) -> View:
+async def waiting_page(web: WebContext, context: RequestContext, visit: InteractionContext) -> View:
     """Return the page for a completion that another request is writing (D15)."""
     around = await final_frame(web, context, visit.client, visit.interaction, under_way=True)
     return views.Wait(frame=around, url=around.here)

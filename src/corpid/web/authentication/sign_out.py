@@ -36,7 +36,7 @@ async def sign_out(request: Request, web: WebContext) -> Response:
     context = await page_request(request, provider)
     sent = cookie(request, web.cookie_name)
     browser = await browsers.recognise(context, sent)
-    held = await sessions.held(context, browser)
+    held = await sessions.list_live_sessions(context, browser)
     if browser is None or sent is None or not held:
         if request.method == "POST":
             return see_other(web.base_path + SIGN_OUT_PATH)

@@ -7,21 +7,21 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.role_forms import faults, row_of
 from corpid.texts import phrase
-from corpid.web.directory.access_views import Confirm, GiveAccess
+from corpid.web.directory.access_views import AccessConfirmation, GiveAccess
 from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import check_names, names_shown, reason, saved_or_requested, written
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
+from corpid.web.directory.writing import await_change, check_names, names_shown, reason, saved_or_requested
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.sites import Gone, Saved, Section
+from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -57,14 +57,14 @@ CHECK: Final = "check"
 
 
 async def this_person(at: PortalContext, membership_id: str) -> Member:
-    """The member that an address names. Raises Gone."""
+    """The member that an address names. Raises NotFound."""
     found = await role_assignment.one_member(at.context.provider.registry, at.actor, membership_id)
     if found is None:
-        raise Gone
+        raise NotFound
     return found
 
 
-async def refused(at: PortalContext, found: Member, service: Service) -> Phrase | None:
+async def explain_refusal(at: PortalContext, found: Member, service: Service) -> Phrase | None:
     """Why the reader cannot change a person's access; None if they can (D53, D54)."""
     why = await role_assignment.refusal(at.context.provider.registry, at.actor, found, service)
     if not why:
@@ -135,7 +135,7 @@ async def new(at: PortalContext) -> View:
     )
     if not services:
         return replace(view, refused=_no_service(at))
-    why = await refused(at, person, services[0])
+    why = await explain_refusal(at, person, services[0])
     if why is not None:
         return replace(view, refused=why)
     wanted = services[0].service_id if len(services) == 1 else given.get("service", "")
@@ -150,7 +150,7 @@ async def new(at: PortalContext) -> View:
 
 async def _held(at: PortalContext, person: Member) -> list[tuple[HeldRole, HeldLine]]:
     """The present roles of a person that the reader may see."""
-    found = await role_assignment.held(at.context.provider.registry, at.actor, person.user.user_id)
+    found = await role_assignment.list_roles(at.context.provider.registry, at.actor, person.user.user_id)
     return [
         (each, held_line(person.name, each.row, each.service, at.entity, at.context.day))
         for each in found.found
@@ -170,11 +170,11 @@ def held_line(name: str, row: Assignment, service: Service, entity: Entity, toda
 async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = False) -> RoleFields:
     """The fields of a role, with values that the entity uses.
 
-    `always` as in `role_fields.shown`.
+    `always` as in `role_fields.build_fields`.
     """
     registry, context = at.context.provider.registry, at.context
     used = await role_assignment.values_in_use(registry, at.actor, form.service, today=context.today)
-    return role_fields.shown(form, context.day, always=always, used=used)
+    return role_fields.build_fields(form, context.day, always=always, used=used)
 
 
 def _no_service(at: PortalContext) -> Phrase:
@@ -224,19 +224,19 @@ async def _details(
         return replace(view, fields=await build_fields(at, form))
     row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=today)
     registry = at.context.provider.registry
-    was = await role_assignment.as_it_is(registry, row)
+    was = await role_assignment.find_stored_role(registry, row)
     if was is not None and was.end_date >= at.context.today:
         there = Link(url=f"{portal_path(at.web, CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
         errors = ((_role_field(service), _already(person)),)
         return replace(view, errors=errors, fields=await build_fields(at, form), links=(there,))
     try:
-        needs = await role_assignment.needs_approval(registry, at.actor, [role_assignment.given(was, row)])
+        needs = await role_assignment.needs_approval(registry, at.actor, [role_assignment.plan_role(was, row)])
     except Refused as error:
         return replace(view, errors=(("", refusal_of(error)),), fields=await build_fields(at, form))
-    kept = (*view.kept, *role_fields.hidden(form), (CHECK, "all"))
+    kept = (*view.kept, *role_fields.to_hidden_fields(form), (CHECK, "all"))
     return replace(
         view,
-        confirm=Confirm(
+        confirm=AccessConfirmation(
             sentence=access_texts.sentence(person.name, row, service, at.entity.name, today),
             details=access_texts.details(row),
             kept=kept,
@@ -244,7 +244,7 @@ async def _details(
             reason=given.get("reason", ""),
             again=address(at, NEW, **{name: value for name, value in kept if name != CHECK}),
         ),
-        notes=(*view.notes, *without_effect(person)),
+        notes=(*view.notes, *explain_no_effect(person)),
     )
 
 
@@ -256,7 +256,7 @@ def _already(person: Member) -> Phrase:
     return phrase("{name} has this role already. Change it instead.", name=person.name)
 
 
-def without_effect(person: Member) -> tuple[Phrase, ...]:
+def explain_no_effect(person: Member) -> tuple[Phrase, ...]:
     """Why access has no effect yet, if it has none."""
     if person.membership.invited:
         return (phrase("It has no effect until {name} accepts the invitation.", name=person.name),)
@@ -265,30 +265,30 @@ def without_effect(person: Member) -> tuple[Phrase, ...]:
     return ()
 
 
-async def give(at: PortalContext) -> Saved:
-    """Give the access that was confirmed. Raises Rejected, Gone."""
+async def give(at: PortalContext) -> FormResult:
+    """Give the access that was confirmed. Raises InvalidInput, NotFound."""
     form = at.form
     person = await this_person(at, form.get("person", ""))
     services = await role_assignment.services(at.context.provider.registry, at.actor, at.entity)
     service = next((each for each in services if each.service_id == form.get("service")), None)
     if service is None:
-        raise Rejected(phrase("Choose a service."), field="service")
+        raise InvalidInput(phrase("Choose a service."), field="service")
     typed = role_fields.read(form, service)
     for field, text in role_fields.errors_of(faults(typed, at.context.day)):
-        raise Rejected(text, field=field)
+        raise InvalidInput(text, field=field)
     row = row_of(typed, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
-    was = await role_assignment.as_it_is(at.context.provider.registry, row)
+    was = await role_assignment.find_stored_role(at.context.provider.registry, row)
     if was is not None and was.end_date >= at.context.today:
-        raise Rejected(_already(person), field=_role_field(service))
-    return await submit_roles(at, person, [role_assignment.given(was, row)], "access-given")
+        raise InvalidInput(_already(person), field=_role_field(service))
+    return await submit_roles(at, person, [role_assignment.plan_role(was, row)], "access-given")
 
 
 async def submit_roles(
     at: PortalContext, person: Member, changes: Sequence[Change], done: str, *, shown: Sequence[Member] = ()
-) -> Saved:
+) -> FormResult:
     """Write changes of a person's roles or request them.
 
-    Says which, on the person's page. `shown` are further people whom the form showed. Raises Rejected, also if it was
+    Says which, on the person's page. `shown` are further people whom the form showed. Raises InvalidInput, also if it was
     shown for somebody else. Source: D68
     """
     check_names(at, names_shown(person, *shown))
@@ -301,12 +301,12 @@ async def submit_roles(
         now=at.context.now,
         unique=at.context.provider.new_id(),
     )
-    request = await written(at, submitting)
-    return saved_or_requested(request, Saved(done, f"{PERSON}/{person.membership.membership_id}"))
+    request = await await_change(at, submitting)
+    return saved_or_requested(request, FormResult(done, f"{PERSON}/{person.membership.membership_id}"))
 
 
 SECTION: Final = Section[PortalContext](
-    pages={NEW: Page(view=new, submit=give, fresh=True, needs=("write", "assignment"))},
+    pages={NEW: PortalPage(view=new, submit=give, fresh=True, needs=("write", "assignment"))},
     fields=role_fields.FIELDS | {"person", "service", "reason", CHECK},
     filters=role_fields.FIELDS | {"person", "service", "find"},
     prefixes=(role_fields.PARAMETER,),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
 from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused
@@ -19,17 +19,17 @@ from corpid.web.directory.access import (
     REMOVE,
     address,
     build_fields,
-    refused,
+    explain_no_effect,
+    explain_refusal,
     submit_roles,
     to_person,
-    without_effect,
 )
-from corpid.web.directory.access_views import ChangeAccess, Confirm, RemoveAccess
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.access_views import AccessConfirmation, ChangeAccess, RemoveAccess
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.directory.writing import names_shown
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.sites import Gone, Saved, Section
+from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ async def _this_role(at: PortalContext) -> tuple[HeldRole, Member]:
     try:
         return await role_assignment.role(at.context.provider.registry, at.actor, identifier)
     except UnknownRole:
-        raise Gone from None
+        raise NotFound from None
 
 
 async def change(at: PortalContext) -> View:
@@ -60,12 +60,12 @@ async def change(at: PortalContext) -> View:
         action=here,
         was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, today),
         was_details=access_texts.details(role.row),
-        notes=(*at.notes, *without_effect(person)),
+        notes=(*at.notes, *explain_no_effect(person)),
         errors=at.errors,
         remove=f"{portal_path(at.web, REMOVE)}/{role.id}",
         back=to_person(at, person),
     )
-    why = await refused(at, person, role.service)
+    why = await explain_refusal(at, person, role.service)
     if why is not None:
         return replace(view, refused=why)
     form = _changed_form(role, given)
@@ -81,14 +81,14 @@ async def change(at: PortalContext) -> View:
     try:
         changes = await _changes(at, role, form)
         needs = await role_assignment.needs_approval(at.context.provider.registry, at.actor, changes)
-    except Rejected as rejected:
+    except InvalidInput as rejected:
         return await ask(((rejected.field, rejected.sentence),))
     except Refused as error:
         return await ask((("", refusal_of(error)),))
-    kept = (*role_fields.hidden(form), (CHECK, "all"))
+    kept = (*role_fields.to_hidden_fields(form), (CHECK, "all"))
     return replace(
         view,
-        confirm=Confirm(
+        confirm=AccessConfirmation(
             sentence=access_texts.sentence(person.name, becomes, role.service, at.entity.name, today),
             details=access_texts.details(becomes),
             kept=kept,
@@ -109,25 +109,25 @@ def _changed_form(role: HeldRole, given: Mapping[str, str]) -> RoleForm:
 
 
 async def _changes(at: PortalContext, role: HeldRole, form: RoleForm) -> list[Change]:
-    """The changes that make a role what was typed. Raises Rejected."""
+    """The changes that make a role what was typed. Raises InvalidInput."""
     becomes = row_of(
         form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=at.context.day, ref=role.row.ref
     )
-    found = role_assignment.replaced(role.row, becomes)
+    found = role_assignment.plan_replacement(role.row, becomes)
     if not found:
-        raise Rejected(phrase("Nothing would change. Change something, or go back."))
-    another = await role_assignment.as_it_is(at.context.provider.registry, becomes)
+        raise InvalidInput(phrase("Nothing would change. Change something, or go back."))
+    another = await role_assignment.find_stored_role(at.context.provider.registry, becomes)
     if another is not None and another.key != role.row.key:
-        raise Rejected(phrase("This person has that role already."), field="role")
+        raise InvalidInput(phrase("This person has that role already."), field="role")
     return found
 
 
-async def save(at: PortalContext) -> Saved:
-    """Change the role as it was confirmed. Raises Rejected, Gone."""
+async def save(at: PortalContext) -> FormResult:
+    """Change the role as it was confirmed. Raises InvalidInput, NotFound."""
     role, person = await _this_role(at)
     form = role_fields.read(at.form, role.service)
     for field, text in role_fields.errors_of(faults(form, at.context.day)):
-        raise Rejected(text, field=field)
+        raise InvalidInput(text, field=field)
     changes = await _changes(at, role, form)
     return await submit_roles(at, person, changes, "access-changed")
 
@@ -135,11 +135,11 @@ async def save(at: PortalContext) -> Saved:
 async def remove(at: PortalContext) -> View:
     """The question whether a role is to be taken away."""
     role, person = await _this_role(at)
-    why = await refused(at, person, role.service)
+    why = await explain_refusal(at, person, role.service)
     needs = False
     if why is None:
         needs = await role_assignment.needs_approval(
-            at.context.provider.registry, at.actor, [role_assignment.ended(role.row)]
+            at.context.provider.registry, at.actor, [role_assignment.plan_role_end(role.row)]
         )
     return RemoveAccess(
         frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
@@ -156,17 +156,19 @@ async def remove(at: PortalContext) -> View:
     )
 
 
-async def take_away(at: PortalContext) -> Saved:
-    """Take a role away. Raises Rejected, Gone."""
+async def take_away(at: PortalContext) -> FormResult:
+    """Take a role away. Raises InvalidInput, NotFound."""
     role, person = await _this_role(at)
-    return await submit_roles(at, person, [role_assignment.ended(role.row)], "access-removed")
+    return await submit_roles(at, person, [role_assignment.plan_role_end(role.row)], "access-removed")
 
 
 _ID: Final = "[A-Za-z0-9_-]{1,1000}"
 SECTION: Final = Section[PortalContext](
     named_pages={
-        re.compile(f"{CHANGE}/{_ID}"): Page(view=change, submit=save, fresh=True, needs=("write", "assignment")),
-        re.compile(f"{REMOVE}/{_ID}"): Page(view=remove, submit=take_away, fresh=True, needs=("delete", "assignment")),
+        re.compile(f"{CHANGE}/{_ID}"): PortalPage(view=change, submit=save, fresh=True, needs=("write", "assignment")),
+        re.compile(f"{REMOVE}/{_ID}"): PortalPage(
+            view=remove, submit=take_away, fresh=True, needs=("delete", "assignment")
+        ),
     },
     filters=role_fields.FIELDS,
     prefixes=(role_fields.PARAMETER,),

@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
 from corpid.texts import phrase
 from corpid.web.directory.access import (
     COPY,
     address,
     choosing,
+    explain_no_effect,
+    explain_refusal,
     held_line,
-    refused,
     submit_roles,
     this_person,
     to_person,
-    without_effect,
 )
 from corpid.web.directory.access_views import CopiedRole, CopyAccess
 from corpid.web.directory.choose_person import choose_person
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.directory.writing import names_shown
 from corpid.web.pages import access_texts
-from corpid.web.sites import Saved, Section
+from corpid.web.sites import FormResult, Section
 
 if TYPE_CHECKING:
     from corpid.flows.directory.provisioning import Member
@@ -50,7 +50,7 @@ class _Copies(NamedTuple):
 
 
 async def copy(at: PortalContext) -> View:
-    """The choice of a colleague, then of their roles. Raises Gone."""
+    """The choice of a colleague, then of their roles. Raises NotFound."""
     given = {**at.query, **at.form}
     person = await this_person(at, given.get("person", ""))
     why = await _refused(at, person)
@@ -90,7 +90,7 @@ async def copy(at: PortalContext) -> View:
         not_all=copies.more,
         needs_approval=bool(changes) and await role_assignment.needs_approval(registry, at.actor, changes),
         reason=given.get("reason", ""),
-        notes=(*at.notes, *without_effect(person)),
+        notes=(*at.notes, *explain_no_effect(person)),
         errors=at.errors,
         back=to_person(at, person),
     )
@@ -100,7 +100,7 @@ async def _refused(at: PortalContext, person: Member) -> Phrase | None:
     services = await role_assignment.services(at.context.provider.registry, at.actor, at.entity)
     if not services:
         return phrase("There is no service at which you give access.")
-    return await refused(at, person, services[0])
+    return await explain_refusal(at, person, services[0])
 
 
 async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copies:
@@ -108,16 +108,16 @@ async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copi
     registry, today = at.context.provider.registry, at.context.today
     known = {each.service_id for each in await role_assignment.services(registry, at.actor, at.entity)}
     found, held = list[tuple["Assignment", "Service", "Change"]](), list[tuple["Assignment", "Service"]]()
-    held_by_colleague = await role_assignment.held(registry, at.actor, colleague.user.user_id)
+    held_by_colleague = await role_assignment.list_roles(registry, at.actor, colleague.user.user_id)
     for role in held_by_colleague.found:
-        row = role_assignment.copied(role.row, role.service, user_id=person.user.user_id, today=today)
+        row = role_assignment.copy_role(role.row, role.service, user_id=person.user.user_id, today=today)
         if row is None or row.service_id not in known:
             continue
-        was = await role_assignment.as_it_is(registry, row)
+        was = await role_assignment.find_stored_role(registry, row)
         if was is not None and was.end_date >= today:
             held.append((was, role.service))
         else:
-            found.append((row, role.service, role_assignment.given(was, row)))
+            found.append((row, role.service, role_assignment.plan_role(was, row)))
     return _Copies(bool(held_by_colleague.after), found, held)
 
 
@@ -130,24 +130,24 @@ def box(row: Assignment, today: str) -> str:
     return _BOX + sha256(msgspec.json.encode(copied)).hexdigest()[:12]
 
 
-async def give_copies(at: PortalContext) -> Saved:
-    """Give the roles that were ticked. Raises Rejected, Gone."""
+async def give_copies(at: PortalContext) -> FormResult:
+    """Give the roles that were ticked. Raises InvalidInput, NotFound."""
     person = await this_person(at, at.form.get("person", ""))
     colleague = await this_person(at, at.form.get(_FROM, ""))
     why = await _refused(at, person)
     if why is not None:
-        raise Rejected(why)
+        raise InvalidInput(why)
     copies = await _copies(at, person, colleague)
     chosen = [change for row, _, change in copies.found if box(row, at.context.today) in at.form]
     if not chosen:
-        raise Rejected(
+        raise InvalidInput(
             phrase("Choose what to copy."), field=box(copies.found[0][0], at.context.today) if copies.found else ""
         )
     return await submit_roles(at, person, chosen, "access-given", shown=[colleague])
 
 
 SECTION: Final = Section[PortalContext](
-    pages={COPY: Page(view=copy, submit=give_copies, fresh=True, needs=("write", "assignment"))},
+    pages={COPY: PortalPage(view=copy, submit=give_copies, fresh=True, needs=("write", "assignment"))},
     fields=frozenset({"person", _FROM, "reason"}),
     filters=frozenset({"person", _FROM}),
     prefixes=(_BOX,),

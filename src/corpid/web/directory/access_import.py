@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import import_access
 from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.rules.directory.access import Forbidden
@@ -15,17 +15,17 @@ from corpid.texts import counted, phrase
 from corpid.web.directory.access import IMPORT
 from corpid.web.directory.access_views import ImportAccess, ImportedLine
 from corpid.web.directory.member_texts import REFUSALS, rejected
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.directory.writing import NAMES_CHANGED, reason, saved_or_requested
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.sites import Invalid, Saved, Section, Unconfirmed
+from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.import_access import Planned, PlannedLine, Verb
+    from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
@@ -48,7 +48,7 @@ async def show(at: PortalContext) -> View:
 def _view(
     at: PortalContext,
     *,
-    plan: Planned | None = None,
+    plan: ImportPlan | None = None,
     problems: tuple[tuple[int, str], ...] = (),
     errors: tuple[FieldError, ...] = (),
 ) -> ImportAccess:
@@ -81,7 +81,7 @@ def _number(changes: int) -> Phrase:
     return counted(changes, "This makes {count} change.", "This makes {count} changes.")
 
 
-def _line(at: PortalContext, planned: PlannedLine) -> ImportedLine:
+def _line(at: PortalContext, planned: ImportPlanLine) -> ImportedLine:
     name, entity = planned.person.name, at.entity.name
     details: tuple[Phrase, ...] = ()
     sentence = phrase("{name} belongs to {entity}.", name=name, entity=entity)
@@ -95,24 +95,24 @@ def _line(at: PortalContext, planned: PlannedLine) -> ImportedLine:
     return ImportedLine(number=planned.line, does=_DOES[planned.verb], sentence=sentence, details=details)
 
 
-async def send(at: PortalContext) -> Saved:
-    """Do what a table says, once confirmed. Raises Unconfirmed, Invalid, Rejected."""
+async def send(at: PortalContext) -> FormResult:
+    """Do what a table says, once confirmed. Raises ConfirmationRequired, InvalidForm, InvalidInput."""
     decision = at.form.get("decision", "")
     if decision == "edit":
-        raise Invalid
+        raise InvalidForm
     try:
         plan = await _planned(at)
     except DirectoryError:
-        raise Unconfirmed from None
+        raise ConfirmationRequired from None
     if decision != "confirm" or not plan.changes:
-        raise Unconfirmed
+        raise ConfirmationRequired
     if at.form.get("names", "") != plan.names:
-        raise Unconfirmed(("", NAMES_CHANGED))
+        raise ConfirmationRequired(("", NAMES_CHANGED))
     return await _submitted(at, plan)
 
 
 async def preview(at: PortalContext) -> View:
-    """The changes or the mistakes of the form's table. Raises Rejected."""
+    """The changes or the mistakes of the form's table. Raises InvalidInput."""
     try:
         plan = await _planned(at)
     except DirectoryError as error:
@@ -126,22 +126,22 @@ async def preview(at: PortalContext) -> View:
     return _view(at, plan=plan, errors=at.errors)
 
 
-async def _planned(at: PortalContext) -> Planned:
+async def _planned(at: PortalContext) -> ImportPlan:
     """The changes of the table. Raises DirectoryError with its problems, Rejected."""
     context, provider, table = at.context, at.context.provider, at.form.get("table", "")
     if not table.strip():
-        raise Rejected(phrase("Paste a table."), field="table")
+        raise InvalidInput(phrase("Paste a table."), field="table")
     if len(table) > MOST_CHARACTERS:
-        raise Rejected(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
+        raise InvalidInput(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
     try:
-        plan = await import_access.planned(
+        plan = await import_access.plan_import(
             provider.registry, at.actor, at.entity, table, now=context.now, today=context.day,
             new_id=at.web.new_user_id,
         )  # fmt: skip
     except Forbidden as error:
-        raise Rejected(refusal_of(error), field="table") from None
+        raise InvalidInput(refusal_of(error), field="table") from None
     if plan.needs_approval and len(plan.changes) > MOST_CHANGES:
-        raise Rejected(
+        raise InvalidInput(
             phrase(
                 "This needs approval, and a request has at most {most} changes. Send fewer lines.", most=MOST_CHANGES
             ),
@@ -150,23 +150,23 @@ async def _planned(at: PortalContext) -> Planned:
     return plan
 
 
-async def _submitted(at: PortalContext, plan: Planned) -> Saved:
+async def _submitted(at: PortalContext, plan: ImportPlan) -> FormResult:
     context, provider = at.context, at.context.provider
     limit = InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url, counts=context.counts)
     try:
         request = await import_access.submit(
             provider.registry, limit, at.actor, plan, reason=reason(at), now=context.now, unique=provider.new_id()
         )
-    except (Rejected, *REFUSALS) as error:
-        why = error if isinstance(error, Rejected) else rejected(error, entity=at.entity)
+    except (InvalidInput, *REFUSALS) as error:
+        why = error if isinstance(error, InvalidInput) else rejected(error, entity=at.entity)
         field = why.field if why.field == "reason" else ""
-        raise Unconfirmed((field, why.sentence)) from None
+        raise ConfirmationRequired((field, why.sentence)) from None
     provider.registry_cache.drop()
-    return saved_or_requested(request, Saved("access-imported", _PEOPLE))
+    return saved_or_requested(request, FormResult("access-imported", _PEOPLE))
 
 
 SECTION: Final = Section[PortalContext](
-    pages={IMPORT: Page(view=show, submit=send, check=preview, fresh=True, needs=("write", "assignment"))},
+    pages={IMPORT: PortalPage(view=show, submit=send, check=preview, fresh=True, needs=("write", "assignment"))},
     fields=frozenset({"table", "decision", "reason"}),
     changes={"access-imported": phrase("The table has been taken over.")},
 )

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import access_review, lists, members
-from corpid.flows.directory.access_review import Kept, NotAsShown, NotOpen, SomebodyLeft
+from corpid.flows.directory.access_review import AccessChanged, KeepDecision, NoOpenReview, ReviewIncomplete
 from corpid.flows.directory.notice_texts import REVIEW_OF, REVIEW_PAGE
 from corpid.flows.directory.provisioning import Member
 from corpid.rules.directory.access import Forbidden
@@ -20,16 +20,16 @@ from corpid.rules.directory.records import Membership, Service, User
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON, address
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
-from corpid.web.directory.page_context import Page, PortalContext, choosing, frame, portal_path
-from corpid.web.directory.people_views import ConfirmAction, ShownRole
+from corpid.web.directory.page_context import PortalContext, PortalPage, choosing, frame, portal_path
+from corpid.web.directory.people_views import ConfirmAction, RoleSentence
 from corpid.web.directory.person import membership_id_of, this_member
-from corpid.web.directory.person_changes import taken
-from corpid.web.directory.writing import NAMES_CHANGED, check_names, listed, names_shown, reason, saved_or_requested
+from corpid.web.directory.person_changes import ending_sentences
+from corpid.web.directory.writing import NAMES_CHANGED, await_page, check_names, names_shown, reason, saved_or_requested
 from corpid.web.pages import access_texts
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart
 from corpid.web.pages.views import Problem
-from corpid.web.sites import Gone, Saved, Section
+from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ class ReviewedPerson(ViewPart, frozen=True, kw_only=True):
     name: str
     tags: tuple[Phrase, ...]
     level: Phrase | None
-    roles: tuple[ShownRole, ...]
+    roles: tuple[RoleSentence, ...]
     field: str
     """the name of the checkbox"""
     seen: str
@@ -118,7 +118,7 @@ async def review(at: PortalContext) -> View:
     shows = under_way or due or bool(query.get(_BEGIN))
     begin = {} if under_way or due else {_BEGIN: "yes"}
     after = query.get("after", "")
-    found = await _people(at, after) if shows else lists.Page(found=())
+    found = await _people(at, after) if shows else lists.ListPage(found=())
     if after and not found.found:
         after, found = "", await _people(at, "")
     left = bool(found.found)
@@ -161,11 +161,11 @@ def _of_another(at: PortalContext) -> Problem:
     )
 
 
-async def _people(at: PortalContext, after: str) -> lists.Page[Found]:
+async def _people(at: PortalContext, after: str) -> lists.ListPage[Found]:
     reading = access_review.people(
         at.context.provider.registry, at.actor, at.entity.entity_id, unreviewed=True, after=after, limit=_SHOWN
     )
-    return await listed(reading)
+    return await await_page(reading)
 
 
 def _up(at: PortalContext) -> Link:
@@ -257,9 +257,9 @@ async def _person(at: PortalContext, each: Found, roles: Sequence[Role], service
     )
 
 
-def _role(at: PortalContext, name: str, role: Role) -> ShownRole:
+def _role(at: PortalContext, name: str, role: Role) -> RoleSentence:
     entity, today = role.client_entity or role.entity, at.context.day
-    return ShownRole(
+    return RoleSentence(
         sentence=access_texts.sentence(name, role.row, role.service, entity.name, today),
         details=access_texts.details(role.row),
         tag=access_texts.state(role.row, today),
@@ -269,33 +269,33 @@ def _role(at: PortalContext, name: str, role: Role) -> ShownRole:
 # --- keeping
 
 
-async def keep(at: PortalContext) -> Saved:
-    """Keep the access of the chosen people. Raises Rejected, Conflict."""
+async def keep(at: PortalContext) -> FormResult:
+    """Keep the access of the chosen people. Raises InvalidInput, Conflict."""
     wanted = _wanted(at.form)
     if not wanted:
-        raise Rejected(phrase("Tick the people whose access is to stay, or use the button below a person."))
+        raise InvalidInput(phrase("Tick the people whose access is to stay, or use the button below a person."))
     registry = at.context.provider.registry
     await access_review.current(registry, at.actor, at.entity.entity_id)
     kept = []
     for membership_id, shown in wanted.items():
         try:
             found = await this_member(at, membership_id)
-        except Gone:
-            raise Rejected(_CHANGED) from None
+        except NotFound:
+            raise InvalidInput(_CHANGED) from None
         seen, _, names = shown.partition(".")
         if names != names_shown(found):
-            raise Rejected(NAMES_CHANGED)
-        kept.append(Kept(user_id=found.user.user_id, seen=seen))
+            raise InvalidInput(NAMES_CHANGED)
+        kept.append(KeepDecision(user_id=found.user.user_id, seen=seen))
     try:
         await access_review.keep(registry, at.actor, at.entity.entity_id, kept, now=at.context.now)
-    except NotAsShown:
-        raise Rejected(_CHANGED) from None
+    except AccessChanged:
+        raise InvalidInput(_CHANGED) from None
     except Forbidden as error:
         own = any(each.user_id == at.actor.user_id for each in kept)
-        raise Rejected(_OWN if own else phrase("The reason: {reason}.", reason=error.reason)) from None
+        raise InvalidInput(_OWN if own else phrase("The reason: {reason}.", reason=error.reason)) from None
     after = at.query.get("after", "")
     page = f"{REVIEW}?{urlencode({'after': after})}" if after else REVIEW
-    return Saved("access-kept" if len(kept) > 1 else "access-kept-one", page)
+    return FormResult("access-kept" if len(kept) > 1 else "access-kept-one", page)
 
 
 def _wanted(form: Mapping[str, str]) -> dict[str, str]:
@@ -337,11 +337,11 @@ async def ask_end(at: PortalContext) -> View:
         name=name,
     )
     no_longer = phrase("{name} can then no longer act for {entity}.", name=name, entity=at.entity.name)
-    return replace(view, sentences=(no_longer, account), taken=await taken(at, found))
+    return replace(view, sentences=(no_longer, account), taken=await ending_sentences(at, found))
 
 
-async def end(at: PortalContext) -> Saved:
-    """End a membership, or request it. Raises Gone, Rejected."""
+async def end(at: PortalContext) -> FormResult:
+    """End a membership, or request it. Raises NotFound, InvalidInput."""
     found = await _belonging(at)
     check_names(at, names_shown(found))
     provider = at.context.provider
@@ -353,14 +353,14 @@ async def end(at: PortalContext) -> Saved:
     except REFUSALS as error:
         raise rejected(error, entity=at.entity, name=found.name) from None
     provider.registry_cache.drop()
-    return saved_or_requested(request, Saved("person-ended", REVIEW))
+    return saved_or_requested(request, FormResult("person-ended", REVIEW))
 
 
 async def _belonging(at: PortalContext) -> Member:
     """The member that the address names, who is not only invited."""
     found = await this_member(at, membership_id_of(at))
     if found.membership.invited:
-        raise Gone
+        raise NotFound
     return found
 
 
@@ -404,26 +404,28 @@ async def ask_sign_off(at: PortalContext) -> View:
     )
 
 
-async def sign_off(at: PortalContext) -> Saved:
-    """Sign the review off. Raises Rejected."""
+async def sign_off(at: PortalContext) -> FormResult:
+    """Sign the review off. Raises InvalidInput."""
     signing = access_review.sign_off(at.context.provider.registry, at.actor, at.entity.entity_id, now=at.context.now)
     try:
         await signing
-    except NotOpen:
-        raise Rejected(_NOT_OPEN) from None
-    except SomebodyLeft:
-        raise Rejected(_LEFT) from None
-    return Saved("review-signed-off", REVIEW)
+    except NoOpenReview:
+        raise InvalidInput(_NOT_OPEN) from None
+    except ReviewIncomplete:
+        raise InvalidInput(_LEFT) from None
+    return FormResult("review-signed-off", REVIEW)
 
 
 _ID: Final = "[^/]{1,100}"
 SECTION: Final = Section[PortalContext](
     pages={
-        REVIEW: Page(view=review, submit=keep, fresh=True, needs=("write", "access review")),
-        _SIGN_OFF: Page(view=ask_sign_off, submit=sign_off, fresh=True, needs=("write", "access review")),
+        REVIEW: PortalPage(view=review, submit=keep, fresh=True, needs=("write", "access review")),
+        _SIGN_OFF: PortalPage(view=ask_sign_off, submit=sign_off, fresh=True, needs=("write", "access review")),
     },
     named_pages={
-        re.compile(f"{REVIEW}/{_ID}/end"): Page(view=ask_end, submit=end, fresh=True, needs=("delete", "membership"))
+        re.compile(f"{REVIEW}/{_ID}/end"): PortalPage(
+            view=ask_end, submit=end, fresh=True, needs=("delete", "membership")
+        )
     },
     fields=frozenset({_KEEP, "reason"}),
     filters=frozenset({"after", _BEGIN}),

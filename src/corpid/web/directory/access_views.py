@@ -38,13 +38,13 @@ class GiveAccess(PageView, frozen=True, kw_only=True):
     find: str = ""
     searchable: bool = False
     fields: RoleFields | None = None
-    confirm: Confirm | None = None
+    confirm: AccessConfirmation | None = None
     notes: tuple[Phrase, ...] = ()
     back: Link
     links: tuple[Link, ...] = ()
 
 
-class Confirm(ViewPart, frozen=True, kw_only=True):
+class AccessConfirmation(ViewPart, frozen=True, kw_only=True):
     """A change in a sentence, to be confirmed."""
 
     sentence: Phrase
@@ -69,7 +69,7 @@ class ChangeAccess(PageView, frozen=True, kw_only=True):
     was_details: tuple[Phrase, ...]
     refused: Phrase | None = None
     fields: RoleFields | None = None
-    confirm: Confirm | None = None
+    confirm: AccessConfirmation | None = None
     notes: tuple[Phrase, ...] = ()
     remove: str
     back: Link

@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments, lists
 from corpid.rules.directory import access_conditions as conditions
 from corpid.rules.directory.records import Service
 from corpid.texts import phrase
 from corpid.web.directory.choose_person import choose_person
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import NO_REASON, check_names, names_shown, reason, saved_or_requested, written
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
+from corpid.web.directory.writing import NO_REASON, await_change, check_names, names_shown, reason, saved_or_requested
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
-from corpid.web.sites import Gone, Invalid, Saved, Section, Unconfirmed
+from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.appointments import Held
+    from corpid.flows.directory.appointments import MemberLevel
     from corpid.rules.directory.access_conditions import Condition, Level
     from corpid.rules.directory.records import AdministratorLevel, AdministratorServices
     from corpid.texts import Phrase
@@ -65,7 +65,7 @@ _SCOPE: Final = "scope"
 """the field that says that services were asked"""
 
 
-class Row(ViewPart, frozen=True, kw_only=True):
+class AdministratorRow(ViewPart, frozen=True, kw_only=True):
     """An administrator in the list."""
 
     name: str
@@ -85,7 +85,7 @@ class Administrators(PageView, frozen=True, kw_only=True):
     template: ClassVar[str] = "manage/administrators.html"
     heading: ClassVar[Phrase] = phrase("Administrators")
 
-    rows: tuple[Row, ...]
+    rows: tuple[AdministratorRow, ...]
     appoint: str
     """the address of the choice of a person; empty for those who appoint nobody"""
     tokens: str
@@ -181,7 +181,7 @@ async def administrators(at: PortalContext) -> View:
     )
 
 
-def _row(at: PortalContext, held: Held, services: Mapping[str, str]) -> Row:
+def _row(at: PortalContext, held: MemberLevel, services: Mapping[str, str]) -> AdministratorRow:
     why = _why_not_at_all(at, held)
     level = held.administrator.level if held.administrator else "sub_administrator"
     tags = []
@@ -191,7 +191,7 @@ def _row(at: PortalContext, held: Held, services: Mapping[str, str]) -> Row:
         tags.append(phrase("Invited"))
     elif not held.membership.enabled or not held.user.enabled:
         tags.append(phrase("Disabled"))
-    return Row(
+    return AdministratorRow(
         name=held.name_alone,
         user_name=held.identity,
         level=LEVELS[level],
@@ -202,12 +202,12 @@ def _row(at: PortalContext, held: Held, services: Mapping[str, str]) -> Row:
     )
 
 
-def _listed(held: Held) -> tuple[str, ...]:
+def _listed(held: MemberLevel) -> tuple[str, ...]:
     given = held.administrator.services if held.administrator else ()
     return given if isinstance(given, tuple) else ()
 
 
-def _what(held: Held, names: Mapping[str, str]) -> Phrase:
+def _what(held: MemberLevel, names: Mapping[str, str]) -> Phrase:
     """The sentence on what a level lets a person do."""
     given = held.administrator
     level = given.level if given else "sub_administrator"
@@ -224,23 +224,23 @@ def _at_services(given: AdministratorServices, names: Mapping[str, str]) -> Phra
     return phrase("Gives and takes away access at {services}.", services=tuple(names.get(each, each) for each in given))
 
 
-def _path(at: PortalContext, held: Held, more: str = "") -> str:
+def _path(at: PortalContext, held: MemberLevel, more: str = "") -> str:
     return portal_path(at.web, f"{ADMINISTRATORS}/{held.membership.membership_id}{more}")
 
 
-def _possible(at: PortalContext, held: Held) -> tuple[AdministratorLevel, ...]:
+def _possible(at: PortalContext, held: MemberLevel) -> tuple[AdministratorLevel, ...]:
     """The levels that they may give this person."""
     return tuple(level for level in LEVELS if appointments.refusal(at.actor, held, level) is None)
 
 
-def _why_not_at_all(at: PortalContext, held: Held) -> Phrase | None:
+def _why_not_at_all(at: PortalContext, held: MemberLevel) -> Phrase | None:
     """The reason if no change of this level is possible."""
     if _possible(at, held) or appointments.refusal(at.actor, held, "") is None:
         return None
     return _why_not(at, held, held.level or "sub_administrator")
 
 
-def _why_not(at: PortalContext, held: Held, becomes: Level) -> Phrase | None:
+def _why_not(at: PortalContext, held: MemberLevel, becomes: Level) -> Phrase | None:
     refusal = appointments.refusal(at.actor, held, becomes)
     return None if refusal is None else _WHY_NOT.get(refusal, _NOT_ALLOWED)
 
@@ -289,15 +289,15 @@ async def level(at: PortalContext) -> View:
     return await _form(at, await _held(at))
 
 
-async def _held(at: PortalContext) -> Held:
+async def _held(at: PortalContext) -> MemberLevel:
     membership_id = at.page.removeprefix(f"{ADMINISTRATORS}/").partition("/")[0]
     held = await appointments.member(at.context.provider.registry, at.actor, membership_id)
     if held is None:
-        raise Gone
+        raise NotFound
     return held
 
 
-async def _form(at: PortalContext, held: Held) -> ChooseLevel:
+async def _form(at: PortalContext, held: MemberLevel) -> ChooseLevel:
     given = held.administrator.services if held.administrator else ()
     services, more_services = await _services(at, held=given)
     possible = _possible(at, held)
@@ -357,7 +357,7 @@ def _explains(at: PortalContext) -> bool:
     return appointments.needs_approval(at.entity)
 
 
-def _mark(held: Held) -> str:
+def _mark(held: MemberLevel) -> str:
     """The level as shown, by which a late form is noticed."""
     given = held.administrator
     if given is None:
@@ -366,59 +366,59 @@ def _mark(held: Held) -> str:
     return f"{given.level} {services}".strip()
 
 
-def _refuse_late(at: PortalContext, held: Held) -> None:
+def _refuse_late(at: PortalContext, held: MemberLevel) -> None:
     check_names(at, names_shown(held))
     if at.form.get("held", "") != _mark(held):
-        raise Rejected(phrase("This person's level has changed meanwhile. Look at it again, then decide."))
+        raise InvalidInput(phrase("This person's level has changed meanwhile. Look at it again, then decide."))
 
 
-class _Chosen(NamedTuple):
+class _LevelInput(NamedTuple):
     """The level that a form gives."""
 
-    held: Held
+    held: MemberLevel
     level: AdministratorLevel
     services: AdministratorServices
     names: Mapping[str, str]
     """of the services, by identifier"""
 
 
-async def _wanted(at: PortalContext) -> tuple[Held, AdministratorLevel]:
-    """The person, and the level that the form gives. Raises Rejected, Gone."""
+async def _wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLevel]:
+    """The person, and the level that the form gives. Raises InvalidInput, NotFound."""
     held = await _held(at)
     _refuse_late(at, held)
     wanted = next((each for each in LEVELS if each == at.form.get("level")), None)
     if wanted is None:
-        raise Rejected(phrase("Choose a level."), field="level")
+        raise InvalidInput(phrase("Choose a level."), field="level")
     if (why := _why_not(at, held, wanted)) is not None:
-        raise Rejected(why, field="level")
+        raise InvalidInput(why, field="level")
     return held, wanted
 
 
-async def _chosen(at: PortalContext) -> _Chosen:
-    """The level of the form, with its services. Raises Rejected, Invalid, Gone."""
+async def _chosen(at: PortalContext) -> _LevelInput:
+    """The level of the form, with its services. Raises InvalidInput, InvalidForm, NotFound."""
     held, wanted = await _wanted(at)
     given = held.administrator.services if held.administrator else ()
     services = {each.service_id: each.name for each in (await _services(at, held=given))[0]}
     if errors := _scope_errors(at, wanted, services):
-        raise Invalid(*errors)
-    return _Chosen(held, wanted, _ticked(at.form), services)
+        raise InvalidForm(*errors)
+    return _LevelInput(held, wanted, _ticked(at.form), services)
 
 
-async def save_level(at: PortalContext) -> Saved:
-    """Save a chosen level, once confirmed. Raises Rejected, Invalid, Unconfirmed, Gone.
+async def save_level(at: PortalContext) -> FormResult:
+    """Save a chosen level, once confirmed. Raises InvalidInput, InvalidForm, ConfirmationRequired, NotFound.
 
     A sub-administrator's services are chosen on the page whose address has the level (D73).
     """
     if at.form.get("level") == _SUB and not _ticked(at.form) and _SCOPE not in at.form:
         await _wanted(at)
-        return Saved("", f"{at.page}?level={_SUB}")
+        return FormResult("", f"{at.page}?level={_SUB}")
     held, wanted, ticked, _ = await _chosen(at)
     if "confirm" not in at.form:
-        raise Unconfirmed
+        raise ConfirmationRequired
     if errors := _reason_errors(at):
-        raise Unconfirmed(*errors)
+        raise ConfirmationRequired(*errors)
     registry, context = at.context.provider.registry, at.context
-    request = await written(
+    request = await await_change(
         at,
         appointments.appoint(
             registry,
@@ -431,7 +431,7 @@ async def save_level(at: PortalContext) -> Saved:
             unique=context.provider.new_id(),
         ),
     )
-    return saved_or_requested(request, Saved("level-changed", ADMINISTRATORS))
+    return saved_or_requested(request, FormResult("level-changed", ADMINISTRATORS))
 
 
 def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mapping[str, str]) -> list[FieldError]:
@@ -449,12 +449,12 @@ def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mappi
 def _reason_errors(at: PortalContext) -> list[FieldError]:
     try:
         return [("reason", NO_REASON)] if _explains(at) and not reason(at) else []
-    except Rejected as rejected:
+    except InvalidInput as rejected:
         return [(rejected.field, rejected.sentence)]
 
 
 async def confirmation(at: PortalContext) -> View:
-    """The summary of the chosen level. Raises Rejected, Invalid, Gone."""
+    """The summary of the chosen level. Raises InvalidInput, InvalidForm, NotFound."""
     held, wanted, ticked, services = await _chosen(at)
     entity, name = at.entity.name, held.name
     if wanted == "owner":
@@ -491,7 +491,7 @@ async def removal(at: PortalContext) -> View:
     """The confirmation of taking somebody's level away."""
     held = await _held(at)
     if held.administrator is None:
-        raise Gone
+        raise NotFound
     why = _why_not(at, held, "")
     name, entity = held.name, at.entity.name
     consequences = [
@@ -515,34 +515,36 @@ async def removal(at: PortalContext) -> View:
     )
 
 
-async def remove(at: PortalContext) -> Saved:
+async def remove(at: PortalContext) -> FormResult:
     """Take somebody's level away, or request it."""
     held = await _held(at)
     if held.administrator is None:
-        raise Gone
+        raise NotFound
     _refuse_late(at, held)
     if (why := _why_not(at, held, "")) is not None:
-        raise Rejected(why)
+        raise InvalidInput(why)
     if errors := _reason_errors(at):
-        raise Invalid(*errors)
+        raise InvalidForm(*errors)
     registry, context = at.context.provider.registry, at.context
-    request = await written(
+    request = await await_change(
         at,
         appointments.dismiss(
             registry, at.actor, held, reason=reason(at), now=context.now, unique=context.provider.new_id()
         ),
     )
-    return saved_or_requested(request, Saved("level-removed", ADMINISTRATORS))
+    return saved_or_requested(request, FormResult("level-removed", ADMINISTRATORS))
 
 
 SECTION: Final = Section[PortalContext](
     pages={
-        ADMINISTRATORS: Page(view=administrators),
-        _APPOINT: Page(view=choose, needs=("write", "administrator")),
+        ADMINISTRATORS: PortalPage(view=administrators),
+        _APPOINT: PortalPage(view=choose, needs=("write", "administrator")),
     },
     named_pages={
-        _PERSON: Page(view=level, submit=save_level, check=confirmation, fresh=True, needs=("write", "administrator")),
-        _REMOVE: Page(view=removal, submit=remove, fresh=True, needs=("delete", "administrator")),
+        _PERSON: PortalPage(
+            view=level, submit=save_level, check=confirmation, fresh=True, needs=("write", "administrator")
+        ),
+        _REMOVE: PortalPage(view=removal, submit=remove, fresh=True, needs=("delete", "administrator")),
     },
     fields=frozenset({"level", "all_services", _SCOPE, "reason", "held", "confirm"}),
     filters=frozenset({"query", "after", "level"}),

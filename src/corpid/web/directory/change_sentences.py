@@ -17,7 +17,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.texts import phrase
-from corpid.web.pages.access_texts import APPROVALS, GONE, LEVELS, duration, given, taken
+from corpid.web.pages.access_texts import APPROVALS, GONE, LEVELS, duration, role_end_sentence, role_sentence
 from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from corpid.flows.directory.request_lists import Names
+    from corpid.flows.directory.request_lists import RequestNames
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Parameter
     from corpid.texts import Phrase
@@ -34,7 +34,7 @@ _YES: Final = phrase("yes")
 _NO: Final = phrase("no")
 
 
-class Shown(ViewPart, frozen=True, kw_only=True):
+class DisplayValue(ViewPart, frozen=True, kw_only=True):
     """A value as a page shows it: a day, or a text."""
 
     text: str = ""
@@ -45,8 +45,8 @@ class MemberChange(ViewPart, frozen=True, kw_only=True):
     """A member before and after; empty: it had, or has, none."""
 
     name: Phrase
-    before: Shown
-    after: Shown
+    before: DisplayValue
+    after: DisplayValue
 
 
 class ChangeInWords(ViewPart, frozen=True, kw_only=True):
@@ -56,13 +56,13 @@ class ChangeInWords(ViewPart, frozen=True, kw_only=True):
     members: tuple[MemberChange, ...]
 
 
-def in_words(change: Change, names: Names) -> ChangeInWords:
+def in_words(change: Change, names: RequestNames) -> ChangeInWords:
     """A change as people read it. Source: D55"""
     members = tuple(_members(change.was, change.becomes, names))
     return ChangeInWords(sentence=_sentence(change, names), members=members)
 
 
-def _sentence(change: Change, names: Names) -> Phrase:
+def _sentence(change: Change, names: RequestNames) -> Phrase:
     record = change.becomes or change.was
     match record:
         case Assignment() | ThirdPartyAssignment():
@@ -79,11 +79,11 @@ def _sentence(change: Change, names: Names) -> Phrase:
             return phrase("Something else changes.")
 
 
-def _person(user_id: str, names: Names) -> str | Phrase:
+def _person(user_id: str, names: RequestNames) -> str | Phrase:
     return names.people.get(user_id) or GONE
 
 
-def _of_role(change: Change, row: Assignment | ThirdPartyAssignment, names: Names) -> Phrase:
+def _of_role(change: Change, row: Assignment | ThirdPartyAssignment, names: RequestNames) -> Phrase:
     person, service = _person(row.user_id, names), names.services.get(row.service_id, row.service_id)
     entity_id = row.client_entity_id if isinstance(row, ThirdPartyAssignment) else row.entity_id
     entity = names.entities.get(entity_id, entity_id)
@@ -92,23 +92,23 @@ def _of_role(change: Change, row: Assignment | ThirdPartyAssignment, names: Name
             "The access of {person} at {service} for {entity} changes.", person=person, service=service, entity=entity
         )
     if change.verb == "remove":
-        return taken(person, row, service=service, entity=entity)
-    return given(person, row, service=service, entity=entity)
+        return role_end_sentence(person, row, service=service, entity=entity)
+    return role_sentence(person, row, service=service, entity=entity)
 
 
-def authorised(
+def authorisation_sentence(
     grant: ThirdPartyGrant, *, client: str, third_party: str, service: str, has_roles: bool = True
 ) -> Phrase:
     """Say what a grant allows, or would allow. Source: D56"""
     if grant.role or not has_roles:
-        return given(third_party, grant, service=service, entity=client)
+        return role_sentence(third_party, grant, service=service, entity=client)
     return phrase(
         "{name} may act in any role at {service} for {entity} {when}.",
         name=third_party, service=service, entity=client, when=duration(grant.start_date, grant.end_date),
     )  # fmt: skip
 
 
-def _of_grant(change: Change, grant: ThirdPartyGrant, names: Names) -> Phrase:
+def _of_grant(change: Change, grant: ThirdPartyGrant, names: RequestNames) -> Phrase:
     client, third_party = (names.entities.get(each, each) for each in (grant.client_entity_id, grant.entity_id))
     service = names.services.get(grant.service_id, grant.service_id)
     if change.verb == "remove":
@@ -121,13 +121,13 @@ def _of_grant(change: Change, grant: ThirdPartyGrant, names: Names) -> Phrase:
             "What {third_party} may do for {client} at {service} changes.",
             third_party=third_party, client=client, service=service,
         )  # fmt: skip
-    allowed = authorised(grant, client=client, third_party=third_party, service=service)
+    allowed = authorisation_sentence(grant, client=client, third_party=third_party, service=service)
     if grant.state == "offered":
         return phrase("Offer: {sentence}", sentence=allowed)
     return phrase("Accepted: {sentence}", sentence=allowed)
 
 
-def _of_level(change: Change, held: Administrator, names: Names) -> Phrase:
+def _of_level(change: Change, held: Administrator, names: RequestNames) -> Phrase:
     person, level = _person(held.user_id, names), LEVELS[held.level]
     if change.verb == "add":
         return phrase("{person} is appointed as {level}.", person=person, level=level)
@@ -136,7 +136,7 @@ def _of_level(change: Change, held: Administrator, names: Names) -> Phrase:
     return phrase("What {person} may administer changes.", person=person)
 
 
-def _of_membership(change: Change, held: Membership, names: Names) -> Phrase:
+def _of_membership(change: Change, held: Membership, names: RequestNames) -> Phrase:
     person = _person(held.user_id, names)
     if change.verb == "remove":
         return phrase("{person} no longer belongs to the organisation, and loses all access here.", person=person)
@@ -178,31 +178,34 @@ _WITHOUT_NEWS: Final = frozenset({"state", "enabled"})
 """members that say nothing new about a record that is added or removed"""
 
 
-def _members(was: msgspec.Struct | None, becomes: msgspec.Struct | None, names: Names) -> Iterator[MemberChange]:
+def _members(was: msgspec.Struct | None, becomes: msgspec.Struct | None, names: RequestNames) -> Iterator[MemberChange]:
     record = becomes or was
     for member, name in MEMBERS.items():
         if not hasattr(record, member) or (isinstance(record, Entity) and member != "approvals"):
             continue
-        before, after = (_shown(member, getattr(each, member), names) if each else Shown() for each in (was, becomes))
+        before, after = (
+            _shown(member, getattr(each, member), names) if each else DisplayValue() for each in (was, becomes)
+        )
         whole = was is None or becomes is None
         if before != after and not (whole and member in _WITHOUT_NEWS):
             yield MemberChange(name=name, before=before, after=after)
 
 
-def _shown(member: str, value: object, names: Names) -> Shown:
+def _shown(member: str, value: object, names: RequestNames) -> DisplayValue:
     if member in {"start_date", "end_date"}:
-        return Shown() if value in {NO_BEGINNING, NO_END} else Shown(day=date.fromisoformat(str(value)))
+        return DisplayValue() if value in {NO_BEGINNING, NO_END} else DisplayValue(day=date.fromisoformat(str(value)))
     if member == "parameters":
-        return Shown(text=parameters_in_words(value))  # type: ignore[arg-type]
+        return DisplayValue(text=parameters_in_words(value))  # type: ignore[arg-type]
     if member == "services":
-        every = isinstance(value, tuple)
-        return Shown(text=", ".join(names.services.get(each, each) for each in value)) if every else Shown(text=_ALL)  # type: ignore[attr-defined]
+        if not isinstance(value, tuple):
+            return DisplayValue(text=_ALL)
+        return DisplayValue(text=", ".join(names.services.get(each, each) for each in value))
     if isinstance(value, bool):
-        return Shown(text=_YES if value else _NO)
+        return DisplayValue(text=_YES if value else _NO)
     if member in {"email", "user_name"}:
-        return Shown(text=str(value).lower())  # a capital I looks like a small l (D68)
+        return DisplayValue(text=str(value).lower())  # a capital I looks like a small l (D68)
     known: Mapping[str, Phrase] = {"level": LEVELS, "approvals": APPROVALS, "state": _STATES}.get(member, {})  # type: ignore[assignment]
-    return Shown(text=known.get(str(value), str(value)))
+    return DisplayValue(text=known.get(str(value), str(value)))
 
 
 _ALL: Final = phrase("every service")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.directory import members
-from corpid.flows.directory.members import WantedMembers
+from corpid.flows.directory.members import MemberFilter
 from corpid.texts import Phrase
 from corpid.web.directory.member_texts import STATES
 from corpid.web.directory.page_context import portal_path
-from corpid.web.directory.writing import listed
+from corpid.web.directory.writing import await_page
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Pager, PageView, ViewPart, pager_of
 
@@ -29,7 +29,7 @@ PERSON_CHOSEN: Final = "person"
 _PER_PAGE: Final = 25
 
 
-class FoundPerson(ViewPart, frozen=True, kw_only=True):
+class PersonChoice(ViewPart, frozen=True, kw_only=True):
     """A person in the list, and what leads on."""
 
     url: str
@@ -52,7 +52,7 @@ class ChoosePerson(PageView, frozen=True, kw_only=True):
     find: str
     asked: Phrase
     lead: Phrase | None = None
-    found: tuple[FoundPerson, ...]
+    found: tuple[PersonChoice, ...]
     pager: Pager
     refused: Phrase | None = None
     """why the choice would be of no use"""
@@ -74,13 +74,13 @@ async def choose_person(
 ) -> ChoosePerson:
     """The choice of a person on a page.
 
-    `to` gives the address that a person leads to, or why they cannot be chosen. Raises Gone for a place that is in no
+    `to` gives the address that a person leads to, or why they cannot be chosen. Raises NotFound for a place that is in no
     list. Source: D53, D61
     """
     find, after = at.query.get(FIND, "").strip(), at.query.get(AFTER, "")
-    found = await listed(
-        members.listed(
-            at.context.provider.registry, WantedMembers(search=find), actor=at.actor, after=after, limit=_PER_PAGE
+    found = await await_page(
+        members.list_members(
+            at.context.provider.registry, MemberFilter(search=find), actor=at.actor, after=after, limit=_PER_PAGE
         )
     )
     here = portal_path(at.web, page)
@@ -89,7 +89,7 @@ async def choose_person(
     for each in found.found:
         leads = to(each.member)
         people.append(
-            FoundPerson(
+            PersonChoice(
                 url="" if isinstance(leads, Phrase) else leads,
                 name=each.member.name_alone,
                 user_name=each.member.identity,

@@ -38,29 +38,29 @@ from corpid.web.directory.page_context import (
 )
 from corpid.web.own_pages import forbidden_page, serve
 from corpid.web.pages.layout import Link
-from corpid.web.sites import Closed, Elsewhere, Site, ways_out
+from corpid.web.sites import EntryRefused, SeeOther, Site, ways_out
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.account.own_sessions import OwnVisit
-    from corpid.flows.directory.portal import PortalVisit
+    from corpid.flows.account.own_sessions import SelfServiceRequest
+    from corpid.flows.directory.portal import PortalRequest
     from corpid.web import sites
     from corpid.web.context import WebContext
 
 
-async def _arrive(at: sites.PageContext[OwnVisit]) -> PortalVisit:
+async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> PortalRequest:
     # A link of somebody else's does not choose, only a sign-in that came back for a change (D54).
     wanted = at.query.get(ENTITY, "") if at.again else ""
     try:
-        visit = await portal.arrived(at.context, at.visit, wanted=wanted, choosing=at.page == ORGANISATION)
+        visit = await portal.admit_to_entity(at.context, at.visit, wanted=wanted, choosing=at.page == ORGANISATION)
     except Forbidden as forbidden:
         back = Link(url=portal_path(at.web, ORGANISATION), text=phrase("Change organisation"))
-        raise Closed(forbidden_page(forbidden, back, ways_out(at.web, "manage"))) from None
+        raise EntryRefused(forbidden_page(forbidden, back, ways_out(at.web, "manage"))) from None
     if visit.entity is None and at.page != ORGANISATION:
         of = at.query.get(REVIEW_OF, "")
-        raise Elsewhere(choosing(f"{at.page}?{REVIEW_OF}={of}" if of else at.page))
+        raise SeeOther(choosing(f"{at.page}?{REVIEW_OF}={of}" if of else at.page))
     return visit
 
 

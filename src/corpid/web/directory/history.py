@@ -16,17 +16,17 @@ from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.role_forms import day, day_fault
 from corpid.texts import Phrase, phrase
 from corpid.web.directory import history_texts as texts
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.pages.csv_file import CsvFile
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.refusals import refusal_of
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
-from corpid.web.sites import Gone, Section
+from corpid.web.sites import NotFound, Section
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from corpid.flows.operations.history import Names
+    from corpid.flows.operations.history import HistoryNames
     from corpid.ports import AuditEntry
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.translations import Translator
@@ -46,7 +46,7 @@ _FILTERS: Final = ("person", "service", "kind", "from", "until")
 _MOST_SERVICES: Final = 200
 
 
-class Row(ViewPart, frozen=True, kw_only=True):
+class HistoryRow(ViewPart, frozen=True, kw_only=True):
     """A change in the list."""
 
     at: datetime
@@ -71,7 +71,7 @@ class History(PageView, frozen=True, kw_only=True):
     since: str
     until: str
     narrowed: bool
-    rows: tuple[Row, ...]
+    rows: tuple[HistoryRow, ...]
     more_services: bool = False
     """whether there are more than can be chosen here"""
     export: str
@@ -135,7 +135,7 @@ async def _shown_person(at: PortalContext, named: str) -> str:
     return found.identity if found is not None and not found.membership.invited else named
 
 
-def _wanted(at: PortalContext) -> tuple[flow.Wanted, tuple[FieldError, ...]]:
+def _wanted(at: PortalContext) -> tuple[flow.HistoryFilter, tuple[FieldError, ...]]:
     """The filters, and what is wrong with them."""
     errors: list[FieldError] = []
     days: dict[str, date | None] = {}
@@ -148,7 +148,7 @@ def _wanted(at: PortalContext) -> tuple[flow.Wanted, tuple[FieldError, ...]]:
     if since and until and since > until:
         errors.append(("until", phrase("The last day is before the first one.")))
     kind = at.query.get("kind", "")
-    return flow.Wanted(
+    return flow.HistoryFilter(
         person=at.query.get("person", "").strip(),
         service=at.query.get("service", ""),
         kind=kind if kind in flow.KINDS else "",
@@ -167,19 +167,19 @@ def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0
 
 
-def _row(at: PortalContext, entry: AuditEntry, names: Names) -> Row:
-    return Row(
+def _row(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> HistoryRow:
+    return HistoryRow(
         at=at.moment(entry.at),
-        who=texts.who(entry.actor, entry, names, at.actor.entity_id),
+        who=texts.author_of(entry.actor, entry, names, at.actor.entity_id),
         what=texts.sentence(entry, names),
         url=portal_path(at.web, f"{HISTORY}/{entry.number}"),
     )
 
 
-async def recent(at: PortalContext, *, most: int) -> tuple[Row, ...]:
+async def recent(at: PortalContext, *, most: int) -> tuple[HistoryRow, ...]:
     """The last changes, for the home page."""
     registry = at.context.provider.registry
-    found = await flow.changes(registry, at.actor, flow.Wanted(), before=0, limit=most)
+    found = await flow.changes(registry, at.actor, flow.HistoryFilter(), before=0, limit=most)
     names = await flow.names(registry, at.actor, found.entries)
     return tuple(_row(at, each, names) for each in found.entries)
 
@@ -189,13 +189,13 @@ async def change(at: PortalContext) -> View:
     registry = at.context.provider.registry
     entry = await flow.change(registry, at.actor, int(at.page.rpartition("/")[2]))
     if entry is None:
-        raise Gone
+        raise NotFound
     names = await flow.names(registry, at.actor, [entry])
     own = at.actor.entity_id
     return Change(
         frame=frame(at, section=HISTORY, up=Link(url=portal_path(at.web, HISTORY), text=History.heading)),
         what=texts.sentence(entry, names),
-        who=texts.who(entry.actor, entry, names, own),
+        who=texts.author_of(entry.actor, entry, names, own),
         at=at.moment(entry.at),
         notes=texts.notes(entry, names, own),
         differences=texts.differences(entry, names, at.context.provider.policy.timezone),
@@ -244,7 +244,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def _line(at: PortalContext, entry: AuditEntry, names: Names, say: Translator) -> list[str]:
+def _line(at: PortalContext, entry: AuditEntry, names: HistoryNames, say: Translator) -> list[str]:
     def said(value: object) -> str:
         return say.say(value) if isinstance(value, Phrase) else str(value)
 
@@ -257,7 +257,7 @@ def _line(at: PortalContext, entry: AuditEntry, names: Names, say: Translator) -
     return [
         str(entry.number),
         at.moment(entry.at).isoformat(),
-        said(texts.who(entry.actor, entry, names, own)),
+        said(texts.author_of(entry.actor, entry, names, own)),
         said(texts.sentence(entry, names)),
         was,
         becomes,
@@ -268,7 +268,7 @@ def _line(at: PortalContext, entry: AuditEntry, names: Names, say: Translator) -
 
 
 SECTION: Final = Section[PortalContext](
-    pages={HISTORY: Page(view=history), _EXPORT: Page(view=export)},
-    named_pages={_CHANGE: Page(view=change)},
+    pages={HISTORY: PortalPage(view=history), _EXPORT: PortalPage(view=export)},
+    named_pages={_CHANGE: PortalPage(view=change)},
     filters=frozenset({*_FILTERS, "before"}),
 )

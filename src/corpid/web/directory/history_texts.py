@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.person_names import labelled
+from corpid.rules.directory.person_names import label_identity
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import counted, phrase
 from corpid.web.directory.change_sentences import MEMBERS, in_words
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
-    from corpid.flows.directory.request_lists import Names as RequestNames
-    from corpid.flows.operations.history import Names
+    from corpid.flows.directory.request_lists import RequestNames
+    from corpid.flows.operations.history import HistoryNames
     from corpid.ports import AuditEntry
     from corpid.rules.directory.plan import Change
     from corpid.texts import Phrase
@@ -161,7 +161,7 @@ _VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
 }
 
 
-def sentence(entry: AuditEntry, names: Names) -> Phrase:
+def sentence(entry: AuditEntry, names: HistoryNames) -> Phrase:
     """The sentence of an entry, without a full stop."""
     action = entry.action
     if action == AuditAction.ADMINISTRATOR_ADD and (level := _OF_LEVEL.get(entry.after.get("level"))):
@@ -184,11 +184,11 @@ def sentence(entry: AuditEntry, names: Names) -> Phrase:
             action = AuditAction.GRANT_OFFER  # nobody may act before the third party accepts
         return _OF_GRANT[action](client=client, third_party=third_party, service=service)
     if changes := names.requests.changes.get(entry.object):
-        return _OF_REQUEST[action](requested(changes, names.requests.names[entry.object]))
+        return _OF_REQUEST[action](request_sentence(changes, names.requests.names[entry.object]))
     return _PLAIN.get(action, phrase("Another change"))
 
 
-def requested(changes: Sequence[Change], names: RequestNames) -> Phrase:
+def request_sentence(changes: Sequence[Change], names: RequestNames) -> Phrase:
     """The first change of a request, and how many more."""
     first = in_words(changes[0], names).sentence
     if len(changes) == 1:
@@ -202,7 +202,7 @@ def _role(entry: AuditEntry, parts: list[str], at: int) -> str:
     return written if isinstance(written, str) else parts[at] if len(parts) > at else ""
 
 
-def person(entry: AuditEntry, names: Names) -> str | Phrase:
+def person(entry: AuditEntry, names: HistoryNames) -> str | Phrase:
     """The name of an entry's person.
 
     Somebody invited is named as they were then, whatever became of the invitation. Source: D68
@@ -214,14 +214,14 @@ def person(entry: AuditEntry, names: Names) -> str | Phrase:
 def _invited(members: Mapping[str, object]) -> str:
     """Whom an entry invited: the address, and the name beside it (D68)."""
     address, name = (str(members.get(member) or "") for member in ("email", "name"))
-    return labelled(address.lower(), name)
+    return label_identity(address.lower(), name)
 
 
-def _entity(entity_id: str, names: Names) -> str:
+def _entity(entity_id: str, names: HistoryNames) -> str:
     return names.entities.get(entity_id, entity_id)
 
 
-def who(actor: str, entry: AuditEntry, names: Names, own: str) -> str | Phrase:
+def author_of(actor: str, entry: AuditEntry, names: HistoryNames, own: str) -> str | Phrase:
     """The author of a change, as the entity may know them (D61)."""
     kind, _, identifier = actor.partition(":")
     if kind == "user":
@@ -241,11 +241,11 @@ def who(actor: str, entry: AuditEntry, names: Names, own: str) -> str | Phrase:
     return OPERATOR
 
 
-def notes(entry: AuditEntry, names: Names, own: str) -> tuple[Phrase, ...]:
+def notes(entry: AuditEntry, names: HistoryNames, own: str) -> tuple[Phrase, ...]:
     """Sentences on the approval of a change."""
     found = []
     if approver := entry.detail.get("approved_by", ""):
-        found.append(phrase("Approved by {name}.", name=who(approver, entry, names, own)))
+        found.append(phrase("Approved by {name}.", name=author_of(approver, entry, names, own)))
     if entry.detail.get("approval") == "bypassed":
         found.append(phrase("The operator made this change without the approval that your organisation asks for."))
     if entry.detail.get("cleared") == "user_name":
@@ -262,7 +262,7 @@ def notes(entry: AuditEntry, names: Names, own: str) -> tuple[Phrase, ...]:
 
 
 def differences(
-    entry: AuditEntry, names: Names, zone: ZoneInfo
+    entry: AuditEntry, names: HistoryNames, zone: ZoneInfo
 ) -> tuple[tuple[Phrase, tuple[str | Phrase, ...], tuple[str | Phrase, ...]], ...]:
     """The members of a change: name, values before, values after."""
     found = []
@@ -273,13 +273,13 @@ def differences(
     return tuple(found)
 
 
-def _values(member: str, value: object, names: Names, zone: ZoneInfo) -> tuple[str | Phrase, ...]:
+def _values(member: str, value: object, names: HistoryNames, zone: ZoneInfo) -> tuple[str | Phrase, ...]:
     if isinstance(value, list):
         return tuple(_one(member, each, names, zone) for each in value)
     return () if value in (None, "") else (_one(member, value, names, zone),)
 
 
-def _one(member: str, value: object, names: Names, zone: ZoneInfo) -> str | Phrase:
+def _one(member: str, value: object, names: HistoryNames, zone: ZoneInfo) -> str | Phrase:
     if isinstance(value, bool):
         return phrase("Yes") if value else phrase("No")
     if isinstance(value, dict):  # a parameter

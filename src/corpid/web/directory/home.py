@@ -10,14 +10,14 @@ from corpid.flows.directory.write import Refused
 from corpid.rules.directory.person_names import shown_name
 from corpid.texts import counted, phrase
 from corpid.web.directory import history
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
-from corpid.web.sites import Gone, Section
+from corpid.web.sites import NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.entity_home import Ending, Overview
+    from corpid.flows.directory.entity_home import ExpiringRole, Overview
     from corpid.rules.directory.records import EntityStatus
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
@@ -53,7 +53,7 @@ class Home(PageView, frozen=True, kw_only=True):
     first_steps: tuple[Link, ...] = ()
     """of an entity with nobody but the reader"""
     lines: tuple[Link, ...] = ()
-    changes: tuple[history.Row, ...] | None = None
+    changes: tuple[history.HistoryRow, ...] | None = None
     """the last ones; None for those who do not see the history"""
     history: str = ""
     saved: Phrase | None = None
@@ -184,7 +184,7 @@ async def ending(at: PortalContext) -> View:
             at.context.provider.registry, at.actor, first=first, last=last, after=after, limit=_PAGE
         )
     except Refused:  # a place that is none
-        raise Gone from None
+        raise NotFound from None
     here = portal_path(at.web, _ENDING)
     return EndingList(
         frame=frame(at, up=Link(url=portal_path(at.web), text=Home.heading)),
@@ -193,7 +193,7 @@ async def ending(at: PortalContext) -> View:
     )
 
 
-def _ending_row(at: PortalContext, each: Ending) -> EndingRow:
+def _ending_row(at: PortalContext, each: ExpiringRole) -> EndingRow:
     return EndingRow(
         name=shown_name(each.membership, each.user),
         url=portal_path(at.web, f"person/{each.membership.membership_id}"),
@@ -204,5 +204,5 @@ def _ending_row(at: PortalContext, each: Ending) -> EndingRow:
 
 
 SECTION: Final = Section[PortalContext](
-    pages={"": Page(view=home), _ENDING: Page(view=ending)}, filters=frozenset({"after"})
+    pages={"": PortalPage(view=home), _ENDING: PortalPage(view=ending)}, filters=frozenset({"after"})
 )

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import member_changes, members
 from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.flows.directory.member_changes import MOST_INVITED
-from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails
+from corpid.flows.directory.provisioning import InvalidDetails, MemberDetails
 from corpid.rules.directory import pasted_people
-from corpid.rules.directory.member_details import checked
+from corpid.rules.directory.member_details import check_details
 from corpid.texts import counted, phrase
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, belongs, rejected
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.directory.people import INVITE, INVITED, PEOPLE
 from corpid.web.directory.people_views import InvitationPreview, Invite, InviteSeveral
 from corpid.web.directory.writing import reason, saved_or_requested
 from corpid.web.pages.layout import Link
-from corpid.web.sites import Invalid, Saved, Section, Unconfirmed
+from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, Section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,8 +60,8 @@ async def invite(at: PortalContext) -> View:
     )
 
 
-async def send(at: PortalContext) -> Saved:
-    """Invite one person. Raises Invalid, Rejected."""
+async def send(at: PortalContext) -> FormResult:
+    """Invite one person. Raises InvalidForm, InvalidInput."""
     name, email = at.form.get("name", "").strip(), at.form.get("email", "").strip()
     errors: list[FieldError] = []
     if not name:
@@ -69,17 +69,17 @@ async def send(at: PortalContext) -> Saved:
     if not email:
         errors.append(("email", phrase("Enter an e-mail address such as name@example.com.")))
     try:
-        details = checked(MemberDetails(name=name, email=email), named=False)
-    except MalformedDetails as error:
+        details = check_details(MemberDetails(name=name, email=email), named=False)
+    except InvalidDetails as error:
         errors += detail_errors(error)
     if errors:
-        raise Invalid(*errors)
+        raise InvalidForm(*errors)
     if await member_changes.known_addresses(at.context.provider.registry, [details.email], actor=at.actor):
-        raise Rejected(belongs(at.entity), field="email")
+        raise InvalidInput(belongs(at.entity), field="email")
     return await _invited(at, [details])
 
 
-def detail_errors(error: MalformedDetails) -> list[FieldError]:
+def detail_errors(error: InvalidDetails) -> list[FieldError]:
     """The errors of names and addresses that cannot be stored."""
     return [(member, error.remedies.get(member) or _reason(member, sentence)) for member, sentence in error.faults]
 
@@ -108,12 +108,12 @@ async def several(at: PortalContext) -> View:
 
 
 async def _entered(at: PortalContext) -> list[MemberDetails]:
-    """The people of the form. Raises Invalid, Rejected, access.Forbidden."""
+    """The people of the form. Raises InvalidForm, InvalidInput, access.Forbidden."""
     people = pasted_people.read(at.form.get("people", ""))
     if not people:
-        raise Rejected(phrase("Enter one person a line."), field="people")
+        raise InvalidInput(phrase("Enter one person a line."), field="people")
     if len(people) > MOST_INVITED:
-        raise Rejected(
+        raise InvalidInput(
             phrase("These are {count} people. Invite at most {most} at once.", count=len(people), most=MOST_INVITED),
             field="people",
         )
@@ -126,23 +126,23 @@ async def _entered(at: PortalContext) -> list[MemberDetails]:
         if len(errors) > _ERRORS:
             rest = len(errors) - _ERRORS
             shown.append(("people", counted(rest, "{count} more line is wrong.", "{count} more lines are wrong.")))
-        raise Invalid(*shown)
+        raise InvalidForm(*shown)
     return found
 
 
-async def send_several(at: PortalContext) -> Saved:
-    """Invite the people of the form, once confirmed. Raises Unconfirmed, Invalid, Rejected."""
+async def send_several(at: PortalContext) -> FormResult:
+    """Invite the people of the form, once confirmed. Raises ConfirmationRequired, InvalidForm, InvalidInput."""
     found = await _entered(at)
     if at.form.get(_CONFIRMED) != "yes":
-        raise Unconfirmed
+        raise ConfirmationRequired
     try:
         return await _invited(at, found)
-    except Rejected as rejected:
-        raise Unconfirmed((rejected.field, rejected.sentence)) from None
+    except InvalidInput as rejected:
+        raise ConfirmationRequired((rejected.field, rejected.sentence)) from None
 
 
 async def preview(at: PortalContext) -> View:
-    """The people whom the form would invite. Raises Invalid, Rejected."""
+    """The people whom the form would invite. Raises InvalidForm, InvalidInput."""
     found = await _entered(at)
     needs_approval = members.invitation_needs_approval(at.entity)
     number = len(found)
@@ -186,8 +186,8 @@ def _fault(at: PortalContext, person: PastedPerson, known: frozenset[str]) -> Ph
     return phrase("Line {line}: this is not an e-mail address such as name@example.com: {text}", line=line, text=text)
 
 
-async def _invited(at: PortalContext, people: Sequence[MemberDetails]) -> Saved:
-    """Invite people, or request it. Raises Rejected."""
+async def _invited(at: PortalContext, people: Sequence[MemberDetails]) -> FormResult:
+    """Invite people, or request it. Raises InvalidInput."""
     context, provider = at.context, at.context.provider
     try:
         request = await member_changes.submit_invitations(
@@ -196,7 +196,7 @@ async def _invited(at: PortalContext, people: Sequence[MemberDetails]) -> Saved:
         )  # fmt: skip
     except REFUSALS as error:
         raise rejected(error, entity=at.entity) from None
-    return saved_or_requested(request, Saved(INVITED, f"{PEOPLE}?{INVITED}={len(people)}"))
+    return saved_or_requested(request, FormResult(INVITED, f"{PEOPLE}?{INVITED}={len(people)}"))
 
 
 def invitation_limit(at: PortalContext) -> InvitationLimit:
@@ -213,8 +213,8 @@ def _frame(at: PortalContext) -> Frame:
 
 SECTION: Final = Section[PortalContext](
     pages={
-        INVITE: Page(view=invite, submit=send, fresh=True, needs=("write", "invitation")),
-        SEVERAL: Page(
+        INVITE: PortalPage(view=invite, submit=send, fresh=True, needs=("write", "invitation")),
+        SEVERAL: PortalPage(
             view=several,
             submit=send_several,
             check=preview,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.approvals import NoReason
 from corpid.flows.directory.invitation_limits import TooManyInvitations
-from corpid.flows.directory.provisioning import LastOwner, Taken
+from corpid.flows.directory.provisioning import IdentifierConflict, LastOwner
 from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.flows.directory.member_help import Help
-    from corpid.flows.directory.provisioning import State
+    from corpid.flows.directory.provisioning import MemberState
     from corpid.rules.directory.access_conditions import Condition
     from corpid.rules.directory.records import Administrator, Entity
     from corpid.texts import Phrase
 
-STATES: Final[Mapping[State, Phrase]] = {
+STATES: Final[Mapping[MemberState, Phrase]] = {
     "active": phrase("Active"),
     "invited": phrase("Invited"),
     "suspended": phrase("Suspended"),
@@ -116,7 +116,7 @@ WHY_NO_HELP: Final[Mapping[Condition, Phrase]] = {
 }
 
 
-def state_sentence(state: State, entity: Entity) -> Phrase:
+def state_sentence(state: MemberState, entity: Entity) -> Phrase:
     """A state of sign-in in a sentence."""
     if state == "invited":
         return phrase("Has been invited and has not accepted yet. Until then no access has an effect.")
@@ -167,28 +167,28 @@ def belongs(entity: Entity) -> Phrase:
     return phrase("Somebody with this address already belongs to {entity} or has been invited.", entity=entity.name)
 
 
-def rejected(error: Exception, *, entity: Entity, name: str = "") -> Rejected:
+def rejected(error: Exception, *, entity: Entity, name: str = "") -> InvalidInput:
     """A flow's refusal in the words of the page.
 
     `name` is that of the member, if there is one.
     """
     match error:
         case NoReason():
-            return Rejected(NO_REASON, field="reason")
-        case Taken():
-            return Rejected(belongs(entity), field="email")
+            return InvalidInput(NO_REASON, field="reason")
+        case IdentifierConflict():
+            return InvalidInput(belongs(entity), field="email")
         case LastOwner():
-            return Rejected(refusal_sentence(OWNER_STAYS.reason, name, entity))
+            return InvalidInput(refusal_sentence(OWNER_STAYS.reason, name, entity))
         case Forbidden():
-            return Rejected(refusal_sentence(error.reason, name, entity))
+            return InvalidInput(refusal_sentence(error.reason, name, entity))
         case Conflict():
-            return Rejected(CHANGED_MEANWHILE)
+            return InvalidInput(CHANGED_MEANWHILE)
         case TooManyInvitations():
-            return Rejected(_TOO_MANY_TO_ADDRESS if error.to_address else _TOO_MANY)
-    return Rejected(refusal_of(error))
+            return InvalidInput(_TOO_MANY_TO_ADDRESS if error.to_address else _TOO_MANY)
+    return InvalidInput(refusal_of(error))
 
 
-REFUSALS: Final = (Refused, Taken, LastOwner, Forbidden, Conflict, TooManyInvitations)
+REFUSALS: Final = (Refused, IdentifierConflict, LastOwner, Forbidden, Conflict, TooManyInvitations)
 """of changes of members, which `rejected` words"""
 _TOO_MANY: Final = phrase(
     "An organisation can invite at most {count} people a day. Go on tomorrow, or ask the operator.",

@@ -10,8 +10,8 @@ from corpid.rules.directory.entity_choice import NUMBERS, STATUSES, search_words
 from corpid.texts import phrase
 from corpid.web.directory.page_context import (
     ORGANISATION,
-    Page,
     PortalContext,
+    PortalPage,
     bare_frame,
     choosing,
     frame,
@@ -20,7 +20,7 @@ from corpid.web.directory.page_context import (
 )
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
-from corpid.web.sites import Saved, Section, first_page, ways_out
+from corpid.web.sites import FormResult, Section, first_page, ways_out
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -34,7 +34,7 @@ async def organisation(at: PortalContext) -> View | Response:
     visit = at.visit
     if visit.entity is not None and not visit.several:
         return see_other(portal_path(at.web, next_page(at)))
-    mine = await portal.administered(at.context, at.visit.user.user_id)
+    mine = await portal.list_administered(at.context, at.visit.user.user_id)
     if not mine:
         return Problem(
             frame=bare_frame(at),
@@ -62,10 +62,10 @@ async def organisation(at: PortalContext) -> View | Response:
     )
 
 
-async def choose(at: PortalContext) -> Saved:
-    """Choose the entity that was sent. Raises Rejected, StaleStep. Source: D54"""
+async def choose(at: PortalContext) -> FormResult:
+    """Choose the entity that was sent. Raises InvalidInput, StaleStep. Source: D54"""
     await portal.choose(at.context, at.visit, at.form.get("entity", ""))
-    return Saved("", next_page(at))
+    return FormResult("", next_page(at))
 
 
 def _searched(entity: Entity) -> str:
@@ -84,7 +84,7 @@ def _choice(entity: Entity, *, chosen: bool) -> Choice:
 
 
 SECTION: Final = Section[PortalContext](
-    pages={ORGANISATION: Page(view=organisation, submit=choose, field="entity")},
+    pages={ORGANISATION: PortalPage(view=organisation, submit=choose, field="entity")},
     fields=frozenset({"entity", "query"}),
     filters=frozenset({"query"}),
 )

@@ -10,18 +10,18 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from corpid.flows.authentication import interactions
-from corpid.flows.directory.portal import PortalVisit
+from corpid.flows.directory.portal import PortalRequest
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.pages.layout import Advice, Frame, Link, Navigation, NavigationLink
-from corpid.web.sites import Elsewhere, PageContext, site_path
+from corpid.web.sites import PageContext, SeeOther, site_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.account.own_sessions import OwnVisit
-    from corpid.rules.directory.actors import Administering
+    from corpid.flows.account.own_sessions import SelfServiceRequest
+    from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import AdministratorLevel, Entity
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
@@ -37,24 +37,24 @@ _NEXT: Final = re.compile(r"[A-Za-z0-9/_-]{1,200}(\?of=[A-Za-z0-9._-]{1,50})?")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PortalContext(PageContext[PortalVisit]):
+class PortalContext(PageContext[PortalRequest]):
     """A person at a portal page, with their form, if sent."""
 
     @property
     def entity(self) -> Entity:
         """The entity that they act for.
 
-        Raises Elsewhere if it is still to be chosen.
+        Raises SeeOther if it is still to be chosen.
         """
         if self.visit.entity is None:
-            raise Elsewhere(ORGANISATION)
+            raise SeeOther(ORGANISATION)
         return self.visit.entity
 
     @property
-    def actor(self) -> Administering:
-        """The person as its administrator. Raises Elsewhere as `entity`."""
+    def actor(self) -> EntityAdministrator:
+        """The person as its administrator. Raises SeeOther as `entity`."""
         if self.visit.actor is None:
-            raise Elsewhere(ORGANISATION)
+            raise SeeOther(ORGANISATION)
         return self.visit.actor
 
 
@@ -69,13 +69,13 @@ def choosing(page: str) -> str:
     return f"{ORGANISATION}?{urlencode({NEXT: page})}" if _NEXT.fullmatch(page) else ORGANISATION
 
 
-def remembered(visit: OwnVisit) -> str:
+def remembered(visit: SelfServiceRequest) -> str:
     """The chosen entity, which a new sign-in leads back to (D54)."""
     entity_id = visit.session.entity_id
     return f"{ENTITY}={quote(entity_id, safe='')}" if entity_id else ""
 
 
-Page: TypeAlias = sites.Page[PortalContext]
+PortalPage: TypeAlias = sites.SitePage[PortalContext]
 """a page of this site"""
 
 SECTIONS: Final[Mapping[str, tuple[Phrase, frozenset[AdministratorLevel]]]] = {
@@ -94,7 +94,7 @@ def portal_path(web: WebContext, page: str = "") -> str:
     return site_path(web, "manage", page)
 
 
-def admit(at: PortalContext, page: Page) -> None:
+def admit(at: PortalContext, page: PortalPage) -> None:
     """Require the right that a page declares.
 
     Only the level counts here: the page itself says if it is about somebody whom that level does not reach. Raises

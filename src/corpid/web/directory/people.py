@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 from urllib.parse import urlencode
 
 from corpid.flows.directory import members, role_assignment
-from corpid.flows.directory.lists import Page as FoundPage
-from corpid.flows.directory.members import WantedMembers
-from corpid.flows.directory.provisioning import State
+from corpid.flows.directory.lists import ListPage as FoundPage
+from corpid.flows.directory.members import MemberFilter
+from corpid.flows.directory.provisioning import MemberState
 from corpid.flows.directory.write import Refused
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON
 from corpid.web.directory.member_texts import STATES
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.people_views import ListedPerson, People
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
+from corpid.web.directory.people_views import People, PersonRow
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Pager
 from corpid.web.sites import Section
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.members import ListedMember
+    from corpid.flows.directory.members import MemberSummary
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
 
@@ -38,13 +38,13 @@ async def people(at: PortalContext) -> View:
     registry, query = at.context.provider.registry, at.query
     services = await role_assignment.services(registry, at.actor, at.entity)
     state, service = query.get("state", ""), query.get("service", "")
-    wanted = WantedMembers(
+    wanted = MemberFilter(
         search=query.get(_SEARCH, "").strip()[:_CHARACTERS],
-        state=cast("State", state) if state in get_args(State) else "",
+        state=cast("MemberState", state) if state in get_args(MemberState) else "",
         service_id=service if service in {each.service_id for each in services} else "",
     )
     try:
-        page = await members.listed(registry, wanted, actor=at.actor, after=query.get("after", ""), limit=_SHOWN)
+        page = await members.list_members(registry, wanted, actor=at.actor, after=query.get("after", ""), limit=_SHOWN)
     except Refused:  # no place of this list
         page = FoundPage(found=())
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
@@ -76,9 +76,9 @@ def _address(at: PortalContext, values: dict[str, str]) -> str:
     return portal_path(at.web, PEOPLE) + (f"?{query}" if query else "")
 
 
-def _listed(at: PortalContext, each: ListedMember) -> ListedPerson:
+def _listed(at: PortalContext, each: MemberSummary) -> PersonRow:
     member = each.member
-    return ListedPerson(
+    return PersonRow(
         url=portal_path(at.web, f"{PERSON}/{member.membership.membership_id}"),
         name=member.name_alone,
         user_name=member.identity,
@@ -99,5 +99,5 @@ def _saved(at: PortalContext) -> Phrase | None:
 
 
 SECTION: Final = Section[PortalContext](
-    pages={PEOPLE: Page(view=people)}, filters=frozenset({_SEARCH, "state", "service", "after"})
+    pages={PEOPLE: PortalPage(view=people)}, filters=frozenset({_SEARCH, "state", "service", "after"})
 )

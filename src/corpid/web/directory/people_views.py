@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
 
 
-class ListedPerson(ViewPart, frozen=True, kw_only=True):
+class PersonRow(ViewPart, frozen=True, kw_only=True):
     """A person in the list."""
 
     url: str
@@ -33,7 +33,7 @@ class People(PageView, frozen=True, kw_only=True):
     heading: ClassVar[Phrase] = phrase("People")
 
     action: str
-    people: tuple[ListedPerson, ...]
+    people: tuple[PersonRow, ...]
     pager: Pager
     search: str
     state: str
@@ -104,7 +104,7 @@ class InvitationPreview(PageView, frozen=True, kw_only=True):
     reason: str
 
 
-class ShownRole(ViewPart, frozen=True, kw_only=True):
+class RoleSentence(ViewPart, frozen=True, kw_only=True):
     """Access in a sentence, with links to change it."""
 
     sentence: Phrase
@@ -116,7 +116,7 @@ class ShownRole(ViewPart, frozen=True, kw_only=True):
     take_away: str = ""
 
 
-class ShownEntry(ViewPart, frozen=True, kw_only=True):
+class HistoryEntry(ViewPart, frozen=True, kw_only=True):
     """A change in a person's history."""
 
     at: datetime
@@ -142,19 +142,19 @@ class PersonPage(PageView, frozen=True, kw_only=True):
     level: Phrase | None
     mail: Phrase | None
     """what became of the e-mail of the invitation"""
-    roles: tuple[ShownRole, ...]
+    roles: tuple[RoleSentence, ...]
     pager: Pager
     access_refused: Phrase | None
     """why the reader cannot change this access"""
     own_services: bool
-    for_others: tuple[ShownRole, ...]
+    for_others: tuple[RoleSentence, ...]
     refused: Phrase | None
     """why the reader cannot change this membership"""
     give_access: str | None
     edit: str | None
     actions: tuple[Link, ...]
     end: Link | None
-    entries: tuple[ShownEntry, ...]
+    entries: tuple[HistoryEntry, ...]
     history: str | None
     entity: str
     number: str

@@ -11,12 +11,12 @@ from corpid.flows.directory import member_help, members, provisioning, request_l
 from corpid.flows.directory.provisioning import Member, UnknownMember
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import history
-from corpid.flows.operations.history import Wanted
+from corpid.flows.operations.history import HistoryFilter
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.effect import reasons
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.invitations import email_state
-from corpid.rules.directory.names import folded
+from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Assignment, Service
 from corpid.texts import phrase
@@ -39,18 +39,18 @@ from corpid.web.directory.member_texts import (
     refusal_sentence,
     state_sentence,
 )
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.directory.people import PEOPLE
-from corpid.web.directory.people_views import PersonPage, ShownEntry, ShownRole
+from corpid.web.directory.people_views import HistoryEntry, PersonPage, RoleSentence
 from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager
-from corpid.web.sites import Gone, Section
+from corpid.web.sites import NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.members import Held
+    from corpid.flows.directory.members import MemberAccess
     from corpid.rules.directory.effect import Role
     from corpid.rules.directory.records import Membership
     from corpid.texts import Phrase
@@ -74,11 +74,11 @@ ACTIONS: Final[Mapping[str, Phrase]] = {
 
 
 async def this_member(at: PortalContext, membership_id: str) -> Member:
-    """A member of the entity. Raises Gone."""
+    """A member of the entity. Raises NotFound."""
     try:
         return await provisioning.member(at.context.provider.registry, membership_id, actor=at.actor)
     except UnknownMember:
-        raise Gone from None
+        raise NotFound from None
 
 
 def membership_id_of(at: PortalContext) -> str:
@@ -92,9 +92,11 @@ async def person(at: PortalContext) -> View:
     found = await this_member(at, membership_id_of(at))
     membership, name = found.membership, found.name
     try:
-        held = await members.held(registry, membership, actor=actor, after=at.query.get("after", ""), limit=_SHOWN)
+        held = await members.load_access(
+            registry, membership, actor=actor, after=at.query.get("after", ""), limit=_SHOWN
+        )
     except Refused:  # no place of this list
-        raise Gone from None
+        raise NotFound from None
     change = await members.possible_change(registry, membership, actor=actor, end=False)
     end = await members.possible_change(registry, membership, actor=actor, end=True)
     here, state = portal_path(at.web, at.page), found.state
@@ -113,7 +115,7 @@ async def person(at: PortalContext) -> View:
         heading=phrase("{name}", name=name),
         saved=at.saved,
         user_name="" if membership.invited else found.identity,
-        written_user_name=membership.user_name if folded(membership.user_name) != folded(found.identity) else "",
+        written_user_name=membership.user_name if fold_text(membership.user_name) != fold_text(found.identity) else "",
         email=found.email,
         state=state,
         state_text=STATES[state],
@@ -153,13 +155,13 @@ async def _requests(at: PortalContext, found: Member) -> tuple[Link, ...]:
     return tuple(
         Link(
             url=portal_path(at.web, f"{REQUESTS}/{quote(each.record.request_id, safe='')}"),
-            text=history_texts.requested(each.changes, each.names),
+            text=history_texts.request_sentence(each.changes, each.names),
         )
         for each in waiting
     )
 
 
-async def _level(at: PortalContext, held: Held, name: str) -> Phrase | None:
+async def _level(at: PortalContext, held: MemberAccess, name: str) -> Phrase | None:
     administrator = held.administrator
     if administrator is None:
         return None
@@ -186,21 +188,21 @@ def _mail(at: PortalContext, membership: Membership) -> Phrase | None:
     return phrase("No e-mail is sent for this invitation.")
 
 
-def _access_refused(at: PortalContext, found: Member, held: Held, name: str) -> Phrase | None:
+def _access_refused(at: PortalContext, found: Member, held: MemberAccess, name: str) -> Phrase | None:
     """The reason against changing this access, as its form gives it. Source: D54"""
     if found.user.user_id == at.actor.user_id:
         return own_access(at.entity)
     return administers(name, at.entity) if held.administrator is not None else None
 
 
-def _role(at: PortalContext, name: str, role: Role, *, state: str, changeable: bool) -> ShownRole:
+def _role(at: PortalContext, name: str, role: Role, *, state: str, changeable: bool) -> RoleSentence:
     row, today = role.row, at.context.day
     tag = access_texts.state(row, today)
     if tag is None and state == "active" and reasons(role, today.isoformat()):
         tag = phrase("No effect at present")
     identifier = object_id(row.key)
     own = changeable and isinstance(row, Assignment)
-    return ShownRole(
+    return RoleSentence(
         sentence=access_texts.sentence(name, row, role.service, (role.client_entity or role.entity).name, today),
         details=access_texts.details(row),
         tag=tag,
@@ -210,21 +212,21 @@ def _role(at: PortalContext, name: str, role: Role, *, state: str, changeable: b
     )
 
 
-async def _entries(at: PortalContext, found: Member) -> tuple[ShownEntry, ...]:
+async def _entries(at: PortalContext, found: Member) -> tuple[HistoryEntry, ...]:
     """The last changes of a member that the reader may see."""
     registry, actor, user_id = at.context.provider.registry, at.actor, found.user.user_id
     try:
-        part = await history.changes(registry, actor, Wanted(user_id=user_id), before=0, limit=_EXAMINED)
+        part = await history.changes(registry, actor, HistoryFilter(user_id=user_id), before=0, limit=_EXAMINED)
     except Forbidden:
         return ()
     entries = [entry for entry in part.entries if history.person_of(entry) == user_id][:_ENTRIES]
     names = await history.names(registry, actor, entries)
     zone = at.context.provider.policy.timezone
     return tuple(
-        ShownEntry(
+        HistoryEntry(
             at=datetime.fromtimestamp(entry.at, zone),
             what=history_texts.sentence(entry, names),
-            by=history_texts.who(entry.actor, entry, names, actor.entity_id),
+            by=history_texts.author_of(entry.actor, entry, names, actor.entity_id),
         )
         for entry in entries
     )
@@ -232,5 +234,5 @@ async def _entries(at: PortalContext, found: Member) -> tuple[ShownEntry, ...]:
 
 _ID: Final = "[^/]{1,100}"
 SECTION: Final = Section[PortalContext](
-    named_pages={re.compile(f"{PERSON}/{_ID}"): Page(view=person)}, filters=frozenset({"after"})
+    named_pages={re.compile(f"{PERSON}/{_ID}"): PortalPage(view=person)}, filters=frozenset({"after"})
 )

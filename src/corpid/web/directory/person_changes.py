@@ -5,28 +5,28 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import invitations, member_changes, members
-from corpid.flows.directory.provisioning import MalformedDetails, UnknownMember
+from corpid.flows.directory.provisioning import InvalidDetails, UnknownMember
 from corpid.flows.directory.write import Refused
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON
 from corpid.web.directory.invite import detail_errors, invitation_limit
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, refusal_sentence, rejected
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.directory.people import PEOPLE
 from corpid.web.directory.people_views import ConfirmAction, EditPerson
 from corpid.web.directory.person import ACTIONS, membership_id_of, this_member
 from corpid.web.directory.writing import check_names, names_shown, reason, saved_or_requested
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, ViewPart
-from corpid.web.sites import CHANGED_MEANWHILE, Gone, Invalid, Saved, Section
+from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from corpid.flows.directory.members import Possible
+    from corpid.flows.directory.members import ChangePreview
     from corpid.flows.directory.provisioning import Member
     from corpid.rules.directory.records import ChangeRequest
     from corpid.texts import Phrase
@@ -69,14 +69,14 @@ async def details(at: PortalContext) -> View:
     )
 
 
-async def save_details(at: PortalContext) -> Saved:
-    """Write name and e-mail. Raises Gone, Invalid, Rejected."""
+async def save_details(at: PortalContext) -> FormResult:
+    """Write name and e-mail. Raises NotFound, InvalidForm, InvalidInput."""
     found = await this_member(at, membership_id_of(at))
     if at.form.get("seen") != str(found.membership.changed_at):
-        raise Rejected(CHANGED_MEANWHILE)
+        raise InvalidInput(CHANGED_MEANWHILE)
     name, email = at.form.get("name", "").strip(), at.form.get("email", "").strip()
     if not email and found.membership.invited:
-        raise Rejected(phrase("Enter an e-mail address such as name@example.com."), field="email")
+        raise InvalidInput(phrase("Enter an e-mail address such as name@example.com."), field="email")
     registry, context = at.context.provider.registry, at.context
 
     async def change(reason: str) -> ChangeRequest | None:
@@ -172,7 +172,7 @@ async def confirm(at: PortalContext) -> View:
         heading=action.heading(found.name),
         action=portal_path(at.web, at.page),
         sentences=action.sentences(at, found),
-        taken=await taken(at, found) if kind in {"end", "revoke"} else (),
+        taken=await ending_sentences(at, found) if kind in {"end", "revoke"} else (),
         button=phrase("Send for approval") if possible.needs_approval else action.button,
         look="" if kind == "restore" else "button-danger",
         back=Link(url=_back(at, found).url, text=action.keep),
@@ -183,8 +183,8 @@ async def confirm(at: PortalContext) -> View:
     )
 
 
-async def carry_out(at: PortalContext) -> Saved:
-    """Carry out a confirmed action, or request it. Raises Gone, Rejected."""
+async def carry_out(at: PortalContext) -> FormResult:
+    """Carry out a confirmed action, or request it. Raises NotFound, InvalidInput."""
     found = await this_member(at, membership_id_of(at))
     action, kind = _action(at, found), _kind(at)
     registry, context = at.context.provider.registry, at.context
@@ -205,19 +205,19 @@ async def carry_out(at: PortalContext) -> Saved:
 def _action(at: PortalContext, found: Member) -> _Action:
     """The action of the address.
 
-    Raises Gone if it does not fit the state, e.g. of a second request.
+    Raises NotFound if it does not fit the state, e.g. of a second request.
     """
     action = _ACTIONS[_kind(at)]
     if not action.fits(found):
-        raise Gone
+        raise NotFound
     return action
 
 
-async def taken(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
+async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
     """Everything that ends with the membership, a sentence each."""
     registry, name, today = at.context.provider.registry, found.name, at.context.day
     ending = await members.ending(registry, found.membership, actor=at.actor)
-    held = await members.held(registry, found.membership, actor=at.actor, after="", limit=_LISTED)
+    held = await members.load_access(registry, found.membership, actor=at.actor, after="", limit=_LISTED)
     shown = (*held.roles.found, *held.for_others)
     sentences = [
         access_texts.sentence(name, role.row, role.service, (role.client_entity or role.entity).name, today)
@@ -269,8 +269,8 @@ async def send_again(at: PortalContext) -> View:
     )
 
 
-async def resend(at: PortalContext) -> Saved:
-    """Have an invitation sent again. Raises Gone, Rejected."""
+async def resend(at: PortalContext) -> FormResult:
+    """Have an invitation sent again. Raises NotFound, InvalidInput."""
     found = await _invited_member(at)
     check_names(at, names_shown(found))
     context, provider = at.context, at.context.provider
@@ -279,16 +279,16 @@ async def resend(at: PortalContext) -> Saved:
             provider.registry, invitation_limit(at), found.membership, actor=at.actor, now=context.now
         )
     except Refused:
-        raise Rejected(_WAIT if found.membership.email else _NO_ADDRESS) from None
+        raise InvalidInput(_WAIT if found.membership.email else _NO_ADDRESS) from None
     except REFUSALS as error:
         raise rejected(error, entity=at.entity, name=found.name) from None
-    return Saved("invitation-sent-again", f"{PERSON}/{found.membership.membership_id}")
+    return FormResult("invitation-sent-again", f"{PERSON}/{found.membership.membership_id}")
 
 
 async def _invited_member(at: PortalContext) -> Member:
     found = await this_member(at, membership_id_of(at))
     if not members.may_send_again(found.membership, actor=at.actor):
-        raise Gone
+        raise NotFound
     return found
 
 
@@ -297,32 +297,32 @@ async def _invited_member(at: PortalContext) -> Member:
 
 async def _submitted(
     at: PortalContext, found: Member, change: Callable[[str], Awaitable[ChangeRequest | None]], done: str
-) -> Saved:
+) -> FormResult:
     """Make or request a change, and say which.
 
-    Raises Gone, Rejected, also if the form was shown for somebody else. Source: D68
+    Raises NotFound, InvalidInput, also if the form was shown for somebody else. Source: D68
     """
     check_names(at, names_shown(found))
     name, given = found.name, reason(at)
     try:
         request = await change(given)
-    except MalformedDetails as error:
-        raise Invalid(*detail_errors(error)) from None
+    except InvalidDetails as error:
+        raise InvalidForm(*detail_errors(error)) from None
     except UnknownMember:
-        raise Gone from None
+        raise NotFound from None
     except REFUSALS as error:
         raise rejected(error, entity=at.entity, name=name) from None
     at.context.provider.registry_cache.drop()
     here = f"{PERSON}/{found.membership.membership_id}"
     is_gone = done in {"person-ended", "invitation-revoked"}
-    return saved_or_requested(request, Saved(done, PEOPLE if is_gone else here))
+    return saved_or_requested(request, FormResult(done, PEOPLE if is_gone else here))
 
 
-async def _possible(at: PortalContext, found: Member, *, end: bool) -> Possible:
+async def _possible(at: PortalContext, found: Member, *, end: bool) -> ChangePreview:
     return await members.possible_change(at.context.provider.registry, found.membership, actor=at.actor, end=end)
 
 
-def _refused(at: PortalContext, found: Member, possible: Possible) -> View:
+def _refused(at: PortalContext, found: Member, possible: ChangePreview) -> View:
     """The page of an action that the reader may not take."""
     back = _back(at, found)
     return ConfirmAction(
@@ -358,13 +358,13 @@ _NO_ADDRESS: Final = phrase("This invitation has no e-mail address to go to. Add
 _ID: Final = "[^/]{1,100}"
 SECTION: Final = Section[PortalContext](
     named_pages={
-        re.compile(f"{PERSON}/{_ID}/details"): Page(
+        re.compile(f"{PERSON}/{_ID}/details"): PortalPage(
             view=details, submit=save_details, fresh=True, needs=("write", "membership")
         ),
-        re.compile(f"{PERSON}/{_ID}/send-again"): Page(
+        re.compile(f"{PERSON}/{_ID}/send-again"): PortalPage(
             view=send_again, submit=resend, fresh=True, needs=("write", "invitation")
         ),
-        re.compile(f"{PERSON}/{_ID}/({'|'.join(_ACTIONS)})"): Page(
+        re.compile(f"{PERSON}/{_ID}/({'|'.join(_ACTIONS)})"): PortalPage(
             view=confirm, submit=carry_out, fresh=True, needs=("write", "membership")
         ),
     },

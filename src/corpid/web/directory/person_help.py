@@ -11,13 +11,13 @@ from corpid.rules.networks import neighbourhood
 from corpid.texts import phrase
 from corpid.web.directory.access import PERSON
 from corpid.web.directory.member_texts import HELP_PAGES, REFUSALS, rejected
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.directory.people import PEOPLE
 from corpid.web.directory.people_views import ConfirmAction
 from corpid.web.directory.person import membership_id_of, this_member
 from corpid.web.directory.writing import check_names, names_shown
 from corpid.web.pages.layout import Link
-from corpid.web.sites import Gone, Saved, Section
+from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from corpid.flows.directory.provisioning import Member
@@ -61,15 +61,15 @@ async def question(at: PortalContext) -> View:
     )
 
 
-async def help_person(at: PortalContext) -> Saved:
+async def help_person(at: PortalContext) -> FormResult:
     """Record the help, and leave it to a background task.
 
-    Raises Gone, Rejected.
+    Raises NotFound, InvalidInput.
     """
     found, page = await _helped(at)
     check_names(at, names_shown(found))
     if not at.web.provider.mail.works:
-        raise Gone
+        raise NotFound
     membership = found.membership
     try:
         await member_help.request_help(at.context, membership, page.asked, actor=at.actor)
@@ -77,25 +77,25 @@ async def help_person(at: PortalContext) -> Saved:
         raise rejected(error, entity=at.entity, name=found.name) from None
     work = partial(member_help.carry_out_help, at.context, membership, page.asked, actor=at.actor)
     at.context.provider.background_tasks.later(work, place=neighbourhood(at.context.address))
-    return Saved(page.done, f"{PERSON}/{membership.membership_id}")
+    return FormResult(page.done, f"{PERSON}/{membership.membership_id}")
 
 
 async def _helped(at: PortalContext) -> tuple[Member, HelpPage]:
     """The member, and the page of the help.
 
-    Raises Gone if the reader may not help them.
+    Raises NotFound if the reader may not help them.
     """
     found = await this_member(at, membership_id_of(at))
     held = await member_help.read_level(at.context.provider.registry, found.membership)
     if member_help.refusal(found.membership, held, actor=at.actor) is not None:
-        raise Gone
+        raise NotFound
     return found, HELP_PAGES[at.page.rpartition("/")[2]]
 
 
 _NO_MAIL: Final = phrase("This system sends no e-mails at present, so only the operator can help.")
 SECTION: Final = Section[PortalContext](
     named_pages={
-        re.compile(f"{PERSON}/[^/]{{1,100}}/({'|'.join(HELP_PAGES)})"): Page(
+        re.compile(f"{PERSON}/[^/]{{1,100}}/({'|'.join(HELP_PAGES)})"): PortalPage(
             view=question, submit=help_person, fresh=True
         )
     },

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows import shown_once
 from corpid.flows.account import own_sessions
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import provisioning_tokens
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import audit
@@ -17,11 +17,11 @@ from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_T
 from corpid.texts import counted, phrase
 from corpid.web.directory.administrators import ADMINISTRATORS
 from corpid.web.directory.history_texts import OPERATOR
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.sites import Gone, Invalid, Saved, Section
+from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +41,7 @@ _DAYS: Final = (90, 180, LONGEST_LIFE_DAYS)
 """how long a token may last, as the page offers it"""
 
 
-class Row(ViewPart, frozen=True, kw_only=True):
+class TokenRow(ViewPart, frozen=True, kw_only=True):
     """A token in the list; moments are in the deployment's time zone."""
 
     name: str
@@ -59,7 +59,7 @@ class Tokens(PageView, frozen=True, kw_only=True):
     template: ClassVar[str] = "manage/tokens.html"
     heading: ClassVar[Phrase] = phrase("Provisioning tokens")
 
-    rows: tuple[Row, ...]
+    rows: tuple[TokenRow, ...]
     new: str
     """the address on which one is created; empty if there are as many as there may be"""
     most: int = MOST_TOKENS
@@ -124,7 +124,7 @@ async def tokens(at: PortalContext) -> View:
     return Tokens(
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
         rows=tuple(
-            Row(
+            TokenRow(
                 name=each.name,
                 made_by=_maker(each.created_by, names),
                 created=at.moment(each.created_at),
@@ -176,8 +176,8 @@ async def new_token(at: PortalContext) -> View:
     )
 
 
-async def create(at: PortalContext) -> Saved:
-    """Create a token, and lead to its page. Raises Invalid, Rejected."""
+async def create(at: PortalContext) -> FormResult:
+    """Create a token, and lead to its page. Raises InvalidForm, InvalidInput."""
     name, days, token_id = (at.form.get(each, "") for each in ("name", "days", "token_id"))
     errors: list[FieldError] = []
     try:
@@ -188,9 +188,9 @@ async def create(at: PortalContext) -> Saved:
     if days not in map(str, _DAYS):
         errors.append(("days", phrase("Choose how long the token lasts.")))
     if errors:
-        raise Invalid(*errors)
+        raise InvalidForm(*errors)
     if not audit.is_user_id(token_id):
-        raise Rejected(phrase("This form is not complete. Fill it in again."))
+        raise InvalidInput(phrase("This form is not complete. Fill it in again."))
     secret = at.context.provider.new_id()
     try:
         record = await provisioning_tokens.add_token(
@@ -204,23 +204,23 @@ async def create(at: PortalContext) -> Saved:
             now=at.context.now,
         )
     except ChangedMeanwhile:
-        raise Rejected(
+        raise InvalidInput(
             phrase(
                 "This form was sent before, and its token was shown then. If you lost it, revoke it and create another."
             )
         ) from None
     except (Refused, Conflict) as refused:
-        raise Rejected(refusal_of(refused)) from None
+        raise InvalidInput(refusal_of(refused)) from None
     page = f"{TOKENS}/{record.token_id}/created"
     await shown_once.keep(at.context, own_sessions.form_place(at.visit, page, "token"), secret)
-    return Saved("", page)
+    return FormResult("", page)
 
 
 async def _named(at: PortalContext) -> RegisteredProvisioningToken:
     token_id = at.page.split("/")[1]
     found = next((each for each in await _all(at) if each.token_id == token_id), None)
     if found is None:
-        raise Gone
+        raise NotFound
     return found
 
 
@@ -230,7 +230,7 @@ def _place(at: PortalContext) -> tuple[str, ...]:
 
 
 async def created(at: PortalContext) -> View:
-    """A new token, or that it is no longer shown. Raises Gone."""
+    """A new token, or that it is no longer shown. Raises NotFound."""
     found = await _named(at)
     secret = await shown_once.read(at.context, _place(at))
     if not secret:
@@ -253,11 +253,11 @@ async def created(at: PortalContext) -> View:
     )
 
 
-async def copied(at: PortalContext) -> Saved:
-    """Show the token no longer. Raises Gone, access.Forbidden."""
+async def copied(at: PortalContext) -> FormResult:
+    """Show the token no longer. Raises NotFound, access.Forbidden."""
     await _named(at)
     await shown_once.forget(at.context, _place(at))
-    return Saved("", TOKENS)
+    return FormResult("", TOKENS)
 
 
 async def revocation(at: PortalContext) -> View:
@@ -274,25 +274,25 @@ async def revocation(at: PortalContext) -> View:
     )
 
 
-async def revoke(at: PortalContext) -> Saved:
+async def revoke(at: PortalContext) -> FormResult:
     """End a token at once."""
     found = await _named(at)
     registry = at.context.provider.registry
     try:
         await provisioning_tokens.remove_token(registry, at.actor.entity_id, found.token_id, actor=at.actor)
     except (Refused, Conflict) as refused:
-        raise Rejected(refusal_of(refused)) from None
-    return Saved("token-revoked", TOKENS)
+        raise InvalidInput(refusal_of(refused)) from None
+    return FormResult("token-revoked", TOKENS)
 
 
 SECTION: Final = Section[PortalContext](
     pages={
-        TOKENS: Page(view=tokens),
-        _NEW: Page(view=new_token, submit=create, fresh=True, needs=("write", "provisioning token")),
+        TOKENS: PortalPage(view=tokens),
+        _NEW: PortalPage(view=new_token, submit=create, fresh=True, needs=("write", "provisioning token")),
     },
     named_pages={
-        _CREATED: Page(view=created, submit=copied, needs=("write", "provisioning token")),
-        _REVOKE: Page(view=revocation, submit=revoke, fresh=True, needs=("delete", "provisioning token")),
+        _CREATED: PortalPage(view=created, submit=copied, needs=("write", "provisioning token")),
+        _REVOKE: PortalPage(view=revocation, submit=revoke, fresh=True, needs=("delete", "provisioning token")),
     },
     fields=frozenset({"name", "days", "token_id"}),
     changes={"token-revoked": phrase("The token is revoked, and no longer works.")},

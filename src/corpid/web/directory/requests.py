@@ -6,24 +6,32 @@ import re
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approval_setting, approvals, request_lists
 from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, State, decision_reason
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import ChangeInWords, in_words
-from corpid.web.directory.page_context import Page, PortalContext, frame, no_approver, portal_path
-from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, REQUESTED, listed, reason, saved_or_requested, written
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, no_approver, portal_path
+from corpid.web.directory.writing import (
+    NO_REASON,
+    REQUEST_SENT,
+    REQUESTED,
+    await_change,
+    await_page,
+    reason,
+    saved_or_requested,
+)
 from corpid.web.pages.access_texts import APPROVALS, GONE, details
 from corpid.web.pages.layout import Advice, FormView, Link, Pager, PageView, ViewPart, pager_of
-from corpid.web.sites import Gone, Saved, Section
+from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from corpid.flows.directory.lists import Page as ListPage
+    from corpid.flows.directory.lists import ListPage
     from corpid.flows.directory.request_lists import Request
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Approvals
@@ -37,12 +45,12 @@ _REQUEST: Final = re.compile(r"requests/([0-9a-f]+-[A-Za-z0-9_-]+)")
 _DECIDE: Final = re.compile(r"requests/decide/([0-9a-f]+-[A-Za-z0-9_-]+)")
 _WITHDRAW: Final = re.compile(r"requests/withdraw/([0-9a-f]+-[A-Za-z0-9_-]+)")
 
-STATES: Final[Mapping[State, Phrase]] = {
-    State.PENDING: phrase("Waiting"),
-    State.APPROVED: phrase("Approved"),
-    State.DECLINED: phrase("Declined"),
-    State.WITHDRAWN: phrase("Withdrawn"),
-    State.EXPIRED: phrase("Expired"),
+STATES: Final[Mapping[ApprovalState, Phrase]] = {
+    ApprovalState.PENDING: phrase("Waiting"),
+    ApprovalState.APPROVED: phrase("Approved"),
+    ApprovalState.DECLINED: phrase("Declined"),
+    ApprovalState.WITHDRAWN: phrase("Withdrawn"),
+    ApprovalState.EXPIRED: phrase("Expired"),
 }
 """how the state of a request is called on a page"""
 
@@ -192,7 +200,7 @@ async def requests(at: PortalContext) -> View:
     shown: dict[str, object] = {}
     if chosen == _ENDED or chosen in ended:
         states = (ended[chosen],) if chosen in ended else request_lists.ENDED
-        page = await request_lists.ended(
+        page = await request_lists.list_ended(
             registry, at.actor, states=states, now=now, before=at.query.get("before", ""), limit=_PER_PAGE
         )
         shown["ended"] = tuple(_line(at, each) for each in page.found)
@@ -201,8 +209,8 @@ async def requests(at: PortalContext) -> View:
         chosen = ""
         for name, own in (("waiting", False), ("own", True)):
             after = at.query.get(name, "")
-            page = await listed(
-                request_lists.waiting(registry, at.actor, own=own, now=now, after=after, limit=_PER_PAGE)
+            page = await await_page(
+                request_lists.list_waiting(registry, at.actor, own=own, now=now, after=after, limit=_PER_PAGE)
             )
             shown[name] = tuple(_line(at, each) for each in page.found)
             shown[f"{name}_pager"] = _pager(at, name, page)
@@ -220,14 +228,14 @@ async def requests(at: PortalContext) -> View:
 
 
 async def _found(at: PortalContext, pattern: re.Pattern[str]) -> Request:
-    """The request of the page. Raises Gone, access.Forbidden."""
+    """The request of the page. Raises NotFound, access.Forbidden."""
     named = pattern.fullmatch(at.page)
     try:
         return await request_lists.request(
             at.context.provider.registry, at.actor, named[1] if named else "", now=at.context.now
         )
     except approvals.NoRequest:
-        raise Gone from None
+        raise NotFound from None
 
 
 def _url(at: PortalContext, verb: str, found: Request) -> str:
@@ -237,7 +245,7 @@ def _url(at: PortalContext, verb: str, found: Request) -> str:
 async def one(at: PortalContext) -> View:
     """One request, with before and after (D55)."""
     found = await _found(at, _REQUEST)
-    pending = found.state is State.PENDING
+    pending = found.state is ApprovalState.PENDING
     why_not: Phrase | None = None
     if pending and found.own:
         why_not = phrase("You made this request, so another administrator has to decide.")
@@ -293,7 +301,7 @@ async def decide(at: PortalContext) -> View:
     Without the right to decide, the request itself.
     """
     found = await _found(at, _DECIDE)
-    if not at.errors and (found.state is not State.PENDING or found.why_not):
+    if not at.errors and (found.state is not ApprovalState.PENDING or found.why_not):
         return await one(_at(at, found))
     return await _decision(at, found, withdrawing=False)
 
@@ -312,38 +320,38 @@ def _at(at: PortalContext, found: Request) -> PortalContext:
     )
 
 
-async def save_decision(at: PortalContext) -> Saved:
-    """Approve or decline, with the reason. Raises Rejected."""
+async def save_decision(at: PortalContext) -> FormResult:
+    """Approve or decline, with the reason. Raises InvalidInput."""
     found = await _found(at, _DECIDE)
     decision = at.form.get("decision", "")
     if decision not in {"approve", "decline"}:
-        raise Rejected(phrase("Choose whether to approve or decline."))
+        raise InvalidInput(phrase("Choose whether to approve or decline."))
     given = reason(at)
     if not given:
-        raise Rejected(phrase("Enter a reason. The person who made the request reads it."), field="reason")
+        raise InvalidInput(phrase("Enter a reason. The person who made the request reads it."), field="reason")
     registry, now = at.context.provider.registry, at.context.now
     request_id = found.record.request_id
     if decision == "decline":
-        await written(at, approvals.decline(registry, request_id, actor=at.actor, reason=given, now=now))
-        return Saved("request-declined", f"{REQUESTS}/{request_id}")
+        await await_change(at, approvals.decline(registry, request_id, actor=at.actor, reason=given, now=now))
+        return FormResult("request-declined", f"{REQUESTS}/{request_id}")
     names = at.form.get("names", "")
-    await written(at, approvals.approve(registry, request_id, actor=at.actor, reason=given, now=now, names=names))
-    return Saved("request-approved", f"{REQUESTS}/{request_id}")
+    await await_change(at, approvals.approve(registry, request_id, actor=at.actor, reason=given, now=now, names=names))
+    return FormResult("request-approved", f"{REQUESTS}/{request_id}")
 
 
-async def save_withdrawal(at: PortalContext) -> Saved:
-    """Take one's own request back. Raises Rejected."""
+async def save_withdrawal(at: PortalContext) -> FormResult:
+    """Take one's own request back. Raises InvalidInput."""
     found = await _found(at, _WITHDRAW)
     registry, now = at.context.provider.registry, at.context.now
     request_id = found.record.request_id
-    await written(at, approvals.withdraw(registry, request_id, actor=at.actor, reason=reason(at), now=now))
-    return Saved("request-withdrawn", f"{REQUESTS}/{request_id}")
+    await await_change(at, approvals.withdraw(registry, request_id, actor=at.actor, reason=reason(at), now=now))
+    return FormResult("request-withdrawn", f"{REQUESTS}/{request_id}")
 
 
 async def setting(at: PortalContext) -> View:
     """The entity's choice of which changes need approval; for owners."""
     if at.actor.level != "owner":
-        raise Gone
+        raise NotFound
     chosen: Approvals = at.entity.approvals
     return ChooseApprovals(
         frame=frame(at, section=REQUESTS, up=_up(at)),
@@ -358,43 +366,43 @@ async def setting(at: PortalContext) -> View:
     )
 
 
-async def save_setting(at: PortalContext) -> Saved:
-    """Change which changes need approval, or request it. Raises Rejected. Source: D55"""
+async def save_setting(at: PortalContext) -> FormResult:
+    """Change which changes need approval, or request it. Raises InvalidInput. Source: D55"""
     if at.actor.level != "owner":
-        raise Gone
+        raise NotFound
     chosen = next((value for value in APPROVALS if value == at.form.get("approvals", "")), None)
     if chosen is None:
-        raise Rejected(phrase("Choose one of these."), field="approvals")
+        raise InvalidInput(phrase("Choose one of these."), field="approvals")
     if chosen == at.entity.approvals:
-        return Saved("", REQUESTS)
+        return FormResult("", REQUESTS)
     registry = at.context.provider.registry
     if await approval_setting.lacks_approvers(registry, at.entity, chosen):
-        raise Rejected(
+        raise InvalidInput(
             phrase("At least two people are needed who can approve: appoint another owner or administrator first."),
             field="approvals",
         )
     given = reason(at)
     if approval_setting.lowers(at.entity, chosen) and not given:
-        raise Rejected(NO_REASON, field="reason")
-    made = await written(
+        raise InvalidInput(NO_REASON, field="reason")
+    made = await await_change(
         at,
         approval_setting.choose(
             registry, at.actor, at.entity, chosen,
             reason=given, now=at.context.now, unique=at.context.provider.new_id(),
         ),
     )  # fmt: skip
-    return saved_or_requested(made, Saved("approvals-changed", REQUESTS))
+    return saved_or_requested(made, FormResult("approvals-changed", REQUESTS))
 
 
 SECTION: Final = Section[PortalContext](
     pages={
-        REQUESTS: Page(view=requests),
-        SETTING: Page(view=setting, submit=save_setting, fresh=True),
+        REQUESTS: PortalPage(view=requests),
+        SETTING: PortalPage(view=setting, submit=save_setting, fresh=True),
     },
     named_pages={
-        _REQUEST: Page(view=one),
-        _DECIDE: Page(view=decide, submit=save_decision, fresh=True, needs=("write", "approval")),
-        _WITHDRAW: Page(view=withdraw, submit=save_withdrawal, fresh=True, needs=("write", "withdrawal")),
+        _REQUEST: PortalPage(view=one),
+        _DECIDE: PortalPage(view=decide, submit=save_decision, fresh=True, needs=("write", "approval")),
+        _WITHDRAW: PortalPage(view=withdraw, submit=save_withdrawal, fresh=True, needs=("write", "withdrawal")),
     },
     fields=frozenset({"reason", "decision", "approvals"}),
     filters=frozenset({"state", "before", "waiting", "own"}),

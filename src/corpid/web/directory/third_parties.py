@@ -10,7 +10,7 @@ from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory import third_party_offers, third_party_people
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.directory.third_party_objects import (
     OFFER,
     PER_PAGE,
@@ -26,17 +26,17 @@ from corpid.web.directory.third_party_objects import (
     url,
     version,
 )
-from corpid.web.directory.third_party_terms import FIELDS, Confirm
-from corpid.web.directory.writing import listed, submitted
+from corpid.web.directory.third_party_terms import FIELDS, AuthorisationConfirmation
+from corpid.web.directory.writing import await_page, submit_changes
 from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.role_fields import PARAMETER
-from corpid.web.sites import Gone, Saved, Section
+from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from corpid.flows.directory.grants import Authorisation, GivenRole
+    from corpid.flows.directory.grants import Authorisation, ThirdPartyRole
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import ThirdPartyGrant
     from corpid.web.pages.layout import Frame
@@ -181,7 +181,7 @@ async def third_parties(at: PortalContext) -> View:
     kept = {"organisation": typed} if typed else {}
 
     async def part(name: str, *, given: bool, state: str, **texts: Phrase | None) -> Lines:
-        page = await listed(
+        page = await await_page(
             grants.authorisations(
                 registry, at.actor, given=given, other=other, state=state or None,  # type: ignore[arg-type]
                 after=at.query.get(name, ""), limit=PER_PAGE,
@@ -236,7 +236,7 @@ async def one(at: PortalContext) -> View:
     other = found.third_party if client else found.client_entity
     state, warns = _state(at, grant, client=client)
     after = at.query.get("after", "")
-    page = await listed(
+    page = await await_page(
         grants.roles(at.context.provider.registry, at.actor, grant, after=after, limit=_PEOPLE_PER_PAGE)
     )
     here = url(at, "grant", grant)
@@ -283,7 +283,7 @@ def _empty(found: Authorisation, *, client: bool) -> Phrase:
     return phrase("None of your people may act here yet.")
 
 
-def _person(at: PortalContext, found: Authorisation, given: GivenRole, *, client: bool) -> PersonLine:
+def _person(at: PortalContext, found: Authorisation, given: ThirdPartyRole, *, client: bool) -> PersonLine:
     row = given.row
     signed_in = given.signed_in_at
     return PersonLine(
@@ -302,18 +302,18 @@ def _person(at: PortalContext, found: Authorisation, given: GivenRole, *, client
 
 
 async def _asked(at: PortalContext, *, client: bool | None, offered: bool | None) -> Authorisation:
-    """The authorisation, for the page's side and state. Raises Gone."""
+    """The authorisation, for the page's side and state. Raises NotFound."""
     found = await authorisation(at)
     if client is not None and is_client(at, found) is not client:
-        raise Gone
+        raise NotFound
     if offered is not None and (found.grant.state == "offered") is not offered:
-        raise Gone
+        raise NotFound
     return found
 
 
-def _confirmation(at: PortalContext, found: Authorisation, **said: object) -> Confirm:
+def _confirmation(at: PortalContext, found: Authorisation, **said: object) -> AuthorisationConfirmation:
     shown: Frame = up(at, found)
-    return Confirm(
+    return AuthorisationConfirmation(
         frame=shown,
         errors=at.errors,
         action=portal_path(at.web, at.page),
@@ -342,11 +342,13 @@ async def accept(at: PortalContext) -> View:
     )
 
 
-async def save_acceptance(at: PortalContext) -> Saved:
-    """Accept an offer. Raises Rejected."""
+async def save_acceptance(at: PortalContext) -> FormResult:
+    """Accept an offer. Raises InvalidInput."""
     found = await _asked(at, client=False, offered=True)
     check_version(at, found.grant)
-    return await submitted(at, [grants.accepted(found.grant)], Saved("grant-accepted", page_of("grant", found.grant)))
+    return await submit_changes(
+        at, [grants.plan_acceptance(found.grant)], FormResult("grant-accepted", page_of("grant", found.grant))
+    )
 
 
 async def decline(at: PortalContext) -> View:
@@ -367,8 +369,8 @@ async def decline(at: PortalContext) -> View:
     )
 
 
-async def save_refusal(at: PortalContext) -> Saved:
-    """Decline an offer. Raises Rejected."""
+async def save_refusal(at: PortalContext) -> FormResult:
+    """Decline an offer. Raises InvalidInput."""
     found = await _asked(at, client=False, offered=True)
     return await _removed(at, found, "grant-declined")
 
@@ -378,7 +380,7 @@ async def end(at: PortalContext) -> View:
     found = await _asked(at, client=None, offered=None)
     client, offered = is_client(at, found), found.grant.state == "offered"
     if offered and not client:
-        raise Gone
+        raise NotFound
     names = {"third_party": found.third_party.name, "client": found.client_entity.name, "service": found.service.name}
     if offered:
         ends = phrase(
@@ -419,25 +421,25 @@ async def _roles_lost(at: PortalContext, found: Authorisation) -> tuple[Phrase, 
     )
 
 
-async def save_end(at: PortalContext) -> Saved:
-    """End an authorisation, or withdraw an offer. Raises Rejected."""
+async def save_end(at: PortalContext) -> FormResult:
+    """End an authorisation, or withdraw an offer. Raises InvalidInput."""
     found = await _asked(at, client=None, offered=None)
     offered = found.grant.state == "offered"
     if offered and not is_client(at, found):
-        raise Gone
+        raise NotFound
     return await _removed(at, found, "grant-withdrawn" if offered else "grant-ended")
 
 
-async def _removed(at: PortalContext, found: Authorisation, change: str) -> Saved:
+async def _removed(at: PortalContext, found: Authorisation, change: str) -> FormResult:
     check_version(at, found.grant)
-    changes: list[Change] = [grants.ended(found.grant)]
-    return await submitted(at, changes, Saved(change, THIRD_PARTIES))
+    changes: list[Change] = [grants.plan_grant_end(found.grant)]
+    return await submit_changes(at, changes, FormResult(change, THIRD_PARTIES))
 
 
 SECTION: Final = Section[PortalContext](
     pages={
-        THIRD_PARTIES: Page(view=third_parties),
-        OFFER: Page(
+        THIRD_PARTIES: PortalPage(view=third_parties),
+        OFFER: PortalPage(
             view=third_party_offers.offer,
             submit=third_party_offers.save_offer,
             check=third_party_offers.check_offer,
@@ -446,32 +448,32 @@ SECTION: Final = Section[PortalContext](
         ),
     },
     named_pages={
-        named("grant"): Page(view=one),
-        named("accept"): Page(view=accept, submit=save_acceptance, fresh=True, needs=("write", "grant")),
-        named("decline"): Page(view=decline, submit=save_refusal, fresh=True, needs=("delete", "grant")),
-        named("end"): Page(view=end, submit=save_end, fresh=True, needs=("delete", "grant")),
-        named("change"): Page(
+        named("grant"): PortalPage(view=one),
+        named("accept"): PortalPage(view=accept, submit=save_acceptance, fresh=True, needs=("write", "grant")),
+        named("decline"): PortalPage(view=decline, submit=save_refusal, fresh=True, needs=("delete", "grant")),
+        named("end"): PortalPage(view=end, submit=save_end, fresh=True, needs=("delete", "grant")),
+        named("change"): PortalPage(
             view=third_party_offers.change,
             submit=third_party_offers.save_change,
             check=third_party_offers.check_change,
             fresh=True,
             needs=("write", "grant"),
         ),
-        named("assign"): Page(
+        named("assign"): PortalPage(
             view=third_party_people.assign,
             submit=third_party_people.save_role,
             check=third_party_people.check_role,
             fresh=True,
             needs=("write", "third-party row"),
         ),
-        named("change-role"): Page(
+        named("change-role"): PortalPage(
             view=third_party_people.change,
             submit=third_party_people.save_change,
             check=third_party_people.check_change,
             fresh=True,
             needs=("write", "third-party row"),
         ),
-        named("take-away"): Page(
+        named("take-away"): PortalPage(
             view=third_party_people.take_away,
             submit=third_party_people.save_taken,
             fresh=True,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.texts import phrase
-from corpid.web.directory.change_sentences import authorised, parameters_in_words
+from corpid.web.directory.change_sentences import authorisation_sentence, parameters_in_words
 from corpid.web.directory.page_context import frame, portal_path
 from corpid.web.pages.layout import Link
-from corpid.web.sites import CHANGED_MEANWHILE, Gone
+from corpid.web.sites import CHANGED_MEANWHILE, NotFound
 
 if TYPE_CHECKING:
     from corpid.flows.directory.grants import Authorisation, RoleOfGrant
@@ -45,25 +45,25 @@ def url(at: PortalContext, verb: str, record: ThirdPartyGrant | ThirdPartyAssign
 
 
 async def authorisation(at: PortalContext) -> Authorisation:
-    """The page's authorisation. Raises Gone for one of others."""
+    """The page's authorisation. Raises NotFound for one of others."""
     key = key_of(at.page.rpartition("/")[2], 6)
     if key is None:
-        raise Gone
+        raise NotFound
     try:
         return await grants.authorisation(at.context.provider.registry, at.actor, key)
     except grants.NoGrant:
-        raise Gone from None
+        raise NotFound from None
 
 
 async def role(at: PortalContext) -> RoleOfGrant:
-    """The page's role. Raises Gone for one of others' people."""
+    """The page's role. Raises NotFound for one of others' people."""
     key = key_of(at.page.rpartition("/")[2], 7)
     if key is None or key[1] != at.entity.entity_id:
-        raise Gone
+        raise NotFound
     try:
         return await grants.role(at.context.provider.registry, at.actor, key)
     except grants.NoGrant:
-        raise Gone from None
+        raise NotFound from None
 
 
 def version(at: PortalContext, record: msgspec.Struct) -> str:
@@ -77,7 +77,7 @@ def version(at: PortalContext, record: msgspec.Struct) -> str:
 def check_version(at: PortalContext, record: msgspec.Struct) -> None:
     """Raise Rejected if the record has changed since it was shown."""
     if at.form.get("version", "") != version(at, record):
-        raise Rejected(CHANGED_MEANWHILE)
+        raise InvalidInput(CHANGED_MEANWHILE)
 
 
 def is_client(at: PortalContext, found: Authorisation) -> bool:
@@ -87,7 +87,7 @@ def is_client(at: PortalContext, found: Authorisation) -> bool:
 
 def sentence(found: Authorisation, grant: ThirdPartyGrant | None = None) -> Phrase:
     """An authorisation in a sentence, with the terms of `grant` if given."""
-    return authorised(
+    return authorisation_sentence(
         grant or found.grant,
         client=found.client_entity.name,
         third_party=found.third_party.name,

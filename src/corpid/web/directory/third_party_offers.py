@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
 from corpid.flows.directory.grants import Authorisation
-from corpid.ports import Seen
+from corpid.ports import Precondition
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import NO_END, ThirdPartyGrant
 from corpid.texts import Phrase, phrase
@@ -30,19 +30,19 @@ from corpid.web.directory.third_party_objects import (
 )
 from corpid.web.directory.third_party_terms import (
     NO_END_HINT,
-    Confirm,
+    AuthorisationConfirmation,
     EnterTerms,
     allow_editing,
-    kept,
     parameter_fields,
     read,
+    repeated_fields,
     require_confirmation,
     role_options,
     shown_day,
 )
-from corpid.web.directory.writing import NO_REASON, decided, submitted
+from corpid.web.directory.writing import NO_REASON, await_plan, submit_changes
 from corpid.web.pages.layout import PageView, ViewPart
-from corpid.web.sites import NOTHING_DIFFERENT, Gone, Saved
+from corpid.web.sites import NOTHING_DIFFERENT, FormResult, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,7 +196,7 @@ def _terms(at: PortalContext, to: Entity, service: Service) -> View:
     )
 
 
-class _Entered(NamedTuple):
+class _OfferInput(NamedTuple):
     """The authorisation that a form describes."""
 
     found: Authorisation
@@ -206,14 +206,14 @@ class _Entered(NamedTuple):
     changes: Sequence[Change]
 
 
-async def _entered_offer(at: PortalContext) -> _Entered:
-    """The offer of the form. Raises Rejected, Invalid."""
+async def _entered_offer(at: PortalContext) -> _OfferInput:
+    """The offer of the form. Raises InvalidInput, InvalidForm."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     to = await _organisation(at, at.form.get("to", ""))
     services = await grants.services(registry, at.actor)
     service = next((each for each in services if each.service_id == at.form.get("service", "")), None)
     if to is None or service is None:
-        raise Rejected(phrase("Choose the organisation and the service again."))
+        raise InvalidInput(phrase("Choose the organisation and the service again."))
     allow_editing(at)
     terms = read(at, service)
     wanted = ThirdPartyGrant(
@@ -228,30 +228,32 @@ async def _entered_offer(at: PortalContext) -> _Entered:
         state="offered",
     )
     if await grants.is_stored(registry, wanted):
-        raise Rejected(
+        raise InvalidInput(
             phrase(
                 "{name} already has this authorisation, or an offer of it: open it and change it there.", name=to.name
             )
         )
-    changes = await decided(grants.offered(registry, passwords, wanted, None))
+    changes = await await_plan(grants.plan_offer(registry, passwords, wanted, None))
     _require_reason(at, service)
     found = Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)
-    return _Entered(found, wanted, changes)
+    return _OfferInput(found, wanted, changes)
 
 
-async def save_offer(at: PortalContext) -> Saved:
-    """Offer what was entered, after a confirmation. Raises Rejected, Invalid, Unconfirmed."""
+async def save_offer(at: PortalContext) -> FormResult:
+    """Offer what was entered, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired."""
     entered = await _entered_offer(at)
     require_confirmation(at)
-    saved = Saved("grant-offered", page_of("grant", entered.grant))
-    return await submitted(at, entered.changes, saved, seen=[Seen(ThirdPartyGrant, entered.grant.key, None)])
+    saved = FormResult("grant-offered", page_of("grant", entered.grant))
+    return await submit_changes(
+        at, entered.changes, saved, seen=[Precondition(ThirdPartyGrant, entered.grant.key, None)]
+    )
 
 
 async def check_offer(at: PortalContext) -> View:
-    """The confirmation of an offer. Raises Rejected, Invalid."""
+    """The confirmation of an offer. Raises InvalidInput, InvalidForm."""
     entered = await _entered_offer(at)
     name = entered.found.third_party.name
-    return Confirm(
+    return AuthorisationConfirmation(
         frame=up(at),
         errors=at.errors,
         action=portal_path(at.web, OFFER),
@@ -265,21 +267,21 @@ async def check_offer(at: PortalContext) -> View:
                 name=name,
             ),
         ),
-        hidden=kept(at),
+        hidden=repeated_fields(at),
         button=phrase("Make the offer"),
     )
 
 
 def _require_reason(at: PortalContext, service: Service) -> None:
     if grants.needs_approval(at.entity, service) and not at.form.get("reason", "").strip():
-        raise Rejected(NO_REASON, field="reason")
+        raise InvalidInput(NO_REASON, field="reason")
 
 
 async def change(at: PortalContext) -> View:
     """Other terms of an authorisation, by the organisation that gave it."""
     found = await authorisation(at)
     if not is_client(at, found):
-        raise Gone
+        raise NotFound
     grant, form = found.grant, at.form
     return EnterTerms(
         frame=up(at, found),
@@ -305,12 +307,12 @@ async def change(at: PortalContext) -> View:
 _ROLE_STAYS: Final = phrase("Another service or role takes another offer.")
 
 
-async def _entered_change(at: PortalContext) -> _Entered:
-    """The terms as the form changes them. Raises Rejected, Invalid, Gone."""
+async def _entered_change(at: PortalContext) -> _OfferInput:
+    """The terms as the form changes them. Raises InvalidInput, InvalidForm, NotFound."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     found = await authorisation(at)
     if not is_client(at, found):
-        raise Gone
+        raise NotFound
     check_version(at, found.grant)
     allow_editing(at)
     terms = read(at, found.service, was=found.grant)
@@ -320,26 +322,26 @@ async def _entered_change(at: PortalContext) -> _Entered:
         end_date=terms.end_date if at.form.get("end") else NO_END,
         parameters=terms.parameters,
     )
-    changes = await decided(grants.offered(registry, passwords, wanted, found.grant))
+    changes = await await_plan(grants.plan_offer(registry, passwords, wanted, found.grant))
     if not changes:
-        raise Rejected(NOTHING_DIFFERENT)
+        raise InvalidInput(NOTHING_DIFFERENT)
     _require_reason(at, found.service)
     becomes = changes[0].becomes
     assert isinstance(becomes, ThirdPartyGrant)  # noqa: S101 - a change of a grant
-    return _Entered(found, becomes, changes)
+    return _OfferInput(found, becomes, changes)
 
 
-async def save_change(at: PortalContext) -> Saved:
-    """Change the terms, after a confirmation. Raises Rejected, Invalid, Unconfirmed, Gone."""
+async def save_change(at: PortalContext) -> FormResult:
+    """Change the terms, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired, NotFound."""
     entered = await _entered_change(at)
     require_confirmation(at)
-    return await submitted(at, entered.changes, Saved("grant-changed", page_of("grant", entered.grant)))
+    return await submit_changes(at, entered.changes, FormResult("grant-changed", page_of("grant", entered.grant)))
 
 
 async def check_change(at: PortalContext) -> View:
-    """The confirmation of other terms. Raises Rejected, Invalid, Gone."""
+    """The confirmation of other terms. Raises InvalidInput, InvalidForm, NotFound."""
     entered = await _entered_change(at)
-    return Confirm(
+    return AuthorisationConfirmation(
         frame=up(at, entered.found),
         errors=at.errors,
         action=portal_path(at.web, at.page),
@@ -347,7 +349,7 @@ async def check_change(at: PortalContext) -> View:
         sentence=sentence(entered.found, entered.grant),
         facts=facts(entered.grant),
         consequences=(_consequence(entered.found, entered.grant),),
-        hidden=kept(at),
+        hidden=repeated_fields(at),
         button=phrase("Change it"),
         danger=entered.found.grant.state == "accepted",
     )

@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants, role_assignment
 from corpid.flows.directory.person_names import names_digest
-from corpid.ports import Seen
+from corpid.ports import Precondition
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
@@ -30,26 +30,26 @@ from corpid.web.directory.third_party_objects import (
 )
 from corpid.web.directory.third_party_terms import (
     NO_END_HINT,
-    Confirm,
+    AuthorisationConfirmation,
     EnterTerms,
     allow_editing,
-    kept,
     parameter_fields,
     read,
+    repeated_fields,
     require_confirmation,
     role_options,
     shown_day,
 )
-from corpid.web.directory.writing import NO_REASON, check_names, decided, names_shown, submitted
+from corpid.web.directory.writing import NO_REASON, await_plan, check_names, names_shown, submit_changes
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link
-from corpid.web.sites import NOTHING_DIFFERENT, Gone, Saved
+from corpid.web.sites import NOTHING_DIFFERENT, FormResult, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.flows.directory.grants import Authorisation, GivenRole
+    from corpid.flows.directory.grants import Authorisation, ThirdPartyRole
     from corpid.flows.directory.provisioning import Member
     from corpid.rules.directory.plan import Change
     from corpid.web.pages.views import View
@@ -59,10 +59,10 @@ _SUB_ENTITY_HINT: Final = phrase("For which part of the organisation.")
 
 
 async def _granted(at: PortalContext) -> Authorisation:
-    """The page's accepted authorisation, for the third party. Raises Gone."""
+    """The page's accepted authorisation, for the third party. Raises NotFound."""
     found = await authorisation(at)
     if is_client(at, found) or found.grant.state != "accepted":
-        raise Gone
+        raise NotFound
     return found
 
 
@@ -112,7 +112,7 @@ def _terms(at: PortalContext, found: Authorisation, person: Member) -> View:
         roles=role_options(service, grant),
         role=form.get("role", ""),
         sub_entity=form.get("sub_entity", "") if asks_sub_entity else None,
-        sub_entity_label=role_fields.marked(role_fields.PART, required=service.sub_entity == "mandatory"),
+        sub_entity_label=role_fields.mark_label(role_fields.PART, required=service.sub_entity == "mandatory"),
         sub_entity_hint=_SUB_ENTITY_HINT,
         start=form.get("start", first),
         end=form.get("end", "") if form else shown_day(grant.end_date),
@@ -126,15 +126,15 @@ def _terms(at: PortalContext, found: Authorisation, person: Member) -> View:
 
 
 def _sentence(found: Authorisation, row: ThirdPartyAssignment, person: str) -> Phrase:
-    return access_texts.given(person, row, service=found.service.name, entity=found.client_entity.name)
+    return access_texts.role_sentence(person, row, service=found.service.name, entity=found.client_entity.name)
 
 
 def _require_reason(at: PortalContext, found: Authorisation) -> None:
     if grants.needs_approval(at.entity, found.service) and not at.form.get("reason", "").strip():
-        raise Rejected(NO_REASON, field="reason")
+        raise InvalidInput(NO_REASON, field="reason")
 
 
-class _Entered(NamedTuple):
+class _AccessInput(NamedTuple):
     """The access that a form describes."""
 
     found: Authorisation
@@ -145,13 +145,13 @@ class _Entered(NamedTuple):
     changes: Sequence[Change]
 
 
-async def _entered_role(at: PortalContext) -> _Entered:
-    """The access that the form gives. Raises Rejected, Invalid, Gone."""
+async def _entered_role(at: PortalContext) -> _AccessInput:
+    """The access that the form gives. Raises InvalidInput, InvalidForm, NotFound."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     found = await _granted(at)
     person = await _member(at)
     if person is None:
-        raise Gone
+        raise NotFound
     check_names(at, names_shown(person))
     allow_editing(at)
     terms = read(at, found.service, within=found.grant)
@@ -167,29 +167,31 @@ async def _entered_role(at: PortalContext) -> _Entered:
         parameters=terms.parameters,
     )
     if await grants.is_stored(registry, wanted):
-        raise Rejected(phrase("{person} has this access already: change it in the list.", person=person.name))
-    changes = await decided(grants.assigned(registry, passwords, at.actor, wanted, None))
+        raise InvalidInput(phrase("{person} has this access already: change it in the list.", person=person.name))
+    changes = await await_plan(grants.plan_role(registry, passwords, at.actor, wanted, None))
     _require_reason(at, found)
-    return _Entered(found, wanted, person.name, names_shown(person), changes)
+    return _AccessInput(found, wanted, person.name, names_shown(person), changes)
 
 
-async def save_role(at: PortalContext) -> Saved:
-    """Give access, after a confirmation. Raises Rejected, Invalid, Unconfirmed, Gone."""
+async def save_role(at: PortalContext) -> FormResult:
+    """Give access, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired, NotFound."""
     entered = await _entered_role(at)
     require_confirmation(at)
-    saved = Saved("role-given", page_of("grant", entered.found.grant))
-    return await submitted(at, entered.changes, saved, seen=[Seen(ThirdPartyAssignment, entered.row.key, None)])
+    saved = FormResult("role-given", page_of("grant", entered.found.grant))
+    return await submit_changes(
+        at, entered.changes, saved, seen=[Precondition(ThirdPartyAssignment, entered.row.key, None)]
+    )
 
 
 async def check_role(at: PortalContext) -> View:
-    """The confirmation of giving access. Raises Rejected, Invalid, Gone."""
+    """The confirmation of giving access. Raises InvalidInput, InvalidForm, NotFound."""
     entered = await _entered_role(at)
     return _check(at, entered, heading=phrase("Check the access"), button=phrase("Give access"))
 
 
-def _check(at: PortalContext, entered: _Entered, *, heading: Phrase, button: Phrase) -> View:
+def _check(at: PortalContext, entered: _AccessInput, *, heading: Phrase, button: Phrase) -> View:
     found, wanted = entered.found, entered.row
-    return Confirm(
+    return AuthorisationConfirmation(
         frame=up(at, found, names=entered.names),
         errors=at.errors,
         action=portal_path(at.web, at.page),
@@ -197,20 +199,20 @@ def _check(at: PortalContext, entered: _Entered, *, heading: Phrase, button: Phr
         sentence=_sentence(found, wanted, entered.person),
         facts=facts(wanted),
         consequences=(phrase("{name} sees that this person acts for it.", name=found.client_entity.name),),
-        hidden=kept(at),
+        hidden=repeated_fields(at),
         button=button,
     )
 
 
-async def _given(at: PortalContext) -> tuple[GivenRole, Authorisation]:
-    """The page's role, and the authorisation under it. Raises Gone."""
+async def _given(at: PortalContext) -> tuple[ThirdPartyRole, Authorisation]:
+    """The page's role, and the authorisation under it. Raises NotFound."""
     found = await role(at)
     if found.under is None:
-        raise Gone
+        raise NotFound
     return found.given, found.under
 
 
-def _names(given: GivenRole) -> str:
+def _names(given: ThirdPartyRole) -> str:
     return names_digest([(given.row.user_id, given.name)])
 
 
@@ -240,8 +242,8 @@ async def change(at: PortalContext) -> View:
     )
 
 
-async def _entered_change(at: PortalContext) -> _Entered:
-    """The access as the form changes it. Raises Rejected, Invalid, Gone."""
+async def _entered_change(at: PortalContext) -> _AccessInput:
+    """The access as the form changes it. Raises InvalidInput, InvalidForm, NotFound."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     given, found = await _given(at)
     check_names(at, _names(given))
@@ -251,22 +253,22 @@ async def _entered_change(at: PortalContext) -> _Entered:
     wanted = msgspec.structs.replace(
         given.row, start_date=terms.start_date, end_date=terms.end_date, parameters=terms.parameters
     )
-    changes = await decided(grants.assigned(registry, passwords, at.actor, wanted, given.row))
+    changes = await await_plan(grants.plan_role(registry, passwords, at.actor, wanted, given.row))
     if not changes:
-        raise Rejected(NOTHING_DIFFERENT)
+        raise InvalidInput(NOTHING_DIFFERENT)
     _require_reason(at, found)
-    return _Entered(found, wanted, given.name or GONE, _names(given), changes)
+    return _AccessInput(found, wanted, given.name or GONE, _names(given), changes)
 
 
-async def save_change(at: PortalContext) -> Saved:
-    """Change access, after a confirmation. Raises Rejected, Invalid, Unconfirmed, Gone."""
+async def save_change(at: PortalContext) -> FormResult:
+    """Change access, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired, NotFound."""
     entered = await _entered_change(at)
     require_confirmation(at)
-    return await submitted(at, entered.changes, Saved("role-changed", page_of("grant", entered.found.grant)))
+    return await submit_changes(at, entered.changes, FormResult("role-changed", page_of("grant", entered.found.grant)))
 
 
 async def check_change(at: PortalContext) -> View:
-    """The confirmation of changing access. Raises Rejected, Invalid, Gone."""
+    """The confirmation of changing access. Raises InvalidInput, InvalidForm, NotFound."""
     return _check(at, await _entered_change(at), heading=phrase("Check the change"), button=phrase("Change it"))
 
 
@@ -274,10 +276,10 @@ async def take_away(at: PortalContext) -> View:
     """The confirmation of taking a person's access away (D56)."""
     found = await role(at)
     row = found.given.row
-    ends = access_texts.taken(
+    ends = access_texts.role_end_sentence(
         found.given.name or GONE, row, service=found.service.name, entity=found.client_entity.name
     )
-    return Confirm(
+    return AuthorisationConfirmation(
         frame=up(at, found.under, names=_names(found.given)),
         errors=at.errors,
         action=portal_path(at.web, at.page),
@@ -294,10 +296,10 @@ async def take_away(at: PortalContext) -> View:
     )
 
 
-async def save_taken(at: PortalContext) -> Saved:
-    """Take a person's access away. Raises Rejected, Gone."""
+async def save_taken(at: PortalContext) -> FormResult:
+    """Take a person's access away. Raises InvalidInput, NotFound."""
     found = await role(at)
     check_names(at, _names(found.given))
     check_version(at, found.given.row)
     page = page_of("grant", found.under.grant) if found.under is not None else THIRD_PARTIES
-    return await submitted(at, [grants.taken(found.given.row)], Saved("role-taken", page))
+    return await submit_changes(at, [grants.plan_role_end(found.given.row)], FormResult("role-taken", page))

@@ -21,7 +21,7 @@ from corpid.web.pages import role_fields
 from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import FormView, ViewPart
 from corpid.web.pages.role_fields import parameter_field
-from corpid.web.sites import Invalid, Unconfirmed
+from corpid.web.sites import ConfirmationRequired, InvalidForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _ANY_ROLE: Final = phrase("Any role")
 NO_END_HINT: Final = phrase("Leave it empty for no end.")
-SUB_ENTITY: Final = role_fields.marked(role_fields.PART, required=False)
+SUB_ENTITY: Final = role_fields.mark_label(role_fields.PART, required=False)
 ANY: Final = "*"
 """the value of the field `role` for any"""
 _FRESH: Final = frozenset({"form_token", "step", "names", "confirmed", ENTERED})
@@ -90,7 +90,7 @@ class EnterTerms(FormView, frozen=True, kw_only=True):
     most: int = MOST_REASON_CHARACTERS
 
 
-class Confirm(FormView, frozen=True, kw_only=True):
+class AuthorisationConfirmation(FormView, frozen=True, kw_only=True):
     """A confirmation, in sentences.
 
     The button sends confirmed=yes, the way back confirmed=no.
@@ -131,16 +131,16 @@ class Terms(ViewPart, frozen=True, kw_only=True):
 def allow_editing(at: PortalContext) -> None:
     """Raise Invalid, without errors, to go back to the form."""
     if at.form.get("confirmed") == "no":
-        raise Invalid
+        raise InvalidForm
 
 
 def require_confirmation(at: PortalContext) -> None:
     """Raise Unconfirmed until a form is confirmed."""
     if at.form.get("confirmed") != "yes":
-        raise Unconfirmed
+        raise ConfirmationRequired
 
 
-def kept(at: PortalContext) -> tuple[tuple[str, str], ...]:
+def repeated_fields(at: PortalContext) -> tuple[tuple[str, str], ...]:
     """The fields of the form that a confirmation sends again."""
     return tuple((name, text) for name, text in at.form.items() if name not in _FRESH)
 
@@ -172,7 +172,9 @@ def _field(
         hint = phrase("One value a line. Leave it empty if there is none.")
     typed = at.form.get(name, "") if at.form else "\n".join(known)
     required = within is not None and (defined.mandatory or bool(allowed))
-    return ParameterField(name=name, label=role_fields.marked(defined.name, required=required), value=typed, hint=hint)
+    return ParameterField(
+        name=name, label=role_fields.mark_label(defined.name, required=required), value=typed, hint=hint
+    )
 
 
 def role_options(service: Service, within: ThirdPartyGrant | None) -> tuple[Option, ...]:
@@ -195,16 +197,16 @@ def read(
 ) -> Terms:
     """The terms of the form; role and sub-entity stay those of `was`.
 
-    `within` is the grant of a person's role. Raises Invalid with every error. Source: D56, R-21
+    `within` is the grant of a person's role. Raises InvalidForm with every error. Source: D56, R-21
     """
-    reading = _Reading(at, service, within, was)
+    reading = _TermsReader(at, service, within, was)
     terms = reading.terms()
     if reading.errors:
-        raise Invalid(*reading.errors)
+        raise InvalidForm(*reading.errors)
     return terms
 
 
-class _Reading:
+class _TermsReader:
     def __init__(
         self,
         at: PortalContext,

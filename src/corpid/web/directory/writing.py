@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from corpid.flows.authentication.sign_in import Rejected
-from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, NoReason, Stale, submit
-from corpid.flows.directory.person_names import known, names_digest
+from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, NoReason, StaleRequest, submit
+from corpid.flows.directory.person_names import known_name, names_digest
 from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.texts import phrase
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.sites import CHANGED_MEANWHILE, Gone, Saved
+from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from corpid.flows.directory.provisioning import Member
-    from corpid.ports import Seen
+    from corpid.ports import Precondition
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import ChangeRequest
     from corpid.web.directory.page_context import PortalContext
@@ -34,64 +34,66 @@ REQUESTED: Final = "requested"
 """its key, wherever the form was sent"""
 
 
-async def written(at: PortalContext, writing: Awaitable[T]) -> T:
+async def await_change(at: PortalContext, writing: Awaitable[T]) -> T:
     """Await a change; what was decided from a cache is read again.
 
-    Raises Rejected with a sentence for a person. Source: D50, D55
+    Raises InvalidInput with a sentence for a person. Source: D50, D55
     """
-    made = await decided(writing)
+    made = await await_plan(writing)
     at.context.provider.registry_cache.drop()
     return made
 
 
-async def decided(deciding: Awaitable[T]) -> T:
-    """Await what would change. Raises Rejected as `written`. Source: D50, D55"""
+async def await_plan(deciding: Awaitable[T]) -> T:
+    """Await what would change. Raises InvalidInput as `await_change`. Source: D50, D55"""
     try:
         return await deciding
     except NoReason:
-        raise Rejected(NO_REASON, field="reason") from None
+        raise InvalidInput(NO_REASON, field="reason") from None
     except AlreadyDecided:
-        raise Rejected(phrase("This request was decided meanwhile, or has expired.")) from None
+        raise InvalidInput(phrase("This request was decided meanwhile, or has expired.")) from None
     except NamesChanged:
-        raise Rejected(NAMES_CHANGED) from None
-    except Stale:
-        raise Rejected(
+        raise InvalidInput(NAMES_CHANGED) from None
+    except StaleRequest:
+        raise InvalidInput(
             phrase(
                 "What this request changes is no longer as it was when it was made. Decline it; it has to be requested again."
             )
         ) from None
     except (Refused, Forbidden) as refused:
-        raise Rejected(refusal_of(refused)) from None
+        raise InvalidInput(refusal_of(refused)) from None
     except Conflict:
-        raise Rejected(CHANGED_MEANWHILE) from None
+        raise InvalidInput(CHANGED_MEANWHILE) from None
 
 
 def names_shown(*people: Member) -> str:
     """A digest of people as a page shows them, for its frame. Source: D68"""
-    return names_digest(known(each.user, each.membership) for each in people)
+    return names_digest(known_name(each.user, each.membership) for each in people)
 
 
 def check_names(at: PortalContext, names: str) -> None:
     """Raise Rejected if the form was shown for other people. Source: D68"""
     if at.form.get("names", "") != names:
-        raise Rejected(NAMES_CHANGED)
+        raise InvalidInput(NAMES_CHANGED)
 
 
-async def listed(reading: Awaitable[T]) -> T:
+async def await_page(reading: Awaitable[T]) -> T:
     """Await a page of a list.
 
-    Raises Gone for a place that is in no list.
+    Raises NotFound for a place that is in no list.
     """
     try:
         return await reading
     except Refused:
-        raise Gone from None
+        raise NotFound from None
 
 
-async def submitted(at: PortalContext, changes: Sequence[Change], saved: Saved, *, seen: Sequence[Seen] = ()) -> Saved:
+async def submit_changes(
+    at: PortalContext, changes: Sequence[Change], saved: FormResult, *, seen: Sequence[Precondition] = ()
+) -> FormResult:
     """Write changes, or request them.
 
-    Returns `saved`, or the page of the request. The reason is that of the form. Raises Rejected as `written`. Source: D55
+    Returns `saved`, or the page of the request. The reason is that of the form. Raises InvalidInput as `await_change`. Source: D55
     """
     writing = submit(
         at.context.provider.registry,
@@ -102,18 +104,18 @@ async def submitted(at: PortalContext, changes: Sequence[Change], saved: Saved, 
         unique=at.context.provider.new_id(),
         seen=seen,
     )
-    made = await written(at, writing)
+    made = await await_change(at, writing)
     return saved_or_requested(made, saved)
 
 
-def saved_or_requested(request: ChangeRequest | None, saved: Saved) -> Saved:
+def saved_or_requested(request: ChangeRequest | None, saved: FormResult) -> FormResult:
     """The page after a change, or that of its request. Source: D55"""
-    return saved if request is None else Saved(REQUESTED, f"requests/{request.request_id}")
+    return saved if request is None else FormResult(REQUESTED, f"requests/{request.request_id}")
 
 
 def reason(at: PortalContext) -> str:
-    """The reason in the form, in one line. Raises Rejected. Source: D55"""
+    """The reason in the form, in one line. Raises InvalidInput. Source: D55"""
     typed = " ".join(at.form.get("reason", "").split())
     if len(typed) > MOST_REASON_CHARACTERS or not typed.isprintable():
-        raise Rejected(phrase("Write at most {count} characters.", count=MOST_REASON_CHARACTERS), field="reason")
+        raise InvalidInput(phrase("Write at most {count} characters.", count=MOST_REASON_CHARACTERS), field="reason")
     return typed

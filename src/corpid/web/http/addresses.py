@@ -45,7 +45,7 @@ class ClientAddresses:
         self._networks = tuple(trusted_proxies)
         self._is_trusted = lru_cache(REMEMBERED)(self._lies_in_networks)
 
-    def of(self, peer: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
+    def caller_address(self, peer: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
         """The address that limits and logs go by.
 
         `peer` is the connection's other end, empty if it has none.
@@ -140,7 +140,7 @@ class OwnHosts:
         Empty: only what was connected to counts.
         """
         host, _, port = address.rpartition(":")
-        self._named = Hosts(f"http://{bracketed(host)}:{port}", allowed_hosts) if address else None
+        self._named = Hosts(f"http://{bracket_host(host)}:{port}", allowed_hosts) if address else None
 
     def allows(self, host: bytes, reached: tuple[str, int | None] | None) -> bool:
         """Return whether a Host header may name this address.
@@ -154,14 +154,14 @@ class OwnHosts:
 
 def _written(address: str, port: int | None) -> set[str]:
     """The accepted spellings of the address that callers connect to."""
-    names = {bracketed(address)}
+    names = {bracket_host(address)}
     if _is_loopback(address):
         names.add("localhost")
     default = DEFAULT_PORTS["http"]
     return {f"{name}:{port}" for name in names} | (names if port == default else set())
 
 
-def bracketed(host: str) -> str:
+def bracket_host(host: str) -> str:
     """A host as it is written before a port."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 

@@ -25,7 +25,7 @@ class ConnectionShares:
         for place in range(workers):
             self._counts[place] = _NOT_ACCEPTING
 
-    def of(self, place: int) -> ConnectionShare:
+    def share_of(self, place: int) -> ConnectionShare:
         """Return the share of the worker at this place."""
         return ConnectionShare(self._counts, place)
 

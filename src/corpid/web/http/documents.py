@@ -34,7 +34,7 @@ class Document:
         digest = urlsafe_b64encode(sha256(content).digest()[:18])
         self._media_type: Final = media_type
         self._plain: Final = content, b'"%b"' % digest
-        self._compressed: Final = compressed(content), b'"%b.gzip"' % digest
+        self._compressed: Final = compress_content(content), b'"%b.gzip"' % digest
 
     def response(self, request: Request, *, cache_seconds: int) -> Response:
         """The document, compressed if the caller accepts that.
@@ -65,7 +65,7 @@ def takes_gzip(request: Request) -> bool:
 
 
 @lru_cache(maxsize=64)
-def compressed(content: bytes) -> bytes:
+def compress_content(content: bytes) -> bytes:
     """Return content compressed with gzip (RFC 1952), cached."""
     return gzip.compress(content, mtime=0)
 

@@ -135,7 +135,7 @@ class Middleware:
         request_id = state["request_id"] = new_request_id()
         fields = state["headers"] = header_values(scope["headers"])
         peer = scope["client"][0] if scope.get("client") else ""
-        address = state["client_address"] = self._addresses.of(peer, scope["headers"])
+        address = state["client_address"] = self._addresses.caller_address(peer, scope["headers"])
         added: LogFields = {}
         state["log"] = added
         try:

@@ -62,10 +62,10 @@ class Probes:
         return probes.read(opened, self._clock())
 
 
-def _received(probe: Probe, scope: Scope, addresses: ClientAddresses) -> probes.Received:
+def _received(probe: Probe, scope: Scope, addresses: ClientAddresses) -> probes.RequestReport:
     fields: dict[bytes, list[bytes]] = scope["state"]["headers"]
     peer = scope["client"][0] if scope.get("client") else ""
-    return probes.Received(
+    return probes.RequestReport(
         probe=probe.id,
         path=(scope.get("raw_path") or scope["path"].encode()).decode("latin-1"),
         query_bytes=len(scope["query_string"]),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows import request_context
 from corpid.flows.limit_counts import LimitCounts
 from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding
-from corpid.rules.oauth.explanations import clipped, shown
+from corpid.rules.oauth.explanations import clip_text, shorten_value
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -188,7 +188,9 @@ async def form_bytes(request: Request) -> bytes:
         return bytes(state["form"])
     if not _names_form(state["headers"].get(b"content-type", ())):
         types = b", ".join(state["headers"].get(b"content-type", ())).decode("latin-1")
-        raise InvalidRequest(Reason.BODY_NOT_A_FORM, f"Content-Type must be {FORM}").explained(received=shown(types))
+        raise InvalidRequest(Reason.BODY_NOT_A_FORM, f"Content-Type must be {FORM}").with_cause(
+            received=shorten_value(types)
+        )
     if b"content-encoding" in state["headers"] and (fault := encoding_fault(request)):
         raise UnsupportedContentCoding(Reason.BODY_ENCODED, fault)
     body, more = b"", True
@@ -206,7 +208,9 @@ def encoding_fault(request: Request) -> str:
     """The fault of a compressed body, else empty. Source: RFC 9110 §8.4"""
     named = b",".join(headers(request, b"content-encoding")).decode("latin-1").lower()
     codings = [coding for each in named.split(",") if (coding := each.strip()) not in {"", "identity"}]
-    return f"Content-Encoding {clipped(' '.join(codings))} is not supported: send the body as it is" if codings else ""
+    return (
+        f"Content-Encoding {clip_text(' '.join(codings))} is not supported: send the body as it is" if codings else ""
+    )
 
 
 def _names_form(types: Sequence[bytes]) -> bool:

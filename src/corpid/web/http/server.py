@@ -249,7 +249,7 @@ class Server:
         reason: Reason,
         description: str,
     ) -> None:
-        access_log.refused(self._addresses.of(peer, headers), status, request_id, reason, description)
+        access_log.refused(self._addresses.caller_address(peer, headers), status, request_id, reason, description)
 
     async def _delay(self) -> None:
         with suppress(TimeoutError):

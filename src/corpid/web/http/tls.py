@@ -70,7 +70,7 @@ class Credentials:
         # instead would leave half a pair in it when the files do not fit.
         self.context.sni_callback = self._offer
 
-    def look(self) -> None:
+    def reload_changed(self) -> None:
         """Reload changed files; unusable ones are logged, and the previous pair stays."""
         stamps = self._stamps()
         if stamps == self._seen:
@@ -108,7 +108,7 @@ async def renewing(certificate: Path, key: Path) -> AsyncIterator[Credentials]:
 async def _keep_looking(credentials: Credentials) -> None:
     while True:
         await asyncio.sleep(LOOK_SECONDS)
-        credentials.look()
+        credentials.reload_changed()
 
 
 def _stamp(file: Path) -> Stamp:

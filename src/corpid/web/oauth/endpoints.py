@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from corpid.flows.oauth import authorize, par, rate_limits, token, userinfo
-from corpid.flows.oauth.arrival import Answered
+from corpid.flows.oauth.authorization import ImmediateResponse
 from corpid.flows.oauth.authorize import AUTHORIZATION_PARAMETERS
 from corpid.rules.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
 from corpid.rules.oauth import discovery as discovery_rules
@@ -62,7 +62,7 @@ async def discovery(request: Request, web: WebContext) -> Response:  # noqa: ARG
 
 async def jwks(request: Request, web: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
     """The public signing keys (Spec 4.7)."""
-    ring = (await web.provider.signing_keys.at(web.provider.clock())).ring
+    ring = (await web.provider.signing_keys.keys_at(web.provider.clock())).ring
     return Response(ring.public_key_set, 200, _PUBLIC, "application/jwk-set+json; charset=utf-8")
 
 
@@ -146,7 +146,7 @@ async def authorization(request: Request, web: WebContext) -> Response:
         held=cookie(request, web.arrival_cookie_name),
         may_complete=may_complete(request),
     )
-    if isinstance(arrived, Answered):
+    if isinstance(arrived, ImmediateResponse):
         if arrived.failure is not None:
             errors.record(request, errors.as_oauth_error(arrived.failure))
         around = await _around(web, context, arrived) if arrived.response.posted else BARE
@@ -156,7 +156,7 @@ async def authorization(request: Request, web: WebContext) -> Response:
 
 async def _to_get(request: Request, web: WebContext) -> Response:
     known = REQUEST_PARAMETERS if web.provider.policy.query is not None else AUTHORIZATION_PARAMETERS
-    query = parameters.requoted(await form_bytes(request), known)
+    query = parameters.requote_known(await form_bytes(request), known)
     if len(query) > HEAD_BYTES // 2:
         raise InvalidRequest(Reason.QUERY_TOO_LONG, "the request is too long for a query string")
     if not query:
@@ -164,7 +164,7 @@ async def _to_get(request: Request, web: WebContext) -> Response:
     return see_other(f"{web.base_path}{discovery_rules.AUTHORIZATION_PATH}?{query}")
 
 
-async def _around(web: WebContext, context: RequestContext, arrived: Answered) -> Frame:
+async def _around(web: WebContext, context: RequestContext, arrived: ImmediateResponse) -> Frame:
     client = arrived.requesting_client.client
     if arrived.interaction is not None:
         return await final_frame(web, context, client, arrived.interaction)

@@ -9,11 +9,11 @@ import msgspec
 
 from corpid.flows.operations import audit as flow
 from corpid.flows.operations import audit_seals
-from corpid.flows.operations.console import may
+from corpid.flows.operations.console import is_allowed
 from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.texts import Phrase, phrase
-from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame
+from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, ConsolePage, console_path, frame
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.sites import Section
 
@@ -104,7 +104,7 @@ async def audit(at: ConsoleContext) -> View:
         pager=pager_of(here, given, came=bool(before), after=following, name="before"),
         verify=console_path(at.web, _VERIFY),
         export=f"{console_path(at.web, EXPORT)}{f'?{urlencode(given)}' if given else ''}"
-        if may(at.actor, "read", "audit export")
+        if is_allowed(at.actor, "read", "audit export")
         else "",
         errors=tuple(errors),
     )
@@ -116,12 +116,12 @@ async def query_of(at: ConsoleContext, given: Mapping[str, str], errors: list[Fi
     since = 0
     try:
         actions = audit_filters.actions(given["action"]) if "action" in given else ()
-    except audit_filters.MalformedFilter as error:
+    except audit_filters.InvalidFilter as error:
         errors.append(("action", phrase("{sentence}.", sentence=str(error))))
     try:
         zone = at.context.provider.policy.timezone
         since = audit_filters.moment(given["since"], now=at.context.now, zone=zone) if "since" in given else 0
-    except audit_filters.MalformedFilter as error:
+    except audit_filters.InvalidFilter as error:
         errors.append(("since", phrase("{sentence}.", sentence=str(error))))
     registry = at.context.provider.registry
     return AuditQuery(
@@ -190,5 +190,6 @@ async def verify(at: ConsoleContext) -> View:
 
 
 SECTION: Final = Section[ConsoleContext](
-    pages={AUDIT: Page(view=audit), _VERIFY: Page(view=verify)}, filters=frozenset({*FILTERS, "before", "after"})
+    pages={AUDIT: ConsolePage(view=audit), _VERIFY: ConsolePage(view=verify)},
+    filters=frozenset({*FILTERS, "before", "after"}),
 )

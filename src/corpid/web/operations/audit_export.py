@@ -12,18 +12,18 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.responses import StreamingResponse
 
-from corpid.flows import kept_forms
-from corpid.flows.kept_forms import KeptForm
+from corpid.flows import stored_forms
 from corpid.flows.operations import audit_export as flow
+from corpid.flows.stored_forms import StoredForm
 from corpid.rules.directory import audit_filters
 from corpid.rules.limits import DAY
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.audit import AUDIT, EXPORT, FILTERS, Audit, query_of
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.responses import NO_STORE
-from corpid.web.sites import Elsewhere, Invalid, Saved, Section
+from corpid.web.sites import FormResult, InvalidForm, Section, SeeOther
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -66,8 +66,8 @@ async def ask(at: ConsoleContext) -> View:
     )
 
 
-async def record(at: ConsoleContext) -> Saved:
-    """Record the export. Raises Rejected, Invalid, access.Forbidden."""
+async def record(at: ConsoleContext) -> FormResult:
+    """Record the export. Raises InvalidInput, InvalidForm, access.Forbidden."""
     given = {name: value for name in (*FILTERS, _UNTIL) if (value := at.form.get(name, "").strip())}
     errors: list[FieldError] = []
     query = await query_of(at, given, errors)
@@ -75,20 +75,20 @@ async def record(at: ConsoleContext) -> Saved:
     if _UNTIL in given:
         try:
             until = _end(at, given[_UNTIL])
-        except audit_filters.MalformedFilter as error:
+        except audit_filters.InvalidFilter as error:
             errors.append((_UNTIL, phrase("{sentence}.", sentence=str(error))))
     if not errors and until < query.since:
         errors.append((_UNTIL, phrase("The end is before the beginning.")))
     if errors:
-        raise Invalid(*errors)
+        raise InvalidForm(*errors)
     filters = {**given, "user": query.user_id} if "user" in given else given
-    wanted = flow.Wanted(query=query, until=until, at=at.context.now, filters=filters)
+    wanted = flow.ExportQuery(query=query, until=until, at=at.context.now, filters=filters)
     await flow.record(at.context.provider.registry, acting(at), wanted)
     name = at.context.provider.new_id()
-    await kept_forms.keep(
-        at.context, _place(at, name), KeptForm(fields={_WANTED: msgspec.json.encode(wanted).decode()})
+    await stored_forms.keep(
+        at.context, _place(at, name), StoredForm(fields={_WANTED: msgspec.json.encode(wanted).decode()})
     )
-    return Saved("", f"{_FILE}?{urlencode({_NAME: name})}")
+    return FormResult("", f"{_FILE}?{urlencode({_NAME: name})}")
 
 
 def _place(at: ConsoleContext, name: str) -> tuple[str, ...]:
@@ -97,18 +97,18 @@ def _place(at: ConsoleContext, name: str) -> tuple[str, ...]:
 
 
 async def download(at: ConsoleContext) -> Response:
-    """The file of a recorded export, for ten minutes. Raises Elsewhere, access.Forbidden."""
-    kept = await kept_forms.read(at.context, _place(at, at.query.get(_NAME, "")))
+    """The file of a recorded export, for ten minutes. Raises SeeOther, access.Forbidden."""
+    kept = await stored_forms.read(at.context, _place(at, at.query.get(_NAME, "")))
     if kept is None:
-        raise Elsewhere(EXPORT)
-    wanted = msgspec.json.decode(kept.fields[_WANTED], type=flow.Wanted)
+        raise SeeOther(EXPORT)
+    wanted = msgspec.json.decode(kept.fields[_WANTED], type=flow.ExportQuery)
     lines = await flow.export(at.context.provider.registry, at.actor, wanted)
     headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="audit-{at.context.today}.jsonl"'}
     return StreamingResponse(lines, 200, headers, "application/jsonl")
 
 
 def _end(at: ConsoleContext, text: str) -> int:
-    """The moment; of a day its last second. Raises MalformedFilter."""
+    """The moment; of a day its last second. Raises InvalidFilter."""
     found = audit_filters.moment(text, now=at.context.now, zone=at.context.provider.policy.timezone)
     try:
         date.fromisoformat(text)
@@ -119,8 +119,8 @@ def _end(at: ConsoleContext, text: str) -> int:
 
 SECTION: Final = Section[ConsoleContext](
     pages={
-        EXPORT: Page(view=ask, submit=record, fresh=True, needs=("read", "audit export")),
-        _FILE: Page(view=download, needs=("read", "audit export")),
+        EXPORT: ConsolePage(view=ask, submit=record, fresh=True, needs=("read", "audit export")),
+        _FILE: ConsolePage(view=download, needs=("read", "audit export")),
     },
     fields=frozenset({*FILTERS, _UNTIL, REASON}),
 )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import clients as flow
 from corpid.flows.directory.write import MembersRefused, Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.sections import NOTHING
 from corpid.texts import phrase
-from corpid.web.operations.clients import CLIENTS, client_path, here, this_client
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.clients import CLIENTS, client_page_path, client_path, this_client
+from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.record_forms import is_current, version_of
 from corpid.web.pages.client_fields import (
@@ -29,12 +29,12 @@ from corpid.web.pages.client_fields import (
 )
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.refusals import reason_of
-from corpid.web.sites import NOTHING_DIFFERENT, Invalid, Outdated, Saved, Section
+from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.directory.actors import Operating
+    from corpid.rules.directory.actors import DeploymentOperator
     from corpid.texts import Phrase
     from corpid.web.pages.client_fields import Fields
     from corpid.web.pages.layout import FieldError
@@ -74,7 +74,7 @@ async def new(at: ConsoleContext) -> View:
 
 
 async def edit(at: ConsoleContext) -> View:
-    """The form of a client that is there. Raises Gone, access.Forbidden."""
+    """The form of a client that is there. Raises NotFound, access.Forbidden."""
     found = await this_client(at)
     heading = phrase("Change {name}", name=found.name)
     return _form(at, heading, values_of(found), back=client_path(at, found.client_id), version=version_of(found))
@@ -112,8 +112,8 @@ def _given(at: ConsoleContext, before: Mapping[str, str]) -> dict[str, object]:
     return members
 
 
-async def add(at: ConsoleContext) -> Saved:
-    """Register the client of the form. Raises Invalid, access.Forbidden."""
+async def add(at: ConsoleContext) -> FormResult:
+    """Register the client of the form. Raises InvalidForm, access.Forbidden."""
     client_id = at.form.get("client_id", "").strip()
     no_identifier = [] if client_id else [("client_id", phrase("Enter the identifier of the client."))]
     actor = _checked(at, no_identifier)
@@ -126,62 +126,64 @@ async def add(at: ConsoleContext) -> Saved:
         )
     except Refused as refused:
         raise _invalid(refused) from None
-    return Saved("client-added", here(client_id))
+    return FormResult("client-added", client_page_path(client_id))
 
 
-async def change(at: ConsoleContext) -> Saved:
-    """Change the client as the form says. Raises Rejected, Invalid, Outdated, Gone."""
+async def change(at: ConsoleContext) -> FormResult:
+    """Change the client as the form says. Raises InvalidInput, InvalidForm, EditConflict, NotFound."""
     found, provider = await this_client(at), at.context.provider
     if not is_current(at, found):
-        raise Outdated(_CHANGED)
+        raise EditConflict(_CHANGED)
     actor = _checked(at, [])
     members = _given(at, values_of(found))
     if all(value is None for value in members.values()):
-        raise Rejected(NOTHING_DIFFERENT)
+        raise InvalidInput(NOTHING_DIFFERENT)
     try:
         await flow.update_client(
             provider.registry, provider.passwords, found.client_id, members,
             actor=actor, rules=at.web.client_rules, was=found,
         )  # fmt: skip
     except Conflict:
-        raise Outdated(_CHANGED) from None
+        raise EditConflict(_CHANGED) from None
     except Refused as refused:
         raise _invalid(refused) from None
     provider.registry_cache.drop()
-    return Saved("client-changed", here(found.client_id))
+    return FormResult("client-changed", client_page_path(found.client_id))
 
 
-def _checked(at: ConsoleContext, errors: list[FieldError]) -> Operating:
+def _checked(at: ConsoleContext, errors: list[FieldError]) -> DeploymentOperator:
     """The operator with the reason, if the form can be read.
 
-    `errors` are those found before. Raises Invalid.
+    `errors` are those found before. Raises InvalidForm.
     """
     typed = {name: at.form.get(name, "").strip() for name in FIELDS}
     errors = [*errors, *mistakes(typed, developer_mode=at.web.client_rules.developer_mode)]
     try:
         actor = acting(at)
-    except Rejected as rejected:
-        raise Invalid(*errors, (REASON, rejected.sentence)) from None
+    except InvalidInput as rejected:
+        raise InvalidForm(*errors, (REASON, rejected.sentence)) from None
     if errors:
-        raise Invalid(*errors)
+        raise InvalidForm(*errors)
     return actor
 
 
-def _invalid(refused: Refused) -> Invalid:
+def _invalid(refused: Refused) -> InvalidForm:
     """The faults, each at its field.
 
     The sentences are the registration's own.
     """
     faults = refused.faults if isinstance(refused, MembersRefused) else (reason_of(refused),)
-    return Invalid(*named_faults(faults))
+    return InvalidForm(*named_faults(faults))
 
 
 SECTION: Final = Section[ConsoleContext](
     pages={
-        _NEW_CLIENT: Page(view=new, submit=add, fresh=True, kept=without_private_keys, needs=("write", "client")),
+        _NEW_CLIENT: ConsolePage(
+            view=new, submit=add, fresh=True, kept=without_private_keys, needs=("write", "client")
+        ),
     },
     named_pages={
-        re.compile(r"edit-client/[^/]{1,300}"): Page(
+        re.compile(r"edit-client/[^/]{1,300}"): ConsolePage(
             view=edit, submit=change, fresh=True, kept=without_private_keys, needs=("write", "client")
         )
     },

@@ -15,7 +15,7 @@ from corpid.flows.operations.migration_report import report_of
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.oauth.client_registration import used
+from corpid.rules.oauth.client_registration import used_generations
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
@@ -24,7 +24,7 @@ from corpid.web.operations.confirm import question
 from corpid.web.operations.page_context import (
     AT_ONCE,
     ConsoleContext,
-    Page,
+    ConsolePage,
     console_path,
     frame,
     pager,
@@ -33,12 +33,12 @@ from corpid.web.operations.page_context import (
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.pages.client_fields import WORDS
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart
-from corpid.web.sites import Gone, Saved, Section
+from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from corpid.flows.operations.client_keys import LookedAt
+    from corpid.flows.operations.client_keys import ClientKeyReport
     from corpid.flows.operations.migration_report import ClientUse
     from corpid.ports import ClientRefusal
     from corpid.rules.oauth.records import Client
@@ -108,7 +108,7 @@ class ClientPage(PageView, frozen=True, kw_only=True):
     client_id: str
     enabled: bool
     facts: tuple[tuple[Phrase | str, str], ...]
-    keys: LookedAt
+    keys: ClientKeyReport
     migration: tuple[ClientUse, ...]
     last_days: dict[str, date]
     """of generations in `migration`"""
@@ -147,10 +147,10 @@ async def clients(at: ConsoleContext) -> View:
 
 def client_path(at: ConsoleContext, client_id: str) -> str:
     """The address path of a client's page."""
-    return console_path(at.web, here(client_id))
+    return console_path(at.web, client_page_path(client_id))
 
 
-def here(client_id: str, page: str = CLIENT) -> str:
+def client_page_path(client_id: str, page: str = CLIENT) -> str:
     """The path of a client's page in the console."""
     return f"{page}/{quote(client_id, safe='')}"
 
@@ -160,23 +160,23 @@ def _line(at: ConsoleContext, client: Client) -> ClientLine:
         url=client_path(at, client.client_id),
         client_id=client.client_id,
         name=client.name,
-        generations=tuple(each.name for each in used(client, at.web.client_rules)),
+        generations=tuple(each.name for each in used_generations(client, at.web.client_rules)),
         ends=date.fromisoformat(client.legacy_until) if client.legacy_until else None,
         enabled=client.enabled,
     )
 
 
 async def this_client(at: ConsoleContext) -> Client:
-    """The client that the page is about. Raises Gone, access.Forbidden."""
+    """The client that the page is about. Raises NotFound, access.Forbidden."""
     client_id = at.page.partition("/")[2]
     try:
         return await flow.client(at.context.provider.registry, client_id, actor=at.actor)
     except Refused:
-        raise Gone from None
+        raise NotFound from None
 
 
 async def client(at: ConsoleContext) -> View:
-    """One client. Raises Gone, access.Forbidden."""
+    """One client. Raises NotFound, access.Forbidden."""
     provider, found = at.context.provider, await this_client(at)
     refusals = await refusals_of(provider.registry, found.client_id, actor=at.actor)
     uses = await report_of(
@@ -187,7 +187,7 @@ async def client(at: ConsoleContext) -> View:
         today=at.context.today,
         rules=at.web.client_rules,
     )
-    looked = await client_keys.look(provider, found, actor=at.actor, now=at.context.now)
+    looked = await client_keys.describe_keys(provider, found, actor=at.actor, now=at.context.now)
     return ClientPage(
         frame=frame(at, section=CLIENTS, up=Link(url=console_path(at.web, CLIENTS), text=Clients.heading)),
         heading=phrase("Client {name}", name=found.name),
@@ -204,9 +204,9 @@ async def client(at: ConsoleContext) -> View:
         most_claimed=KEPT[True],
         history=await _history(at, found),
         whole_history=console_path(at.web, f"audit?{urlencode({'client': found.client_id, 'action': 'client.'})}"),
-        edit=path_if_allowed(at, here(found.client_id, "edit-client")),
-        switch=path_if_allowed(at, here(found.client_id, "switch-client")),
-        drop=path_if_allowed(at, here(found.client_id, "drop-keys")) if found.jwks_uri else "",
+        edit=path_if_allowed(at, client_page_path(found.client_id, "edit-client")),
+        switch=path_if_allowed(at, client_page_path(found.client_id, "switch-client")),
+        drop=path_if_allowed(at, client_page_path(found.client_id, "drop-keys")) if found.jwks_uri else "",
         saved=at.saved,
     )
 
@@ -274,8 +274,8 @@ async def switch(at: ConsoleContext) -> View:
     )
 
 
-async def save_switch(at: ConsoleContext) -> Saved:
-    """Enable or disable the client, as the page said. Raises Rejected, StaleStep."""
+async def save_switch(at: ConsoleContext) -> FormResult:
+    """Enable or disable the client, as the page said. Raises InvalidInput, StaleStep."""
     found = await this_client(at)
     if at.form.get("decision") not in {"enable", "disable"}:
         raise StaleStep
@@ -284,17 +284,17 @@ async def save_switch(at: ConsoleContext) -> Saved:
     if found.enabled != wanted:
         await flow.switch_client(at.context.provider.registry, found.client_id, enabled=wanted, actor=actor)
         at.context.provider.registry_cache.drop()
-    return Saved("client-enabled" if wanted else "client-disabled", here(found.client_id))
+    return FormResult("client-enabled" if wanted else "client-disabled", client_page_path(found.client_id))
 
 
 async def drop(at: ConsoleContext) -> View:
     """The question before fetched keys are dropped.
 
-    Raises Gone for a client without any.
+    Raises NotFound for a client without any.
     """
     found = await this_client(at)
     if found.jwks_uri is None:
-        raise Gone
+        raise NotFound
     return question(
         at,
         CLIENTS,
@@ -306,13 +306,13 @@ async def drop(at: ConsoleContext) -> View:
     )
 
 
-async def save_drop(at: ConsoleContext) -> Saved:
-    """Drop the fetched keys of the client. Raises Rejected, Gone, Refused."""
+async def save_drop(at: ConsoleContext) -> FormResult:
+    """Drop the fetched keys of the client. Raises InvalidInput, NotFound, Refused."""
     found = await this_client(at)
     if found.jwks_uri is None:
-        raise Gone
+        raise NotFound
     await flow.drop_keys(at.context.provider.registry, found.client_id, actor=acting(at))
-    return Saved("client-keys", here(found.client_id))
+    return FormResult("client-keys", client_page_path(found.client_id))
 
 
 def _at(page: str) -> re.Pattern[str]:
@@ -320,11 +320,11 @@ def _at(page: str) -> re.Pattern[str]:
 
 
 SECTION: Final = Section[ConsoleContext](
-    pages={CLIENTS: Page(view=clients)},
+    pages={CLIENTS: ConsolePage(view=clients)},
     named_pages={
-        _at(CLIENT): Page(view=client),
-        _at("switch-client"): Page(view=switch, submit=save_switch, fresh=True, needs=("write", "client")),
-        _at("drop-keys"): Page(view=drop, submit=save_drop, fresh=True, needs=("write", "client")),
+        _at(CLIENT): ConsolePage(view=client),
+        _at("switch-client"): ConsolePage(view=switch, submit=save_switch, fresh=True, needs=("write", "client")),
+        _at("drop-keys"): ConsolePage(view=drop, submit=save_drop, fresh=True, needs=("write", "client")),
     },
     fields=frozenset({"decision", REASON}),
     filters=frozenset({"search", "after"}),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from corpid.web.pages.layout import FieldError, Link
 
 
-class Confirm(FormView, frozen=True, kw_only=True):
+class ConsoleConfirmation(FormView, frozen=True, kw_only=True):
     """A question with its consequences.
 
     Fields: decision (hidden), reason, choice if there are `choices`, and typed, if `to_type` is something to type.
@@ -54,12 +54,12 @@ def question(
     choices: tuple[tuple[str, Phrase, Phrase], ...] = (),
     choices_legend: Phrase | None = None,
     errors: tuple[FieldError, ...] = (),
-) -> Confirm:
+) -> ConsoleConfirmation:
     """The question of a page, with what was typed already.
 
     `up` leads back; `errors` are those that the page has before anything is sent.
     """
-    return Confirm(
+    return ConsoleConfirmation(
         frame=frame(at, section=section, up=up),
         action=console_path(at.web, at.page),
         heading=heading,

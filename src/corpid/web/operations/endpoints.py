@@ -26,23 +26,23 @@ from corpid.web.operations.page_context import ConsoleContext, admit
 from corpid.web.own_pages import serve
 from corpid.web.pages.layout import BARE
 from corpid.web.pages.views import Problem
-from corpid.web.sites import Closed, Site, first_page, ways_out
+from corpid.web.sites import EntryRefused, Site, first_page, ways_out
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.account.own_sessions import OwnVisit
-    from corpid.flows.operations.console import ConsoleVisit
+    from corpid.flows.account.own_sessions import SelfServiceRequest
+    from corpid.flows.operations.console import ConsoleRequest
     from corpid.web import sites
     from corpid.web.context import WebContext
 
 
-async def _arrive(at: sites.PageContext[OwnVisit]) -> ConsoleVisit:
+async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> ConsoleRequest:
     try:
-        return await flow.arrived(at.context, at.visit, needs_passkey=at.web.operators_need_passkey)
+        return await flow.admit_operator(at.context, at.visit, needs_passkey=at.web.operators_need_passkey)
     except NeedsPasskey:
-        raise Closed(
+        raise EntryRefused(
             Problem(
                 frame=BARE,
                 heading=phrase("Sign in with a passkey"),

@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import entities, invitations, lists
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.invitation_limits import InvitationLimit
@@ -23,26 +23,26 @@ from corpid.web.operations.confirm import question
 from corpid.web.operations.page_context import (
     AT_ONCE,
     ConsoleContext,
-    Page,
+    ConsolePage,
     console_path,
     frame,
     pager,
     path_if_allowed,
-    searched,
+    read_search,
     searched_text,
 )
 from corpid.web.operations.people import person_path
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.operations.views import State
+from corpid.web.operations.views import StateLabel
 from corpid.web.pages.access_texts import APPROVALS, LEVELS
 from corpid.web.pages.layout import Link
-from corpid.web.sites import Gone, Saved, Section
+from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.lists import Appointment
-    from corpid.flows.operations.console_entities import ShownEntity
+    from corpid.flows.operations.console_entities import EntityDetails
     from corpid.ports import StoredMember
     from corpid.rules.directory.records import Entity, EntityType, ThirdPartyGrant
     from corpid.texts import Phrase
@@ -68,21 +68,21 @@ TYPES: Final[Mapping[EntityType, Phrase]] = {
 
 def entity_path(web: WebContext, entity_id: str, page: str = "") -> str:
     """The address path of an organisation's page."""
-    return console_path(web, here(entity_id, page))
+    return console_path(web, entity_page_path(entity_id, page))
 
 
-def here(entity_id: str, page: str = "") -> str:
+def entity_page_path(entity_id: str, page: str = "") -> str:
     """The path of an organisation's page in the console."""
     return f"entities/{quote(entity_id, safe='')}" + (f"/{page}" if page else "")
 
 
 async def entities_page(at: ConsoleContext) -> View:
     """A page of organisations, narrowed by what is searched (R-12.4)."""
-    search, by = searched(at, _WAYS)
+    search, by = read_search(at, _WAYS)
     try:
         page = await _found(at, by, search, at.query.get("after", ""))
     except Refused:
-        page = lists.Page(found=())
+        page = lists.ListPage(found=())
     new = path_if_allowed(at, NEW)
     return views.SearchedList(
         frame=frame(at, section="entities"),
@@ -112,7 +112,7 @@ async def entities_page(at: ConsoleContext) -> View:
     )
 
 
-async def _found(at: ConsoleContext, by: str, search: str, after: str) -> lists.Page[Entity]:
+async def _found(at: ConsoleContext, by: str, search: str, after: str) -> lists.ListPage[Entity]:
     registry, actor = at.context.provider.registry, at.actor
     if by == "number":
         return await lists.entities_by_number(registry, actor, number=search, after=after, limit=AT_ONCE)
@@ -126,11 +126,11 @@ def _entity_id(at: ConsoleContext) -> str:
 
 
 async def entity_of(at: ConsoleContext) -> Entity:
-    """The organisation of the page. Raises Gone, access.Forbidden."""
+    """The organisation of the page. Raises NotFound, access.Forbidden."""
     try:
         return await entity_named(at.context.provider.registry, _entity_id(at), actor=at.actor)
     except Refused:
-        raise Gone from None
+        raise NotFound from None
 
 
 async def entity_page(at: ConsoleContext) -> View:
@@ -140,9 +140,9 @@ async def entity_page(at: ConsoleContext) -> View:
             at.context.provider.registry, _entity_id(at), actor=at.actor, limit=AT_ONCE, few=_FEW
         )
     except Refused:
-        raise Gone from None
+        raise NotFound from None
     entity = found.entity
-    return views.ShownOrganisation(
+    return views.OrganisationView(
         frame=frame(
             at, section="entities", up=Link(url=console_path(at.web, "entities"), text=phrase("Organisations"))
         ),
@@ -162,7 +162,7 @@ async def entity_page(at: ConsoleContext) -> View:
     )
 
 
-def _facts(found: ShownEntity) -> tuple[views.Fact, ...]:
+def _facts(found: EntityDetails) -> tuple[views.Fact, ...]:
     entity, count = found.entity, found.people
     return (
         (phrase("Identifier"), entity.entity_id),
@@ -178,7 +178,7 @@ def _links_to_actions(at: ConsoleContext, entity: Entity) -> list[Link]:
     links = [Link(url=entity_path(at.web, entity.entity_id, "people"), text=phrase("Its people"))]
     switch = ("disable", phrase("Disable")) if entity.enabled else ("enable", phrase("Enable"))
     for page, text in (("owner", phrase("Appoint an owner")), ("edit", phrase("Change")), switch):
-        if url := path_if_allowed(at, here(entity.entity_id, page)):
+        if url := path_if_allowed(at, entity_page_path(entity.entity_id, page)):
             links.append(Link(url=url, text=text))
     return links
 
@@ -193,8 +193,8 @@ def _administrator(at: ConsoleContext, each: Appointment) -> views.Administrator
         name=(membership.name or membership.email) if invited else user.name,
         level=LEVELS[level.level],
         services=_services_of(level.services) if level.level == "sub_administrator" else "",
-        state=State(text=phrase("Invited"), tone="warning") if invited else views.active(active),
-        resend=path_if_allowed(at, here(membership.entity_id, resend)) if invited else "",
+        state=StateLabel(text=phrase("Invited"), tone="warning") if invited else views.active(active),
+        resend=path_if_allowed(at, entity_page_path(membership.entity_id, resend)) if invited else "",
     )
 
 
@@ -209,9 +209,9 @@ def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mappin
         service=grant.service_id,
         role=grant.role,
         until=None if grant.end_date == NO_END else date.fromisoformat(grant.end_date),
-        state=State(text=phrase("Accepted"))
+        state=StateLabel(text=phrase("Accepted"))
         if grant.state == "accepted"
-        else State(text=phrase("Offered"), tone="warning"),
+        else StateLabel(text=phrase("Offered"), tone="warning"),
     )
 
 
@@ -225,8 +225,8 @@ async def members_page(at: ConsoleContext) -> View:
             registry, at.actor, entity.entity_id, search=search, after=at.query.get("after", ""), limit=AT_ONCE
         )
     except Refused:
-        page = lists.Page(found=())
-    path = here(entity.entity_id, "people")
+        page = lists.ListPage(found=())
+    path = entity_page_path(entity.entity_id, "people")
     return views.SearchedList(
         frame=frame(at, section="entities", up=Link(url=entity_path(at.web, entity.entity_id), text=phrase("Back"))),
         heading=phrase("People of {name}", name=entity.name),
@@ -246,19 +246,20 @@ async def members_page(at: ConsoleContext) -> View:
     )
 
 
-def _member(at: ConsoleContext, each: lists.Member) -> views.Line:
+def _member(at: ConsoleContext, each: lists.EntityMember) -> views.Line:
     invited = each.membership.invited
     level = LEVELS[each.level] if each.level else ""  # type: ignore[index]
     active = each.membership.enabled and each.user.enabled
     return views.Line(
         url=path_if_allowed(
-            at, here(each.membership.entity_id, f"invitation/{quote(each.membership.membership_id, safe='')}")
+            at,
+            entity_page_path(each.membership.entity_id, f"invitation/{quote(each.membership.membership_id, safe='')}"),
         )
         if invited
         else person_path(at.web, each.user.user_id),
         name=identity(each.membership, each.user),
         texts=(each.membership.name if invited else each.user.name, level),
-        state=State(text=phrase("Invited"), tone="warning") if invited else views.active(active),
+        state=StateLabel(text=phrase("Invited"), tone="warning") if invited else views.active(active),
     )
 
 
@@ -288,29 +289,29 @@ async def switch_page(at: ConsoleContext) -> View:
     )
 
 
-async def switch(at: ConsoleContext) -> Saved:
-    """Disable or enable the organisation. Raises Rejected, Gone."""
+async def switch(at: ConsoleContext) -> FormResult:
+    """Disable or enable the organisation. Raises InvalidInput, NotFound."""
     entity = await entity_of(at)
     provider, enables = at.context.provider, at.page.endswith("/enable")
     actor = acting(at)
     try:
         await entities.switch_entity(provider.registry, entity.entity_id, enabled=enables, actor=actor)
     except Refused:
-        raise Rejected(phrase("Somebody has done this already. Open the organisation again.")) from None
+        raise InvalidInput(phrase("Somebody has done this already. Open the organisation again.")) from None
     provider.registry_cache.drop()
-    return Saved("entity-enable" if enables else "entity-disable", here(entity.entity_id))
+    return FormResult("entity-enable" if enables else "entity-disable", entity_page_path(entity.entity_id))
 
 
 # --- invitations
 
 
 async def _invited(at: ConsoleContext) -> tuple[Entity, StoredMember]:
-    """The invitation of the page. Raises Gone, access.Forbidden."""
+    """The invitation of the page. Raises NotFound, access.Forbidden."""
     entity = await entity_of(at)
     registry = at.context.provider.registry
     found = await open_invitation(registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
     if found is None:
-        raise Gone
+        raise NotFound
     return entity, found
 
 
@@ -335,35 +336,35 @@ async def invitation_page(at: ConsoleContext) -> View:
     )
 
 
-async def send_invitation(at: ConsoleContext) -> Saved:
-    """Send the invitation again. Raises Rejected, Gone, Forbidden."""
+async def send_invitation(at: ConsoleContext) -> FormResult:
+    """Send the invitation again. Raises InvalidInput, NotFound, Forbidden."""
     entity, member = await _invited(at)
     provider, membership = at.context.provider, member.membership
     actor = acting(at)
     if not membership.email:
-        raise Rejected(phrase("The invitation has no e-mail address to go to."))
+        raise InvalidInput(phrase("The invitation has no e-mail address to go to."))
     if not provider.mail.works:
-        raise Rejected(phrase("This deployment sends no e-mails."))
+        raise InvalidInput(phrase("This deployment sends no e-mails."))
     if abs(membership.invitation_sent_at) > at.context.now - RESEND_SECONDS:
-        raise Rejected(
+        raise InvalidInput(
             phrase("It was sent less than {count} minutes ago. Wait a little.", count=RESEND_SECONDS // MINUTE)
         )
     limit = InvitationLimit(
         transient=provider.transient, issuer=provider.policy.deployment_url, counts=at.context.counts
     )
     await invitations.send_again(provider.registry, limit, membership, actor=actor, now=at.context.now)
-    return Saved("invitation-sent", here(entity.entity_id))
+    return FormResult("invitation-sent", entity_page_path(entity.entity_id))
 
 
 SECTION: Final = Section[ConsoleContext](
-    pages={"entities": Page(view=entities_page)},
+    pages={"entities": ConsolePage(view=entities_page)},
     named_pages={
-        re.compile(ONE): Page(view=entity_page),
-        re.compile(rf"{ONE}/people"): Page(view=members_page),
-        re.compile(rf"{ONE}/(disable|enable)"): Page(
+        re.compile(ONE): ConsolePage(view=entity_page),
+        re.compile(rf"{ONE}/people"): ConsolePage(view=members_page),
+        re.compile(rf"{ONE}/(disable|enable)"): ConsolePage(
             view=switch_page, submit=switch, fresh=True, needs=("write", "entity")
         ),
-        re.compile(rf"{ONE}/invitation/[^/]+"): Page(
+        re.compile(rf"{ONE}/invitation/[^/]+"): ConsolePage(
             view=invitation_page, submit=send_invitation, fresh=True, needs=("write", "invitation")
         ),
     },

@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import entities as flow
 from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.entity_choice import STATUSES
 from corpid.rules.directory.sections import SECTIONS
 from corpid.texts import phrase
-from corpid.web.operations.entities import ONE, TYPES, entity_of, entity_path, here
+from corpid.web.operations.entities import ONE, TYPES, entity_of, entity_page_path, entity_path
 from corpid.web.operations.owners import facts_errors
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.record_forms import is_current, step_of
 from corpid.web.pages.access_texts import APPROVALS
 from corpid.web.pages.layout import Field, FormView, Link
 from corpid.web.pages.refusals import reason_of
-from corpid.web.sites import NOTHING_DIFFERENT, Invalid, Outdated, Saved, Section
+from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,37 +92,39 @@ async def edit_page(at: ConsoleContext) -> View:
     )
 
 
-async def edit(at: ConsoleContext) -> Saved:
-    """Change the facts. Raises Rejected, Invalid, Outdated, Gone, Forbidden."""
+async def edit(at: ConsoleContext) -> FormResult:
+    """Change the facts. Raises InvalidInput, InvalidForm, EditConflict, NotFound, Forbidden."""
     entity, provider = await entity_of(at), at.context.provider
     if not is_current(at, entity):
-        raise Outdated(_CHANGED)
+        raise EditConflict(_CHANGED)
     typed = {name: at.form.get(name, "").strip() for name in _MEMBERS}
     errors = facts_errors(typed)
     if typed["approvals"] not in APPROVALS:
         errors.append(("approvals", phrase("Choose what needs approval.")))
     if errors:
-        raise Invalid(*errors)
+        raise InvalidForm(*errors)
     members: dict[str, object] = {
         name: value if value != getattr(entity, name) else None for name, value in typed.items()
     }
     if all(value is None for value in members.values()):
-        raise Rejected(NOTHING_DIFFERENT)
+        raise InvalidInput(NOTHING_DIFFERENT)
     actor = acting(at)
     try:
         await flow.update_entity(
             provider.registry, provider.passwords, entity.entity_id, members, actor=actor, was=entity
         )
     except Conflict:
-        raise Outdated(_CHANGED) from None
+        raise EditConflict(_CHANGED) from None
     except Refused as refused:
-        raise Rejected(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
+        raise InvalidInput(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
-    return Saved("entity-edit", here(entity.entity_id))
+    return FormResult("entity-edit", entity_page_path(entity.entity_id))
 
 
 SECTION: Final = Section[ConsoleContext](
-    named_pages={re.compile(rf"{ONE}/edit"): Page(view=edit_page, submit=edit, fresh=True, needs=("write", "entity"))},
+    named_pages={
+        re.compile(rf"{ONE}/edit"): ConsolePage(view=edit_page, submit=edit, fresh=True, needs=("write", "entity"))
+    },
     fields=frozenset({*_MEMBERS, REASON}),
     changes={"entity-edit": phrase("The organisation is changed.")},
 )

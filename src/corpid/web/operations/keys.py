@@ -11,11 +11,11 @@ from corpid.rules import signing_keys as rules
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import HOUR, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.texts import Phrase, phrase
-from corpid.web.operations.confirm import Confirm, question
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, path_if_allowed
+from corpid.web.operations.confirm import ConsoleConfirmation, question
+from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame, path_if_allowed
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.pages.layout import Link, PageView, ViewPart
-from corpid.web.sites import Gone, Invalid, Saved, Section
+from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ class Keys(PageView, frozen=True, kw_only=True):
 
 async def keys(at: ConsoleContext) -> View:
     """Every signing key, the newest first. Raises access.Forbidden."""
-    found = await flow.listed(at.context.provider.registry, at.actor)
+    found = await flow.list_keys(at.context.provider.registry, at.actor)
     return Keys(
         frame=frame(at, section=KEYS),
         keys=tuple(_line(at, each) for each in reversed(found)),
@@ -133,7 +133,7 @@ def _question(
     destroys: bool = False,
     to_type: str = "",
     decision: str = "yes",
-) -> Confirm:
+) -> ConsoleConfirmation:
     return question(
         at,
         KEYS,
@@ -149,22 +149,22 @@ def _question(
 
 async def _seen(at: ConsoleContext) -> str:
     """The tag of the calendar, by which a repeated form is known."""
-    return rules.calendar_tag(await flow.listed(at.context.provider.registry, at.actor))
+    return rules.calendar_tag(await flow.list_keys(at.context.provider.registry, at.actor))
 
 
-async def make(at: ConsoleContext) -> Saved:
-    """Make the next signing key. Raises Rejected, StaleStep, access.Forbidden."""
+async def make(at: ConsoleContext) -> FormResult:
+    """Make the next signing key. Raises InvalidInput, StaleStep, access.Forbidden."""
     await _make(at, at_once=False)
-    return Saved("key-made", KEYS)
+    return FormResult("key-made", KEYS)
 
 
-async def make_now(at: ConsoleContext) -> Saved:
+async def make_now(at: ConsoleContext) -> FormResult:
     """Make a signing key that is used at once.
 
-    Raises Rejected, StaleStep, access.Forbidden.
+    Raises InvalidInput, StaleStep, access.Forbidden.
     """
     await _make(at, at_once=True)
-    return Saved("key-used", KEYS)
+    return FormResult("key-used", KEYS)
 
 
 async def _make(at: ConsoleContext, *, at_once: bool) -> None:
@@ -177,7 +177,7 @@ async def _make(at: ConsoleContext, *, at_once: bool) -> None:
 
 
 async def revoke(at: ConsoleContext) -> View:
-    """The question before a key is revoked. Raises Gone, access.Forbidden."""
+    """The question before a key is revoked. Raises NotFound, access.Forbidden."""
     key = await _this_key(at)
     return _question(
         at,
@@ -192,36 +192,38 @@ async def revoke(at: ConsoleContext) -> View:
     )
 
 
-async def end(at: ConsoleContext) -> Saved:
-    """Revoke a key whose identifier was typed. Raises Invalid, Rejected, StaleStep, access.Forbidden."""
+async def end(at: ConsoleContext) -> FormResult:
+    """Revoke a key whose identifier was typed. Raises InvalidForm, InvalidInput, StaleStep, access.Forbidden."""
     key = await _this_key(at)
     if at.form.get("typed", "").strip() != key.kid:
-        raise Invalid(("typed", phrase("This is not the identifier of the key. Copy it from above.")))
+        raise InvalidForm(("typed", phrase("This is not the identifier of the key. Copy it from above.")))
     actor = acting(at)
     try:
         await flow.revoke(at.context.provider.registry, actor, key.kid, now=at.context.now)
     except RotationRefused:
         # Somebody else has revoked it meanwhile: the list says so.
         raise StaleStep from None
-    return Saved("key-revoked", KEYS)
+    return FormResult("key-revoked", KEYS)
 
 
 async def _this_key(at: ConsoleContext) -> SealedKey:
     kid = at.page.partition("/")[2]
-    for key in await flow.listed(at.context.provider.registry, at.actor):
+    for key in await flow.list_keys(at.context.provider.registry, at.actor):
         if key.kid == kid:
             return key
-    raise Gone
+    raise NotFound
 
 
 SECTION: Final = Section[ConsoleContext](
     pages={
-        KEYS: Page(view=keys),
-        "rotate-key": Page(view=rotate, submit=make, leads_to=KEYS, fresh=True, needs=("write", "key")),
-        "rotate-key-now": Page(view=rotate_now, submit=make_now, leads_to=KEYS, fresh=True, needs=("write", "key")),
+        KEYS: ConsolePage(view=keys),
+        "rotate-key": ConsolePage(view=rotate, submit=make, leads_to=KEYS, fresh=True, needs=("write", "key")),
+        "rotate-key-now": ConsolePage(
+            view=rotate_now, submit=make_now, leads_to=KEYS, fresh=True, needs=("write", "key")
+        ),
     },
     named_pages={
-        re.compile(r"revoke-key/[A-Za-z0-9_-]{1,128}"): Page(
+        re.compile(r"revoke-key/[A-Za-z0-9_-]{1,128}"): ConsolePage(
             view=revoke, submit=end, leads_to=KEYS, field="typed", fresh=True, needs=("delete", "key")
         )
     },

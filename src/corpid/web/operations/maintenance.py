@@ -8,10 +8,10 @@ from corpid.flows.operations import readiness
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.confirm import question
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, path_if_allowed
+from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame, path_if_allowed
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.pages.layout import Link, PageView
-from corpid.web.sites import Saved, Section
+from corpid.web.sites import FormResult, Section
 
 if TYPE_CHECKING:
     from corpid.web.pages.views import View
@@ -69,23 +69,25 @@ async def switch(at: ConsoleContext) -> View:
     )
 
 
-async def save_switch(at: ConsoleContext) -> Saved:
+async def save_switch(at: ConsoleContext) -> FormResult:
     """Switch maintenance on or off, as the button said.
 
-    Raises Rejected, StaleStep, access.Forbidden.
+    Raises InvalidInput, StaleStep, access.Forbidden.
     """
     if at.form.get("decision") not in {"on", "off"}:
         raise StaleStep
     is_on = at.form.get("decision") == "on"
     await readiness.switch_maintenance(at.context.provider.registry, on=is_on, actor=acting(at))
     at.context.provider.registry_cache.drop()
-    return Saved("maintenance-on" if is_on else "maintenance-off", MAINTENANCE)
+    return FormResult("maintenance-on" if is_on else "maintenance-off", MAINTENANCE)
 
 
 SECTION: Final = Section[ConsoleContext](
     pages={
-        MAINTENANCE: Page(view=maintenance),
-        _SWITCH: Page(view=switch, submit=save_switch, leads_to=MAINTENANCE, fresh=True, needs=("write", "deployment")),
+        MAINTENANCE: ConsolePage(view=maintenance),
+        _SWITCH: ConsolePage(
+            view=switch, submit=save_switch, leads_to=MAINTENANCE, fresh=True, needs=("write", "deployment")
+        ),
     },
     fields=frozenset({"decision", REASON}),
     changes={

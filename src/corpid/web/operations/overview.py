@@ -10,8 +10,8 @@ from corpid.rules.server_processes import VERSION
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.clients import client_path
 from corpid.web.operations.keys import STATES
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
-from corpid.web.operations.views import State
+from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame
+from corpid.web.operations.views import StateLabel
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.layout import PageView, ViewPart
 from corpid.web.sites import Section
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.flows.operations.migration_report import ClientUse
-    from corpid.flows.operations.overview import Engines, ProcessShown, Traffic
+    from corpid.flows.operations.overview import EngineStates, ProcessSummary, Traffic
     from corpid.rules.diagnostics import Finding
     from corpid.web.pages.charts import Chart
     from corpid.web.pages.views import View
@@ -48,7 +48,7 @@ class ReasonCount(ViewPart, frozen=True, kw_only=True):
     count: int
 
 
-class KeyShown(ViewPart, frozen=True, kw_only=True):
+class SigningKeyRow(ViewPart, frozen=True, kw_only=True):
     """A signing key and its dates."""
 
     kid: str
@@ -78,7 +78,7 @@ class EngineLine(ViewPart, frozen=True, kw_only=True):
 
     name: Phrase
     engine: str
-    state: State
+    state: StateLabel
 
 
 class Overview(PageView, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ class Overview(PageView, frozen=True, kw_only=True):
     """of 90 days, those with the most refusals first"""
     reasons: tuple[ReasonCount, ...]
     """of 7 days, the most frequent first"""
-    keys: tuple[KeyShown, ...]
+    keys: tuple[SigningKeyRow, ...]
     keys_page: str
     ending: tuple[tuple[ClientUse, str], ...]
     """with the page of the client"""
@@ -122,7 +122,7 @@ async def overview(at: ConsoleContext) -> View:
             for each in found.week.reasons[:MOST]
         ),
         keys=tuple(
-            KeyShown(
+            SigningKeyRow(
                 kid=each.kid,
                 state=STATES[each.state],
                 signs_from=at.moment(each.signs_from) if each.signs_from else None,
@@ -140,9 +140,9 @@ async def overview(at: ConsoleContext) -> View:
     )
 
 
-def _engines(found: Engines) -> tuple[EngineLine, ...]:
-    answers, failing = State(text=phrase("Answers")), State(text=phrase("Does not answer"), tone="error")
-    mail = State(text=phrase("Sends")) if found.sends_mail else State(text=phrase("Off"), tone="warning")
+def _engines(found: EngineStates) -> tuple[EngineLine, ...]:
+    answers, failing = StateLabel(text=phrase("Answers")), StateLabel(text=phrase("Does not answer"), tone="error")
+    mail = StateLabel(text=phrase("Sends")) if found.sends_mail else StateLabel(text=phrase("Off"), tone="warning")
     return (
         EngineLine(
             name=phrase("Database"),
@@ -158,7 +158,7 @@ def _engines(found: Engines) -> tuple[EngineLine, ...]:
     )
 
 
-def _process(at: ConsoleContext, each: ProcessShown) -> ProcessLine:
+def _process(at: ConsoleContext, each: ProcessSummary) -> ProcessLine:
     return ProcessLine(
         host=each.host,
         number=each.number,
@@ -185,4 +185,4 @@ def _clients(at: ConsoleContext, traffic: Traffic) -> Sequence[ClientCount]:
     ]
 
 
-SECTION: Final = Section[ConsoleContext](pages={"": Page(view=overview)})
+SECTION: Final = Section[ConsoleContext](pages={"": ConsolePage(view=overview)})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import owners as flow
-from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails
+from corpid.flows.directory.provisioning import InvalidDetails, MemberDetails
 from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
@@ -16,12 +16,12 @@ from corpid.rules.directory.names import COUNTRIES, remedy_of
 from corpid.rules.directory.values import address
 from corpid.texts import phrase
 from corpid.web.operations import views
-from corpid.web.operations.entities import NEW, ONE, TYPES, entity_of, entity_path, here
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.entities import NEW, ONE, TYPES, entity_of, entity_page_path, entity_path
+from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import reason_of
-from corpid.web.sites import Invalid, Saved, Section
+from corpid.web.sites import FormResult, InvalidForm, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,12 +59,12 @@ async def new_page(at: ConsoleContext) -> View:
     )
 
 
-async def add(at: ConsoleContext) -> Saved:
+async def add(at: ConsoleContext) -> FormResult:
     """Add an organisation and invite its first owner: both or neither."""
     typed = _typed(at, (*_FIELDS, *_OWNER))
     errors = [*_wrong(typed), *(_wrong_person(typed, *_OWNER) if typed["owner_name"] or typed["owner_email"] else ())]
     if errors:
-        raise Invalid(*errors)
+        raise InvalidForm(*errors)
     actor = acting(at)
     provider = at.context.provider
     owner = MemberDetails(name=typed["owner_name"], email=typed["owner_email"]) if typed["owner_email"] else None
@@ -74,16 +74,16 @@ async def add(at: ConsoleContext) -> Saved:
             provider.registry, at.web.provider.passwords, typed["entity_id"], members, owner,
             actor=actor, now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
-    except MalformedDetails as error:
-        raise Rejected(phrase("Check the owner's name and address: {reason}.", reason=str(error))) from None
+    except InvalidDetails as error:
+        raise InvalidInput(phrase("Check the owner's name and address: {reason}.", reason=str(error))) from None
     except (Refused, Conflict) as refused:
         if await _exists(at, typed["entity_id"]):
-            raise Rejected(
+            raise InvalidInput(
                 phrase("There is an organisation with this identifier already."), field="entity_id"
             ) from None
-        raise Rejected(phrase("It was not added: {reason}.", reason=reason_of(refused))) from None
+        raise InvalidInput(phrase("It was not added: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
-    return Saved("entity-add", here(typed["entity_id"]))
+    return FormResult("entity-add", entity_page_path(typed["entity_id"]))
 
 
 async def _exists(at: ConsoleContext, entity_id: str) -> bool:
@@ -164,8 +164,8 @@ async def owner_page(at: ConsoleContext) -> View:
     )
 
 
-async def appoint(at: ConsoleContext) -> Saved:
-    """Appoint an owner. Raises Rejected, Invalid, Gone, Forbidden."""
+async def appoint(at: ConsoleContext) -> FormResult:
+    """Appoint an owner. Raises InvalidInput, InvalidForm, NotFound, Forbidden."""
     entity = await entity_of(at)
     typed = _typed(at, ("way", "user_name", "instead_of", *_OWNER))
     owner: str | MemberDetails
@@ -177,12 +177,12 @@ async def appoint(at: ConsoleContext) -> Saved:
         owner = MemberDetails(name=typed["owner_name"], email=typed["owner_email"])
         errors = _wrong_person(typed, *_OWNER)
     else:
-        raise Rejected(phrase("Choose who becomes an owner."), field="way")
+        raise InvalidInput(phrase("Choose who becomes an owner."), field="way")
     if errors:
-        raise Invalid(*errors)
+        raise InvalidForm(*errors)
     provider = at.context.provider
     if not typed["instead_of"] and await flow.owners(provider.registry, entity.entity_id, actor=at.actor):
-        raise Rejected(phrase("Choose an owner, or nobody."), field="instead_of")
+        raise InvalidInput(phrase("Choose an owner, or nobody."), field="instead_of")
     instead_of = "" if typed["instead_of"] == _NOBODY else typed["instead_of"]
     actor = acting(at)
     try:
@@ -190,20 +190,22 @@ async def appoint(at: ConsoleContext) -> Saved:
             provider.registry, entity.entity_id, owner, instead_of=instead_of,
             actor=actor, now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
-    except MalformedDetails as error:
-        raise Rejected(phrase("Check the owner's name and address: {reason}.", reason=str(error))) from None
+    except InvalidDetails as error:
+        raise InvalidInput(phrase("Check the owner's name and address: {reason}.", reason=str(error))) from None
     except Forbidden as refused:
-        raise Rejected(phrase("You may not do this: {reason}.", reason=refused.reason)) from None
+        raise InvalidInput(phrase("You may not do this: {reason}.", reason=refused.reason)) from None
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
+        raise InvalidInput(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
-    return Saved("owner-appointed", here(entity.entity_id))
+    return FormResult("owner-appointed", entity_page_path(entity.entity_id))
 
 
 SECTION: Final = Section[ConsoleContext](
-    pages={NEW: Page(view=new_page, submit=add, fresh=True, needs=("write", "entity"))},
+    pages={NEW: ConsolePage(view=new_page, submit=add, fresh=True, needs=("write", "entity"))},
     named_pages={
-        re.compile(rf"{ONE}/owner"): Page(view=owner_page, submit=appoint, fresh=True, needs=("write", "administrator"))
+        re.compile(rf"{ONE}/owner"): ConsolePage(
+            view=owner_page, submit=appoint, fresh=True, needs=("write", "administrator")
+        )
     },
     fields=frozenset({*_FIELDS, *_OWNER, "way", "user_name", "instead_of", REASON}),
     changes={

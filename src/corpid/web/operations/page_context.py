@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from corpid.flows.authentication import interactions
-from corpid.flows.operations.console import ConsoleVisit, may
+from corpid.flows.operations.console import ConsoleRequest, is_allowed
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
 from corpid.web import sites
@@ -16,23 +16,23 @@ from corpid.web.sites import PageContext, site_path
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.directory.actors import Operating
+    from corpid.rules.directory.actors import DeploymentOperator
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import Link
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsoleContext(PageContext[ConsoleVisit]):
+class ConsoleContext(PageContext[ConsoleRequest]):
     """An operator at a console page, with their form, if sent."""
 
     @property
-    def actor(self) -> Operating:
+    def actor(self) -> DeploymentOperator:
         """The person as operator."""
         return self.visit.actor
 
 
-Page: TypeAlias = sites.Page[ConsoleContext]
+ConsolePage: TypeAlias = sites.SitePage[ConsoleContext]
 """a page of this site"""
 
 SECTIONS: Final[Mapping[str, Phrase]] = {
@@ -57,12 +57,12 @@ def console_path(web: WebContext, page: str = "") -> str:
     return site_path(web, "console", page)
 
 
-def admit(at: ConsoleContext, page: Page) -> None:
+def admit(at: ConsoleContext, page: ConsolePage) -> None:
     """Require the right that a page declares.
 
     Raises access.Forbidden. Source: D53
     """
-    if page.needs and not may(at.actor, *page.needs):
+    if page.needs and not is_allowed(at.actor, *page.needs):
         raise Forbidden(at.actor, *page.needs)
 
 
@@ -72,12 +72,12 @@ def path_if_allowed(at: ConsoleContext, page: str) -> str:
     Empty if it needs a right that the operator lacks. Source: D53
     """
     found = at.page_at(page)
-    if found is None or (found.needs and not may(at.actor, *found.needs)):
+    if found is None or (found.needs and not is_allowed(at.actor, *found.needs)):
         return ""
     return console_path(at.web, page)
 
 
-def searched(at: ConsoleContext, ways: tuple[tuple[str, Phrase], ...]) -> tuple[str, str]:
+def read_search(at: ConsoleContext, ways: tuple[tuple[str, Phrase], ...]) -> tuple[str, str]:
     """The text that a list is searched for, and one of `ways`.
 
     The first way by default.

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from corpid.flows.authentication.code_guesses import LINK, UNKNOWN
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import lists, people, sessions
-from corpid.flows.directory.people import Office
+from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import console_people as flow
-from corpid.ports import NobodyRemains
+from corpid.ports import LastOwnerRemoved
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import NO_END
 from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
@@ -21,20 +21,28 @@ from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
 from corpid.web.operations.confirm import question
-from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager, searched
+from corpid.web.operations.page_context import (
+    AT_ONCE,
+    ConsoleContext,
+    ConsolePage,
+    console_path,
+    frame,
+    pager,
+    read_search,
+)
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.operations.views import State
+from corpid.web.operations.views import StateLabel
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import reason_of
-from corpid.web.sites import Gone, Saved, Section
+from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.operations.console_people import PersonAction, ShownPerson
+    from corpid.flows.operations.console_people import PersonAction, PersonDetails
     from corpid.ports import LinkPurpose, Session, SessionPurpose
-    from corpid.rules.directory.actors import Operating
+    from corpid.rules.directory.actors import DeploymentOperator
     from corpid.rules.directory.records import OperatorLevel, User
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
@@ -72,20 +80,20 @@ def person_path(web: WebContext, user_id: str, action: str = "") -> str:
     return console_path(web, f"people/{quote(user_id, safe='')}" + (f"/{action}" if action else ""))
 
 
-def state_of(user: User) -> State:
+def state_of(user: User) -> StateLabel:
     """A person's state in a word."""
     if user.placeholder:
-        return State(text=phrase("Invited"), tone="warning")
+        return StateLabel(text=phrase("Invited"), tone="warning")
     return views.active(user.enabled)
 
 
 async def people_page(at: ConsoleContext) -> View:
     """A page of people, narrowed by what is searched (D51)."""
-    search, by = searched(at, _WAYS)
+    search, by = read_search(at, _WAYS)
     try:
         page = await _found(at, by, search, at.query.get("after", ""))
     except Refused:
-        page = lists.Page(found=())
+        page = lists.ListPage(found=())
     return views.SearchedList(
         frame=frame(at, section="people"),
         heading=phrase("People"),
@@ -120,7 +128,7 @@ def _nobody(search: str, *, more: bool) -> Phrase:
     return phrase("There are no people yet.")
 
 
-async def _found(at: ConsoleContext, by: str, search: str, after: str) -> lists.Page[User]:
+async def _found(at: ConsoleContext, by: str, search: str, after: str) -> lists.ListPage[User]:
     registry, actor = at.context.provider.registry, at.actor
     if by == "name" and search:
         return await lists.people_by_name(registry, actor, name=search, after=after, limit=AT_ONCE)
@@ -129,16 +137,16 @@ async def _found(at: ConsoleContext, by: str, search: str, after: str) -> lists.
     return await lists.people(registry, actor, search=search, after=after, limit=AT_ONCE)
 
 
-async def this_person(at: ConsoleContext) -> ShownPerson:
-    """The person of the page. Raises Gone, access.Forbidden."""
+async def this_person(at: ConsoleContext) -> PersonDetails:
+    """The person of the page. Raises NotFound, access.Forbidden."""
     registry = at.context.provider.registry
     user_id = at.page.split("/")[1]
     try:
         user = await flow.user_of(registry, user_id, actor=at.actor)
     except Forbidden:
-        raise Gone from None  # support sees nothing of operators, nor that there is one
+        raise NotFound from None  # support sees nothing of operators, nor that there is one
     if user is None or user.placeholder:
-        raise Gone
+        raise NotFound
     return await flow.shown_person(registry, user, actor=at.actor, limit=AT_ONCE, now=at.context.now)
 
 
@@ -146,7 +154,7 @@ async def person_page(at: ConsoleContext) -> View:
     """One person: sign-in, organisations, access and sessions."""
     found = await this_person(at)
     user = found.user
-    return views.ShownPerson(
+    return views.ConsolePersonView(
         frame=frame(at, section="people", up=Link(url=console_path(at.web, "people"), text=phrase("People"))),
         heading=phrase("Person: {name}", name=user.name),
         name=user.name,
@@ -184,7 +192,7 @@ async def person_page(at: ConsoleContext) -> View:
     )
 
 
-def _facts(found: ShownPerson) -> tuple[views.Fact, ...]:
+def _facts(found: PersonDetails) -> tuple[views.Fact, ...]:
     user = found.user
     kind = phrase("Foreign account") if user.account_type == "foreign" else phrase("Standard account")
     facts: list[views.Fact] = [
@@ -197,7 +205,7 @@ def _facts(found: ShownPerson) -> tuple[views.Fact, ...]:
     return tuple(facts)
 
 
-def _factors(found: ShownPerson) -> tuple[views.Fact, ...]:
+def _factors(found: PersonDetails) -> tuple[views.Fact, ...]:
     held = found.factors
     return (
         (phrase("Password"), _SET if held.password else _NONE),
@@ -224,7 +232,7 @@ def _session(at: ConsoleContext, each: Session, *, ends: bool) -> views.SessionL
     )
 
 
-def _links_to_actions(at: ConsoleContext, found: ShownPerson) -> list[Link]:
+def _links_to_actions(at: ConsoleContext, found: PersonDetails) -> list[Link]:
     """The pages of what the operator may do, as buttons."""
     return [
         Link(url=person_path(at.web, found.user.user_id, action), text=text)
@@ -247,7 +255,7 @@ _NEEDED: Final[Mapping[str, PersonAction]] = {
 }  # fmt: skip
 
 
-def _offered(found: ShownPerson, action: str) -> bool:
+def _offered(found: PersonDetails, action: str) -> bool:
     if _NEEDED[action] not in found.actions:
         return False
     switches = {"disable": found.user.enabled, "enable": not found.user.enabled}
@@ -321,7 +329,7 @@ async def act_page(at: ConsoleContext) -> View:
     )
 
 
-def _unsendable(at: ConsoleContext, found: ShownPerson, action: str) -> tuple[tuple[str, Phrase], ...]:
+def _unsendable(at: ConsoleContext, found: PersonDetails, action: str) -> tuple[tuple[str, Phrase], ...]:
     """Why no e-mail can reach the person, if the action sends one."""
     if action not in {"link", "renew"} or at.errors:
         return ()
@@ -330,7 +338,7 @@ def _unsendable(at: ConsoleContext, found: ShownPerson, action: str) -> tuple[tu
     return () if found.user.email else (("", phrase("The person has no e-mail address to send anything to.")),)
 
 
-def _links(found: ShownPerson) -> list[tuple[str, Phrase, Phrase]]:
+def _links(found: PersonDetails) -> list[tuple[str, Phrase, Phrase]]:
     """The links that the person can use, by what they have left."""
     held = found.factors
     if not held.any:
@@ -352,8 +360,8 @@ def _links(found: ShownPerson) -> list[tuple[str, Phrase, Phrase]]:
     return found_links
 
 
-async def _acted_on(at: ConsoleContext) -> tuple[ShownPerson, str]:
-    """The person, and the action of the page. Raises Gone, Forbidden."""
+async def _acted_on(at: ConsoleContext) -> tuple[PersonDetails, str]:
+    """The person, and the action of the page. Raises NotFound, Forbidden."""
     found = await this_person(at)
     action = at.page.split("/")[2]
     if _NEEDED[action] not in found.actions:
@@ -361,8 +369,8 @@ async def _acted_on(at: ConsoleContext) -> tuple[ShownPerson, str]:
     return found, action
 
 
-async def act(at: ConsoleContext) -> Saved:
-    """Carry out the action. Raises Rejected, Gone, access.Forbidden."""
+async def act(at: ConsoleContext) -> FormResult:
+    """Carry out the action. Raises InvalidInput, NotFound, access.Forbidden."""
     found, action = await _acted_on(at)
     actor = acting(at)
     provider, user = at.context.provider, found.user
@@ -383,21 +391,21 @@ async def act(at: ConsoleContext) -> Saved:
             case _:
                 await _send(at, found, action, actor)
     except Refused as refused:
-        raise Rejected(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
-    except NobodyRemains:
-        raise Rejected(phrase("This is the last operator, who cannot be disabled.")) from None
-    return Saved(f"person-{action}", here)
+        raise InvalidInput(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
+    except LastOwnerRemoved:
+        raise InvalidInput(phrase("This is the last operator, who cannot be disabled.")) from None
+    return FormResult(f"person-{action}", here)
 
 
-async def _send(at: ConsoleContext, found: ShownPerson, action: str, actor: Operating) -> None:
-    """Make a link and send it. Raises Rejected, Refused, Forbidden."""
+async def _send(at: ConsoleContext, found: PersonDetails, action: str, actor: DeploymentOperator) -> None:
+    """Make a link and send it. Raises InvalidInput, Refused, Forbidden."""
     provider = at.context.provider
     if unsendable := _unsendable(at, found, action):
-        raise Rejected(unsendable[0][1])
+        raise InvalidInput(unsendable[0][1])
     choice = at.form.get("choice", "")
     if action == "link" and choice not in {value for value, _, _ in _links(found)}:
-        raise Rejected(phrase("Choose what the link is for."), field="choice")
-    office = Office(
+        raise InvalidInput(phrase("Choose what the link is for."), field="choice")
+    office = LinkDependencies(
         registry=provider.registry,
         base_url=provider.policy.deployment_url,
         new_id=provider.new_id,
@@ -414,11 +422,11 @@ async def _send(at: ConsoleContext, found: ShownPerson, action: str, actor: Oper
 
 
 SECTION: Final = Section[ConsoleContext](
-    pages={"people": Page(view=people_page)},
+    pages={"people": ConsolePage(view=people_page)},
     named_pages={
-        re.compile(PERSON): Page(view=person_page),
+        re.compile(PERSON): ConsolePage(view=person_page),
         **{
-            re.compile(rf"{PERSON}/{action}"): Page(
+            re.compile(rf"{PERSON}/{action}"): ConsolePage(
                 view=act_page, submit=act, fresh=True, needs=flow.RIGHTS[_NEEDED[action]]
             )
             for action in _ACTION_TEXTS

@@ -10,11 +10,11 @@ from corpid.flows.operations.console_people import RIGHTS
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
 from corpid.web.operations.confirm import question
-from corpid.web.operations.page_context import ConsoleContext, Page
+from corpid.web.operations.page_context import ConsoleContext, ConsolePage
 from corpid.web.operations.people import PERSON, PURPOSES, person_path, this_person
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.pages.layout import Link
-from corpid.web.sites import Gone, Saved, Section
+from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from corpid.ports import Session
@@ -26,7 +26,7 @@ _ENDED: Final = "session-end"
 
 
 async def _session(at: ConsoleContext) -> tuple[User, Session | None]:
-    """The person, and the session if it lives. Raises Gone, Forbidden."""
+    """The person, and the session if it lives. Raises NotFound, Forbidden."""
     found = await this_person(at)
     if "end_sessions" not in found.actions:
         raise Forbidden(at.actor, "delete", "session")
@@ -39,7 +39,7 @@ async def ask(at: ConsoleContext) -> View:
     """The confirmation, with its reason."""
     user, session = await _session(at)
     if session is None:
-        raise Gone
+        raise NotFound
     back = person_path(at.web, user.user_id)
     browser = session.device or phrase("Another browser")
     return question(
@@ -62,17 +62,17 @@ async def ask(at: ConsoleContext) -> View:
     )
 
 
-async def end(at: ConsoleContext) -> Saved:
-    """End the session, unless it has ended. Raises Rejected, Gone, Forbidden."""
+async def end(at: ConsoleContext) -> FormResult:
+    """End the session, unless it has ended. Raises InvalidInput, NotFound, Forbidden."""
     user, session = await _session(at)
     actor = acting(at)
     if session is not None:
         await flow.end_session(at.context.provider.registry, session, actor=actor)
-    return Saved(_ENDED, f"people/{user.user_id}")
+    return FormResult(_ENDED, f"people/{user.user_id}")
 
 
 SECTION: Final = Section[ConsoleContext](
-    named_pages={_SESSION: Page(view=ask, submit=end, fresh=True, needs=RIGHTS["end_sessions"])},
+    named_pages={_SESSION: ConsolePage(view=ask, submit=end, fresh=True, needs=RIGHTS["end_sessions"])},
     fields=frozenset({REASON, "decision"}),
     changes={_ENDED: phrase("The session has ended.")},
 )

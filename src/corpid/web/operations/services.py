@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import lists
 from corpid.flows.directory import services as flow
 from corpid.flows.directory.finding import service_named
@@ -19,7 +19,7 @@ from corpid.web.operations import views
 from corpid.web.operations.page_context import (
     AT_ONCE,
     ConsoleContext,
-    Page,
+    ConsolePage,
     console_path,
     frame,
     pager,
@@ -29,7 +29,7 @@ from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.record_forms import is_current, step_of
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import reason_of
-from corpid.web.sites import Gone, Invalid, Outdated, Saved, Section
+from corpid.web.sites import EditConflict, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
@@ -54,7 +54,7 @@ async def services_page(at: ConsoleContext) -> View:
             at.context.provider.registry, at.actor, search=search, after=at.query.get("after", ""), limit=AT_ONCE
         )
     except Refused:
-        page = lists.Page(found=())
+        page = lists.ListPage(found=())
     return views.SearchedList(
         frame=frame(at, section="services"),
         heading=phrase("Services"),
@@ -87,18 +87,18 @@ def _here(service: Service, page: str = "") -> str:
 
 
 async def _service(at: ConsoleContext) -> Service:
-    """The service of the page. Raises Gone, access.Forbidden."""
+    """The service of the page. Raises NotFound, access.Forbidden."""
     try:
         return await service_named(at.context.provider.registry, at.page.split("/")[1], actor=at.actor)
     except Refused:
-        raise Gone from None
+        raise NotFound from None
 
 
 async def service_page(at: ConsoleContext) -> View:
     """One service: facts, roles, and the clients that use it."""
     service = await _service(at)
     clients, is_partial = await flow.clients_of(at.context.provider.registry, service.service_id, actor=at.actor)
-    return views.ShownService(
+    return views.ServiceView(
         frame=frame(at, section="services", up=Link(url=console_path(at.web, "services"), text=phrase("Services"))),
         heading=phrase("Service: {name}", name=service.name),
         name=service.name,
@@ -156,15 +156,15 @@ async def edit_page(at: ConsoleContext) -> View:
     )
 
 
-async def edit(at: ConsoleContext) -> Saved:
-    """Change the service. Raises Rejected, Invalid, Outdated, Gone."""
+async def edit(at: ConsoleContext) -> FormResult:
+    """Change the service. Raises InvalidInput, InvalidForm, EditConflict, NotFound."""
     service = await _service(at)
     if not is_current(at, service):
-        raise Outdated(_CHANGED)
+        raise EditConflict(_CHANGED)
     texts = {name: at.form.get(name, "").strip() for name in ("name", "description")}
     roles = [(each, at.form.get(each.field, "").strip()) for each in _roles(service)]
     if errors := _wrong(texts, roles):
-        raise Invalid(*errors)
+        raise InvalidForm(*errors)
     described = [RoleDescription(name=each.name, description=text) for each, text in roles if text]
     members = {
         **texts,
@@ -177,11 +177,11 @@ async def edit(at: ConsoleContext) -> Saved:
             provider.registry, provider.passwords, service.service_id, members, actor=actor, was=service
         )
     except Conflict:
-        raise Outdated(_CHANGED) from None
+        raise EditConflict(_CHANGED) from None
     except Refused as refused:
-        raise Rejected(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
+        raise InvalidInput(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
-    return Saved("service-edit", _here(service))
+    return FormResult("service-edit", _here(service))
 
 
 def _wrong(texts: dict[str, str], roles: list[tuple[views.RoleOfService, str]]) -> list[FieldError]:
@@ -195,10 +195,10 @@ def _wrong(texts: dict[str, str], roles: list[tuple[views.RoleOfService, str]]) 
 
 
 SECTION: Final = Section[ConsoleContext](
-    pages={"services": Page(view=services_page)},
+    pages={"services": ConsolePage(view=services_page)},
     named_pages={
-        re.compile(_ONE): Page(view=service_page),
-        re.compile(rf"{_ONE}/edit"): Page(view=edit_page, submit=edit, fresh=True, needs=("write", "service")),
+        re.compile(_ONE): ConsolePage(view=service_page),
+        re.compile(rf"{_ONE}/edit"): ConsolePage(view=edit_page, submit=edit, fresh=True, needs=("write", "service")),
     },
     fields=frozenset({"name", "description", "approval_required", REASON}),
     filters=frozenset({"search", "after"}),

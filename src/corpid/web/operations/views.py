@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 Fact = tuple["Phrase", "Phrase | str"]
 
 
-class State(ViewPart, frozen=True, kw_only=True):
+class StateLabel(ViewPart, frozen=True, kw_only=True):
     """A state in a word: `warning` or `error` colours it."""
 
     text: Phrase
     tone: str = ""
 
 
-def active(enabled: bool) -> State:
+def active(enabled: bool) -> StateLabel:
     """The state of a record that can be disabled."""
-    return State(text=phrase("Active")) if enabled else State(text=phrase("Disabled"), tone="error")
+    return StateLabel(text=phrase("Active")) if enabled else StateLabel(text=phrase("Disabled"), tone="error")
 
 
 class Line(ViewPart, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Line(ViewPart, frozen=True, kw_only=True):
     """empty: the page is not for this operator"""
     name: str
     texts: tuple[Phrase | str, ...]
-    state: State | None = None
+    state: StateLabel | None = None
 
 
 class SearchedList(PageView, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class OrganisationLine(ViewPart, frozen=True, kw_only=True):
     url: str
     name: str
     level: Phrase | None
-    state: State
+    state: StateLabel
 
 
 class RoleLine(ViewPart, frozen=True, kw_only=True):
@@ -95,14 +95,14 @@ class SessionLine(ViewPart, frozen=True, kw_only=True):
     """of the page that ends it; empty for those who may not"""
 
 
-class ShownPerson(PageView, frozen=True, kw_only=True):
+class ConsolePersonView(PageView, frozen=True, kw_only=True):
     """A person as an operator sees them."""
 
     template: ClassVar[str] = "console/person.html"
 
     heading: Phrase
     name: str
-    state: State
+    state: StateLabel
     facts: tuple[Fact, ...]
     sign_in: tuple[Fact, ...]
     invited_until: datetime | None
@@ -125,7 +125,7 @@ class AdministratorLine(ViewPart, frozen=True, kw_only=True):
     name: str
     level: Phrase
     services: str
-    state: State
+    state: StateLabel
     resend: str = ""
     """of the page that sends the invitation again"""
 
@@ -138,17 +138,17 @@ class PartyLine(ViewPart, frozen=True, kw_only=True):
     service: str
     role: str
     until: date | None
-    state: State
+    state: StateLabel
 
 
-class ShownOrganisation(PageView, frozen=True, kw_only=True):
+class OrganisationView(PageView, frozen=True, kw_only=True):
     """An organisation as an operator sees it."""
 
     template: ClassVar[str] = "console/organisation.html"
 
     heading: Phrase
     name: str
-    state: State
+    state: StateLabel
     facts: tuple[Fact, ...]
     no_owner: bool
     actions: tuple[Link, ...]
@@ -201,7 +201,7 @@ class RoleOfService(ViewPart, frozen=True, kw_only=True):
     description: str
 
 
-class ShownService(PageView, frozen=True, kw_only=True):
+class ServiceView(PageView, frozen=True, kw_only=True):
     """A service, its roles, and the clients that use it."""
 
     template: ClassVar[str] = "console/service.html"
@@ -209,7 +209,7 @@ class ShownService(PageView, frozen=True, kw_only=True):
     heading: Phrase
     name: str
     description: str
-    state: State
+    state: StateLabel
     facts: tuple[Fact, ...]
     edit: str
     """of the form; empty for those who may not change it"""

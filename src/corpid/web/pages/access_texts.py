@@ -38,10 +38,10 @@ APPROVALS: Final[Mapping[Approvals, Phrase]] = {
 
 def sentence(name: str, row: Assignment | ThirdPartyAssignment, service: Service, entity: str, today: date) -> Phrase:
     """A role as a sentence about its person."""
-    return given(name, row, service=service.name, entity=entity, today=today)
+    return role_sentence(name, row, service=service.name, entity=entity, today=today)
 
 
-def given(
+def role_sentence(
     name: str | Phrase,
     row: Assignment | ThirdPartyAssignment | ThirdPartyGrant,
     *,
@@ -64,7 +64,9 @@ def given(
     )
 
 
-def taken(name: str | Phrase, row: Assignment | ThirdPartyAssignment, *, service: str, entity: str) -> Phrase:
+def role_end_sentence(
+    name: str | Phrase, row: Assignment | ThirdPartyAssignment, *, service: str, entity: str
+) -> Phrase:
     """Say what the end of a role takes away."""
     if row.role:
         return phrase(

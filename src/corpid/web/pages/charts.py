@@ -96,7 +96,7 @@ def of_traffic(points: Sequence[Point], step: Step, *, name: str, zone: tzinfo) 
     )
 
 
-def drawn(chart: Chart, voice: Translator) -> Drawing:
+def draw_chart(chart: Chart, voice: Translator) -> Drawing:
     """Draw a chart in the language of a page."""
     values = [value for _, value in chart.values]
     most, places = max(values, default=0), max(len(values), _FEWEST)

@@ -14,7 +14,7 @@ from corpid.rules.oauth.client_registration import public_part
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import SCOPES
-from corpid.rules.oauth.urls import shown
+from corpid.rules.oauth.urls import shorten_url
 from corpid.rules.typed_text import typed_number
 from corpid.texts import phrase
 from corpid.web.pages.errors import sentence
@@ -23,7 +23,7 @@ from corpid.web.pages.layout import Field, ViewPart
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.rules.oauth.client_members import Declared
+    from corpid.rules.oauth.client_members import ClientMember
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
@@ -180,7 +180,7 @@ GROUPS: Final[tuple[Group, ...]] = (
 WORDS: Final = {name: words for group in GROUPS for name, words in group.members.items()}
 """member → its words"""
 
-FIELDS: Final[Mapping[str, Declared]] = {name: each for name, each in CLIENT_MEMBERS.items() if each.member.help}
+FIELDS: Final[Mapping[str, ClientMember]] = {name: each for name, each in CLIENT_MEMBERS.items() if each.member.help}
 """the members that an operator sets, in the order of their declaration"""
 _FLAGS: Final = ("false", "true")
 _DIGITS: Final = 18
@@ -213,7 +213,7 @@ def fields_of(given: Mapping[str, str], *, rare: bool) -> tuple[Fields, ...]:
     )
 
 
-def _field(each: Declared, words: Words, value: str, *, rare: bool) -> Field:
+def _field(each: ClientMember, words: Words, value: str, *, rare: bool) -> Field:
     kind = "text"
     if each.listed or each.form == "key set":
         kind = "lines"
@@ -254,7 +254,7 @@ def values_of(client: Client) -> dict[str, str]:
     return {name: _written(each, getattr(client, name)) for name, each in FIELDS.items()}
 
 
-def _written(each: Declared, value: object) -> str:
+def _written(each: ClientMember, value: object) -> str:
     """A member's value as the form shows it."""
     if value is None:
         return ""
@@ -272,7 +272,7 @@ def typed_in(form: Mapping[str, str], name: str) -> str:
     return form.get(name, "").replace("\r\n", "\n").strip()
 
 
-def read(each: Declared, typed: str) -> object:
+def read(each: ClientMember, typed: str) -> object:
     """A typed value as in a directory file."""
     if each.listed:
         return [line.strip() for line in typed.split("\n") if line.strip()]
@@ -302,9 +302,9 @@ def mistakes(typed: Mapping[str, str], *, developer_mode: bool) -> list[FieldErr
         errors.append(("redirect_uris", phrase("Enter at least one redirect URI.")))
     for name, url in [("redirect_uris", uri) for uri in uris] + [("jwks_uri", typed["jwks_uri"])]:
         if url.startswith("http://") and not developer_mode:
-            errors.append((name, phrase("{url} begins with http://. Use https://.", url=shown(url))))
+            errors.append((name, phrase("{url} begins with http://. Use https://.", url=shorten_url(url))))
         elif "#" in url:
-            text = phrase("{url} has a fragment. Remove the # and everything after it.", url=shown(url))
+            text = phrase("{url} has a fragment. Remove the # and everything after it.", url=shorten_url(url))
             errors.append((name, text))
     if typed["jwks"] and typed["jwks_uri"]:
         errors.append(("jwks_uri", phrase("Fill in the address of the key set or the key set itself, not both.")))

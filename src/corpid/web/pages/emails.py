@@ -19,9 +19,9 @@ from corpid.ports import Action, Address, Code, Facts, RenderedEmail
 from corpid.rules.printable import printable
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.compilation import CompiledTemplates
-from corpid.web.pages.gaps import Gap, Page
 from corpid.web.pages.layout import never_asks, run_by
 from corpid.web.pages.rendering import StaticFiles, page_environment
+from corpid.web.pages.slots import CompiledPage, Slot
 from corpid.web.pages.theme import NO_THEME, TEXT_RATIO, contrast, palettes
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 
@@ -74,7 +74,7 @@ class EmailRenderer:
         environment = page_environment(PackageLoader("corpid", "web/templates"), StaticFiles({}))
         environment.bytecode_cache = CompiledTemplates("emails")
         self._template = environment.get_template("_email.html")
-        self._shapes: dict[_Shape, Page] = {}
+        self._shapes: dict[_Shape, CompiledPage] = {}
         """HTML by shape, with a gap for each text"""
 
     def render(self, email: Email) -> RenderedEmail:
@@ -139,7 +139,7 @@ class EmailRenderer:
         if found is None:
             if len(self._shapes) >= _SHAPES:
                 self._shapes.clear()
-            found = self._shapes[shape] = Page(self._rendered(language, with_gaps))
+            found = self._shapes[shape] = CompiledPage(self._rendered(language, with_gaps))
         return found.filled({_gap(number): str(escape(text)) for number, text in enumerate(texts)})
 
     def _rendered(self, language: Language, said: _Said) -> str:
@@ -168,8 +168,8 @@ _Shape: TypeAlias = "tuple[Language, tuple[tuple[str, int], ...], int]"
 """language, parts with their numbers of rows, lines of the foot"""
 
 
-def _gap(number: int) -> Gap:
-    return Gap.of(f"text{number}")
+def _gap(number: int) -> Slot:
+    return Slot.named(f"text{number}")
 
 
 def _with_gaps(said: Any, texts: list[str]) -> Any:  # noqa: ANN401 - of any depth

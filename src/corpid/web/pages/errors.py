@@ -116,7 +116,7 @@ def record(request: Request, error: OAuthError) -> str:
         types=headers(request, b"content-type"),
     )
     if shown:
-        error.hinted(shown)
+        error.with_hint(shown)
     log: LogFields = state["log"]
     log["error"] = error.code
     log["reason"] = error.reason.code

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from corpid.rules.oauth import discovery, parameters
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.http.documents import compressed, takes_gzip
+from corpid.web.http.documents import compress_content, takes_gzip
 from corpid.web.http.requests import headers
 from corpid.web.pages import errors, views
 from corpid.web.pages.layout import Frame
@@ -102,7 +102,7 @@ async def static_file(request: Request, web: WebContext) -> Response:
     if media_type != MEDIA_TYPES["png"]:
         sent["Vary"] = "Accept-Encoding"
         if takes_gzip(request):
-            content, sent["Content-Encoding"] = compressed(content), "gzip"
+            content, sent["Content-Encoding"] = compress_content(content), "gzip"
     return Response(content, 200, sent, media_type)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.ports import Conflict, NameTaken, NobodyRemains
+from corpid.ports import Conflict, LastOwnerRemoved, NameTaken
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import Phrase, phrase
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _MEANWHILE: Final = phrase("this was changed at the same moment: look at it and try again")
 _CONFLICTS: Final[Mapping[type[Conflict], Phrase]] = {
     NameTaken: phrase("another person has this user name"),
-    NobodyRemains: phrase("the last owner or the last operator would go"),
+    LastOwnerRemoved: phrase("the last owner or the last operator would go"),
 }
 
 

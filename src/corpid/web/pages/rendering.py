@@ -19,11 +19,11 @@ from markupsafe import Markup, escape
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
 from corpid.texts import Phrase, has_full_stop, phrase
-from corpid.web.pages.charts import drawn
+from corpid.web.pages.charts import draw_chart
 from corpid.web.pages.compilation import CompiledTemplates
-from corpid.web.pages.gaps import Gap, Page
+from corpid.web.pages.compiled_pages import CONTENT, FrameView, separate_slots
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
-from corpid.web.pages.prepared import CONTENT, FrameView, separated
+from corpid.web.pages.slots import CompiledPage, Slot
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, OWN, PSEUDO, translator
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from jinja2 import Template
 
+    from corpid.web.pages.compiled_pages import CachedView
     from corpid.web.pages.layout import Frame
-    from corpid.web.pages.prepared import CachedView
     from corpid.web.pages.theme import Theme
     from corpid.web.pages.translations import Language, Translator
     from corpid.web.pages.views import View
@@ -199,7 +199,7 @@ class Renderer:
         `offered` is another one, to which a link leads.
         """
         template = self._templates.get((language.tag, view.template)) or self._template(language, view.template)
-        found = separated(view, template.environment.filters["time"])
+        found = separate_slots(view, template.environment.filters["time"])
         if found is None:
             return template.render(_values(view, offered)).encode()
         cached, filling = found
@@ -208,13 +208,13 @@ class Renderer:
             filling[CONTENT] = "".join(content)
         return self._page(cached, language, offered).filled(filling).encode()
 
-    def _prepared(self, cached: CachedView, language: Language, offered: Language | None) -> Page:
+    def _prepared(self, cached: CachedView, language: Language, offered: Language | None) -> CompiledPage:
         """The page of a view with gaps."""
         template = self._template(language, cached.template)
         context = template.new_context(_values(cached, offered))
         if isinstance(cached, FrameView):
             context.blocks["content"] = [lambda _: iter((CONTENT,))]
-        return Page("".join(template.root_render_func(context)))
+        return CompiledPage("".join(template.root_render_func(context)))
 
     def static_file(self, name: str) -> tuple[bytes, str]:
         """Content and media type of a static file by hashed name.
@@ -316,8 +316,8 @@ def _instant(kind: str, written: Callable[[datetime], str]) -> Callable[[datetim
         at = moment.isoformat(timespec="seconds")
         return Markup(f'<time datetime="{at}" data-show="{kind}">{escape(written(moment))}</time>')  # noqa: S704
 
-    def shown(moment: datetime | Gap) -> Markup:
-        if isinstance(moment, Gap):
+    def shown(moment: datetime | Slot) -> Markup:
+        if isinstance(moment, Slot):
             return Markup(moment)  # noqa: S704 - of this process
         # Two moments of the same time of day, before and after the clocks go back, are equal.
         return marked_up(moment, moment.tzname())
@@ -343,7 +343,7 @@ def speak(environment: Environment, voice: Translator) -> None:
     environment.finalize = finalized
     environment.bytecode_cache = CompiledTemplates(voice.language.tag, voice.packages)
     instants = {"time": _instant("time", voice.time), "moment": _instant("moment", voice.moment)}
-    environment.filters.update(number=voice.number, day=voice.day, drawn=partial(drawn, voice=voice), **instants)
+    environment.filters.update(number=voice.number, day=voice.day, drawn=partial(draw_chart, voice=voice), **instants)
     environment.globals.update(_=voice.gettext, language=voice.language)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.authentication.throttle import Throttled
-    from corpid.flows.oauth.arrival import Entered
+    from corpid.flows.oauth.authorization import InteractionRedirect
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid.web.context import WebContext
@@ -155,7 +155,7 @@ def see_other(where: str) -> Response:
     return BytesResponse(b"", 303, (NO_STORE_HEADER, (b"location", where.encode("latin-1"))))
 
 
-def throttled(page: Response, slowed: Throttled) -> Response:
+def throttled_page(page: Response, slowed: Throttled) -> Response:
     """A page that asks its reader to wait, with Retry-After.
 
     Source: RFC 6585 §4, D47
@@ -224,7 +224,7 @@ class BytesResponse(Response):
         self.raw_headers = [*headers, (b"content-length", b"%d" % len(content))]
 
 
-def enter(request: Request, web: WebContext, entered: Entered) -> Response:
+def enter(request: Request, web: WebContext, entered: InteractionRedirect) -> Response:
     """A redirect to the page of an interaction.
 
     What is not stored goes with the browser: in a cookie, else in a form. Source: D15, D34

@@ -70,7 +70,7 @@ class RoleFields(ViewPart, frozen=True, kw_only=True):
     end_date: str
 
 
-def marked(label: str, *, required: bool) -> Phrase:
+def mark_label(label: str, *, required: bool) -> Phrase:
     """The label of a value, marked as required or optional."""
     return phrase("{name} (required)", name=label) if required else phrase("{name} (optional)", name=label)
 
@@ -114,7 +114,7 @@ def _field(member: str) -> str:
     return parameter_field(member.removeprefix(_PARAMETERS)) if member.startswith(_PARAMETERS) else member
 
 
-def hidden(form: RoleForm) -> tuple[tuple[str, str], ...]:
+def to_hidden_fields(form: RoleForm) -> tuple[tuple[str, str], ...]:
     """The same form as hidden fields."""
     plain = (
         ("role", form.role), ("sub_entity", form.sub_entity), ("start", form.start), ("start_date", form.start_date),
@@ -124,7 +124,7 @@ def hidden(form: RoleForm) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in (*plain, *named) if value)
 
 
-def shown(form: RoleForm, today: date, *, always: bool = False, used: ValuesInUse = NO_VALUES) -> RoleFields:
+def build_fields(form: RoleForm, today: date, *, always: bool = False, used: ValuesInUse = NO_VALUES) -> RoleFields:
     """The fields of a form.
 
     `always` offers to begin as it did, without a first day; `used` is offered for values that are typed.
@@ -136,7 +136,9 @@ def shown(form: RoleForm, today: date, *, always: bool = False, used: ValuesInUs
     return RoleFields(
         roles=role_options(service),
         role=form.role,
-        sub_entity=None if service.sub_entity == "none" else marked(PART, required=service.sub_entity == "mandatory"),
+        sub_entity=None
+        if service.sub_entity == "none"
+        else mark_label(PART, required=service.sub_entity == "mandatory"),
         sub_entity_value=form.sub_entity,
         sub_entities=used.sub_entities,
         parameters=tuple(
@@ -167,7 +169,7 @@ _HINTS: Final = {
 def _parameter(definition: ParameterDefinition, value: str, used: tuple[str, ...]) -> ParameterField:
     return ParameterField(
         name=parameter_field(definition.name),
-        label=marked(definition.name, required=definition.mandatory),
+        label=mark_label(definition.name, required=definition.mandatory),
         value=value,
         type=_TYPES[definition.kind],
         hint=_HINTS.get(definition.kind),

@@ -22,7 +22,7 @@ from babel import Locale
 from babel.dates import format_date, format_time, get_datetime_format, get_timezone_name
 from babel.numbers import format_decimal
 
-from corpid.texts import Phrase, filled
+from corpid.texts import Phrase, fill_wording
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -80,7 +80,7 @@ def _by_tag(offered: tuple[Language, ...]) -> dict[str, Language]:
 
 
 @lru_cache(maxsize=256)
-def accepted(header: str, offered: tuple[Language, ...]) -> Language | None:
+def accepted_language(header: str, offered: tuple[Language, ...]) -> Language | None:
     """The language for an Accept-Language header.
 
     Malformed parts are ignored. Source: RFC 9110 §12.5.4
@@ -122,7 +122,7 @@ def choose(
     picked = lookup((pick.tag,), offered)
     if picked is not None and where and pick.where == where:
         return picked
-    return lookup(ui_locales, offered) or picked or accepted(accept_language, offered) or ENGLISH
+    return lookup(ui_locales, offered) or picked or accepted_language(accept_language, offered) or ENGLISH
 
 
 _RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN"})
@@ -198,7 +198,7 @@ class Translator:
             wording = self.gettext(phrase.message)
         if not values:
             return wording
-        return filled(wording, {name: self.shown(value, prepared) for name, value in values.items()})
+        return fill_wording(wording, {name: self.shown(value, prepared) for name, value in values.items()})
 
     def number(self, number: int) -> str:
         """A whole number, with its digits grouped."""

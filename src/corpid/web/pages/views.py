@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.authentication.entity_selection import SHOWN
-from corpid.rules.authentication.sign_in import Way
+from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.directory.members import masked_address
 from corpid.rules.limits import DAY, MAILED_CODE_SECONDS, MINUTE, PASSKEY_OFFER_AGAIN_SECONDS
 from corpid.texts import Phrase, phrase
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from corpid.flows.authentication.second_factor_methods import AskSecondFactor
-    from corpid.rules.authentication.listed_people import Listed
+    from corpid.flows.authentication.second_factor_methods import SecondFactorQuestion
+    from corpid.rules.authentication.sandbox_people import SandboxPerson
     from corpid.web.pages.layout import FieldError, Frame, Link
 
 _CODE: Final = phrase("Code")
@@ -42,7 +42,7 @@ class AskPasskey(msgspec.Struct, frozen=True, kw_only=True):
     """JSON for `navigator.credentials.get`, or for `create` if one is made"""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class SecondFactorForm(msgspec.Struct, frozen=True, kw_only=True):
     """The form of one second factor, and buttons for the others.
 
     Those buttons send decision to `ways_action`.
@@ -64,14 +64,14 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 _SIGN_IN: Final = phrase("Sign in")
 
 
-class AtOnce(ViewPart, frozen=True, kw_only=True):
+class TestPersonForm(ViewPart, frozen=True, kw_only=True):
     """The form of developer mode that signs a test person in (D66).
 
     Fields: person (a button each), way. Error id: person.
     """
 
     action: str
-    people: Sequence[Listed]
+    people: Sequence[SandboxPerson]
     anybody: str
     """the address of the page that makes another test person"""
     ways: tuple[str, ...]
@@ -96,7 +96,7 @@ class SignIn(FormView, frozen=True, kw_only=True):
     """whether the passkey's button leads, since this browser has used one"""
     recover: str
     """the address for a forgotten password"""
-    at_once: AtOnce | None = None
+    at_once: TestPersonForm | None = None
     """in developer mode only"""
 
     @property
@@ -114,32 +114,32 @@ class SecondFactor(FormView, frozen=True, kw_only=True):
     template: ClassVar[str] = "second_factor.html"
 
     heading: Phrase
-    asked: Asked
+    asked: SecondFactorForm
 
 
-_OTHER_WAYS: Final[Mapping[Way, Phrase]] = {
-    Way.APP: phrase("Use your authenticator app"),
-    Way.PASSKEY: phrase("Use your passkey"),
-    Way.EMAIL: phrase("Send me a code by e-mail"),
-    Way.RECOVERY: phrase("Use a recovery code"),
+_OTHER_WAYS: Final[Mapping[SecondFactorMethod, Phrase]] = {
+    SecondFactorMethod.APP: phrase("Use your authenticator app"),
+    SecondFactorMethod.PASSKEY: phrase("Use your passkey"),
+    SecondFactorMethod.EMAIL: phrase("Send me a code by e-mail"),
+    SecondFactorMethod.RECOVERY: phrase("Use a recovery code"),
 }
 _USE_SENT_CODE: Final = phrase("Use the code we sent you")
-_SEND_NEW_CODE: Final = (Way.EMAIL.value, phrase("Send a new code"))
+_SEND_NEW_CODE: Final = (SecondFactorMethod.EMAIL.value, phrase("Send a new code"))
 _NO_MORE_CODES: Final = phrase(
     "We cannot send any more codes in this sign-in. Use another way, or cancel and start again."
 )
-_OWN_WAYS: Final[Mapping[Way, tuple[Phrase, Asked]]] = {
-    Way.APP: (
+_OWN_WAYS: Final[Mapping[SecondFactorMethod, tuple[Phrase, SecondFactorForm]]] = {
+    SecondFactorMethod.APP: (
         phrase("Enter your 6-digit code"),
-        Asked(hint=phrase("Open your authenticator app. It shows a new code every 30 seconds.")),
+        SecondFactorForm(hint=phrase("Open your authenticator app. It shows a new code every 30 seconds.")),
     ),
-    Way.PASSKEY: (
+    SecondFactorMethod.PASSKEY: (
         phrase("Sign in with your passkey"),
-        Asked(hint=phrase("Your device asks for your fingerprint, your face or its PIN."), label=None),
+        SecondFactorForm(hint=phrase("Your device asks for your fingerprint, your face or its PIN."), label=None),
     ),
-    Way.RECOVERY: (
+    SecondFactorMethod.RECOVERY: (
         phrase("Enter a recovery code"),
-        Asked(
+        SecondFactorForm(
             hint=phrase("One of the codes that you saved when you set up your sign-in. Each works once."),
             label=phrase("Recovery code"),
             numeric=False,
@@ -149,14 +149,14 @@ _OWN_WAYS: Final[Mapping[Way, tuple[Phrase, Asked]]] = {
 """of what a person has already"""
 
 
-def asked(page: AskSecondFactor, ways_action: str) -> tuple[Phrase, Asked]:
+def second_factor_form(page: SecondFactorQuestion, ways_action: str) -> tuple[Phrase, SecondFactorForm]:
     """The heading of a second factor's page, and its form.
 
     Source: D45
     """
-    labels = {**_OTHER_WAYS, Way.EMAIL: _USE_SENT_CODE} if page.under_way else _OTHER_WAYS
+    labels = {**_OTHER_WAYS, SecondFactorMethod.EMAIL: _USE_SENT_CODE} if page.under_way else _OTHER_WAYS
     ways = tuple((other.value, labels[other]) for other in page.others)
-    if page.way is not Way.EMAIL:
+    if page.way is not SecondFactorMethod.EMAIL:
         heading, wanted = _OWN_WAYS[page.way]
         return heading, replace(wanted, ways_action=ways_action, ways=ways)
     address = masked_address(page.email)
@@ -167,9 +167,11 @@ def asked(page: AskSecondFactor, ways_action: str) -> tuple[Phrase, Asked]:
             minutes=MAILED_CODE_SECONDS // MINUTE,
         )
         again = (_SEND_NEW_CODE,) if page.more else ()
-        return phrase("Enter the code we sent you"), Asked(hint=hint, ways_action=ways_action, ways=again + ways)
+        return phrase("Enter the code we sent you"), SecondFactorForm(
+            hint=hint, ways_action=ways_action, ways=again + ways
+        )
     hint = phrase("We can send a 6-digit code to {address}.", address=address) if page.more else _NO_MORE_CODES
-    not_sent = Asked(hint=hint, label=None, send=page.more, ways_action=ways_action, ways=ways)
+    not_sent = SecondFactorForm(hint=hint, label=None, send=page.more, ways_action=ways_action, ways=ways)
     return phrase("Get a code by e-mail"), not_sent
 
 
@@ -263,7 +265,7 @@ class Consent(FormView, frozen=True, kw_only=True):
     other_account: bool = False
 
 
-class Confirm(FormView, frozen=True, kw_only=True):
+class SignInConfirmationView(FormView, frozen=True, kw_only=True):
     """The confirmation before single sign-on completes (D30).
 
     Buttons: decision=continue or decision=other_account.

@@ -23,11 +23,11 @@ from starlette.responses import Response
 
 from corpid.flows.directory.invitation_limits import RETRY_SECONDS, TooManyInvitations
 from corpid.flows.directory.provisioned_groups import UnknownMembers
-from corpid.flows.directory.provisioning import LastOwner, Taken, UnknownMember
+from corpid.flows.directory.provisioning import IdentifierConflict, LastOwner, UnknownMember
 from corpid.flows.directory.write import Refused
 from corpid.ports import ChangedMeanwhile, Conflict
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.member_details import MalformedDetails
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.oauth.errors import CredentialsRequired, TemporarilyUnavailable
 from corpid.web.pages import errors
 from corpid.web.scim.security import challenge
@@ -66,7 +66,7 @@ class TooMany(SCIMException):
     status = 429
 
 
-def of(error: Exception) -> SCIMException | None:
+def scim_error(error: Exception) -> SCIMException | None:
     """The SCIM error of an exception of rules or flows.
 
     None for errors of OAuth and for unforeseen ones. Source: RFC 7644 §3.12, D60
@@ -105,7 +105,7 @@ def _malformed(error: Any) -> SCIMException:  # noqa: ANN401
 _ERRORS: Final[Sequence[tuple[type[Exception], Callable[[Any], SCIMException]]]] = (
     (UnknownMember, lambda _: NotFoundException(detail="There is no such resource")),
     (UnknownMembers, lambda error: InvalidValueException(detail=f"members: {error}")),
-    (Taken, lambda error: _taken(_ATTRIBUTES[error.member])),
+    (IdentifierConflict, lambda error: _taken(_ATTRIBUTES[error.member])),
     (
         LastOwner,
         lambda _: ConflictException(detail="Without this user the entity would have no owner: appoint one first"),
@@ -116,7 +116,7 @@ _ERRORS: Final[Sequence[tuple[type[Exception], Callable[[Any], SCIMException]]]]
     ),
     (Refused, lambda error: InvalidValueException(detail=errors.sentence(str(error)))),
     (Conflict, lambda error: ConflictException(detail=errors.sentence(str(error)))),
-    (MalformedDetails, _malformed),
+    (InvalidDetails, _malformed),
     (TooManyInvitations, lambda error: TooMany(detail=errors.sentence(str(error)))),
     (Forbidden, lambda error: ForbiddenException(detail=errors.sentence(error.reason))),
 )
@@ -128,7 +128,7 @@ def response(request: Request, raised: Exception, web: WebContext) -> Response:
 
     Source: RFC 6750 §3, RFC 7644 §3.12, D28, D48
     """
-    found = of(raised)
+    found = scim_error(raised)
     headers = {"Cache-Control": "no-store"}
     if found is None:
         error = errors.as_oauth_error(raised)

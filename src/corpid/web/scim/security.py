@@ -33,7 +33,7 @@ async def admit(request: Request, web: WebContext) -> tuple[RequestContext, Prov
     provider = context.provider
     await provider.rate_limits.address(rate_limits.SCIM, context.address, context.now, context.counts)
     text = tokens.access_token(headers(request, b"authorization"), SCHEME)
-    actor = await provisioning_tokens.authenticated(provider.registry, text, now=int(context.now))
+    actor = await provisioning_tokens.authenticate_token(provider.registry, text, now=int(context.now))
     if actor is None:
         raise InvalidToken(Reason.PROVISIONING_TOKEN, "the provisioning token is unknown, was revoked or has expired")
     request.scope["state"]["log"]["client_id"] = actor.token_id

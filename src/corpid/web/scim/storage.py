@@ -13,7 +13,7 @@ from scim2_server.storage import AsyncScimStorage, SearchPage
 
 from corpid.flows.directory import provisioned_groups, provisioning
 from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.provisioning import WantedMembers
+from corpid.flows.directory.provisioning import MembersQuery
 from corpid.rules.scim import documents, filters
 from corpid.rules.scim.filters import holds
 from corpid.rules.scim.resources import LONGEST_PAGE, User
@@ -112,7 +112,7 @@ class Storage(AsyncScimStorage):
         By id there is one at most.
         """
         named = [condition for condition in conditions if condition.attribute == "membership_id"]
-        wanted = WantedMembers(
+        wanted = MembersQuery(
             conditions=tuple(_condition(each) for each in conditions if each not in named),
             start=min(start, _FURTHEST),
             count=count,
@@ -134,7 +134,7 @@ class Storage(AsyncScimStorage):
         """Invite a member. Raises what the flow raises."""
         if not isinstance(resource, User):
             raise ForbiddenException(detail=f"A {resource_type.name} cannot be created with a token")
-        written = documents.written(resource)
+        written = documents.read_details(resource)
         invited = await provisioning.invite(
             self._registry,
             self._limit,
@@ -160,7 +160,7 @@ class Storage(AsyncScimStorage):
         """
         assert isinstance(resource, User)  # noqa: S101
         was = self._read[resource.id or ""]
-        written = documents.written(resource, await self._user(was), was.membership)
+        written = documents.read_details(resource, await self._user(was), was.membership)
         changed = await provisioning.change_member(
             self._registry,
             self._limit,

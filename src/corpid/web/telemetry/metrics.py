@@ -81,7 +81,7 @@ async def _no_parts() -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class GaugeSources:
     """Sources of the gauges, read on each scrape.
 
     Each function is cheap, except `parts`.
@@ -115,7 +115,7 @@ class Metrics:
 
     def __init__(self, shared: str | None = None, *, issuers: bool = False) -> None:
         self._issuers: Final = issuers
-        self.watched: Watched | None = None
+        self.watched: GaugeSources | None = None
         self.hosts = OwnHosts()
         self.open_connections: ConnectionRegistry | None = None
         """the connections of the provider's own address"""
@@ -303,7 +303,7 @@ class Metrics:
 
         return counted
 
-    async def look(self) -> None:
+    async def update_gauges(self) -> None:
         """Update the gauges.
 
         A source that fails leaves its gauge as it was, and so does an engine that answers late, until it has answered.
@@ -326,7 +326,7 @@ class Metrics:
             self._looking = asyncio.create_task(self._look_at_engines(self.watched))
         await asyncio.wait({self._looking}, timeout=_WAIT_SECONDS)
 
-    async def _look_at_engines(self, watched: Watched) -> None:
+    async def _look_at_engines(self, watched: GaugeSources) -> None:
         parts = await watched.parts()
         for part, reason in parts.items():
             self._ready.labels(part).set(not reason)
@@ -334,7 +334,7 @@ class Metrics:
             return
         now = watched.clock()
         with suppress(StoreUnavailable, ValueError):
-            ring = (await watched.signing_keys.at(now)).ring
+            ring = (await watched.signing_keys.keys_at(now)).ring
             ahead = [key.active_from for key in ring.by_kid.values() if now < key.active_from < STANDBY]
             self._keys.labels("active").set(ring.active.active_from)
             self._keys.labels("next").set(min(ahead, default=0))
@@ -344,7 +344,7 @@ class Metrics:
 
         Of all processes that share a folder.
         """
-        await self.look()
+        await self.update_gauges()
         if self.shared is None:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
@@ -385,7 +385,7 @@ def _collected(registry: CollectorRegistry, shared: str) -> bytes:
 
 
 @asynccontextmanager
-async def served(metrics: Metrics, sockets: Iterable[socket.socket]) -> AsyncIterator[None]:
+async def serve_metrics(metrics: Metrics, sockets: Iterable[socket.socket]) -> AsyncIterator[None]:
     """Answer on these bound sockets until the context ends.
 
     They are never those of the provider.
@@ -458,7 +458,7 @@ def _in_turn(shared: str, kind: int) -> Iterator[None]:
 async def _keep_looking(metrics: Metrics) -> None:
     """Another process may be the one that is asked."""
     while metrics.shared is not None:
-        await metrics.look()
+        await metrics.update_gauges()
         await asyncio.sleep(_LOOK_SECONDS)
 
 

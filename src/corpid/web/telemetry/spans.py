@@ -34,7 +34,7 @@ from opentelemetry.trace import (
 )
 
 from corpid import __version__
-from corpid.ports import REGISTRY_PARTS, BatchedVerb
+from corpid.ports import REGISTRY_PARTS, PipelinedVerb
 from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 from corpid.web.http.requests import header_values, trace_parent
@@ -181,11 +181,11 @@ class _TracedUnit(_Traced):
         return {**attributes, "corpid.kind": " ".join(dict.fromkeys(_kinds(arguments[0])))}
 
 
-def _kinds(of: str | Sequence[BatchedVerb | tuple[str, bytes, float]]) -> list[str]:
+def _kinds(of: str | Sequence[PipelinedVerb | tuple[str, bytes, float]]) -> list[str]:
     """The kinds of a verb or counter, or of a batch."""
     if isinstance(of, str):
         return [of]
-    return [each.kind if isinstance(each, BatchedVerb) else each[0] for each in of]
+    return [each.kind if isinstance(each, PipelinedVerb) else each[0] for each in of]
 
 
 class _TracedTransient(_Traced):

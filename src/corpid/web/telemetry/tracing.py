@@ -27,7 +27,7 @@ _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_P
 _DISABLED: Final = "OTEL_SDK_DISABLED"
 
 
-def wanted(environment: Mapping[str, str]) -> bool:
+def is_wanted(environment: Mapping[str, str]) -> bool:
     """Return whether this environment asks for traces.
 
     It names an endpoint or the exporter, and none of them is switched off.
@@ -40,14 +40,14 @@ def wanted(environment: Mapping[str, str]) -> bool:
 
 
 @asynccontextmanager
-async def opened(environment: Mapping[str, str] = os.environ) -> AsyncIterator[Spans | None]:
+async def open_tracing(environment: Mapping[str, str] = os.environ) -> AsyncIterator[Spans | None]:
     """The factory of spans, until the context ends.
 
     It exports them from its own thread. None if off.
 
     To be entered in the process that serves. On leaving, what is left is sent, for at most FLUSH_SECONDS.
     """
-    exporting = _exporting(environment) if wanted(environment) else None
+    exporting = _exporting(environment) if is_wanted(environment) else None
     if exporting is None:
         yield None
         return

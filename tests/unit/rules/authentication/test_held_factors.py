@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
+from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
 
 NOTHING = Credentials(user_id="u")
 PASSWORD = NOTHING.with_password("hash", "user")
@@ -16,8 +16,8 @@ KEY = Passkey(
 )  # fmt: skip
 
 
-def held(credentials: Credentials, *passkeys: Passkey, codes: int = 0) -> HeldFactors:
-    return HeldFactors(credentials=credentials, passkeys=passkeys, codes=codes)
+def held(credentials: Credentials, *passkeys: Passkey, codes: int = 0) -> PersonFactors:
+    return PersonFactors(credentials=credentials, passkeys=passkeys, codes=codes)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def held(credentials: Credentials, *passkeys: Passkey, codes: int = 0) -> HeldFa
         (held(NOTHING, codes=1), False, True, True),
     ],
 )
-def test_what_there_is_tells_what_can_be_asked_for(has: HeldFactors, begins: bool, second: bool, typed: bool) -> None:
+def test_what_there_is_tells_what_can_be_asked_for(has: PersonFactors, begins: bool, second: bool, typed: bool) -> None:
     """D45, D46."""
     assert (has.any, has.second_factor, has.typed_code) == (begins, second, typed)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.authentication.link_codes import ALPHABET, CHARACTERS, canonical, code_from, hashed
+from corpid.rules.authentication.link_codes import ALPHABET, CHARACTERS, canonical, code_from, hash_code
 
 GROUPS = re.compile(rf"[{ALPHABET}]{{4}}(-[{ALPHABET}]{{4}}){{4}}")
 SHOWN = "10V0-ABCD-EFGH-JKMN-PQRS"
@@ -45,7 +45,7 @@ def test_a_code_has_at_least_80_bits_and_each_of_them_comes_from_the_random_valu
 )
 def test_a_code_may_be_typed_or_pasted_in_another_way(typed: str) -> None:
     """Case, gaps, dashes, full-width forms, and what looks alike: O and 0, I, L and 1, U and V."""
-    assert hashed(typed) == hashed(SHOWN)
+    assert hash_code(typed) == hash_code(SHOWN)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_code_may_be_typed_or_pasted_in_another_way(typed: str) -> None:
 )
 def test_what_is_no_code_is_refused(typed: str) -> None:
     with pytest.raises(ValueError, match="code"):
-        hashed(typed)
+        hash_code(typed)
 
 
 @given(st.text())

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.authentication.sign_in import TRANSITIONS, Event, Interaction, Outcome, StaleStep, State, Way
+from corpid.rules.authentication.sign_in import (
+    TRANSITIONS,
+    Interaction,
+    InteractionOutcome,
+    SecondFactorMethod,
+    SignInEvent,
+    SignInState,
+    StaleStep,
+)
 from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS
 from corpid.rules.oauth.records import AuthorizationRequest
 
@@ -27,99 +35,113 @@ BEGUN = Interaction(interaction_id="i", browser_id="b", reference="r", request=R
 
 
 def password(at: Interaction) -> Interaction:
-    return machine.known(at, user_id="u", user_name="alice", credentials=CREDENTIALS)
+    return machine.with_user(at, user_id="u", user_name="alice", credentials=CREDENTIALS)
 
 
 def factor(
-    at: Interaction, entity_id: str = "", outcome: Outcome | None = None, *, offers_passkey: bool = False
+    at: Interaction, entity_id: str = "", outcome: InteractionOutcome | None = None, *, offers_passkey: bool = False
 ) -> Interaction:
-    after = machine.authenticated(
+    after = machine.with_factors(
         at, user_id="u", user_name="alice", factors=machine.fingerprint(CREDENTIALS), amr=("pwd", "otp"), level=2, passkey="", way=None,
         offers_passkey=offers_passkey, now=NOW,
     )  # fmt: skip
     after = machine._replace(after, entity_id=entity_id)
-    return after if outcome is None else machine.ended(at, after, outcome, now=NOW)
+    return after if outcome is None else machine.with_outcome(at, after, outcome, now=NOW)
 
 
-def over(at: Interaction, outcome: Outcome = Outcome.CODE) -> Interaction:
-    return machine.ended(at, at, outcome, now=NOW)
+def over(at: Interaction, outcome: InteractionOutcome = InteractionOutcome.CODE) -> Interaction:
+    return machine.with_outcome(at, at, outcome, now=NOW)
 
 
-def answered(at: Interaction, entity_id: str = "", outcome: Outcome | None = None) -> Interaction:
+def answered(at: Interaction, entity_id: str = "", outcome: InteractionOutcome | None = None) -> Interaction:
     after = machine._replace(machine.offer_answered(at), entity_id=entity_id)
-    return after if outcome is None else machine.ended(at, after, outcome, now=NOW)
+    return after if outcome is None else machine.with_outcome(at, after, outcome, now=NOW)
 
 
-AT_ONCE = (Event.PASSKEY, Event.SIMULATED)
+AT_ONCE = (SignInEvent.PASSKEY, SignInEvent.SIMULATED)
 """both factors in one step: by a passkey, and a test person's in a demo (D66)"""
-MOVES: dict[tuple[Event, State], list[Callable[[Interaction], Interaction]]] = {
-    (Event.PASSWORD, State.SECOND_FACTOR): [password],
-    **{(event, State.ENTITY): [factor] for event in AT_ONCE},
-    **{(event, State.CONSENT): [lambda at: factor(at, "E1")] for event in AT_ONCE},
-    **{(event, State.ENDED): [lambda at: factor(at, outcome=Outcome.ACCOUNT)] for event in AT_ONCE},
-    (Event.CODE, State.ENTITY): [factor],
-    (Event.CODE, State.CONSENT): [lambda at: factor(at, "E1")],
-    (Event.CODE, State.ENDED): [lambda at: factor(at, "E1", Outcome.CODE), lambda at: factor(at, "", Outcome.REFUSED)],
-    (Event.CODE, State.OFFER): [lambda at: factor(at, "E1", offers_passkey=True)],
-    **{(event, State.ENTITY): [answered] for event in (Event.MAKE_PASSKEY, Event.NOT_NOW)},
-    **{(event, State.CONSENT): [lambda at: answered(at, "E1")] for event in (Event.MAKE_PASSKEY, Event.NOT_NOW)},
-    **{
-        (event, State.ENDED): [lambda at: answered(at, "E1", Outcome.CODE)]
-        for event in (Event.MAKE_PASSKEY, Event.NOT_NOW)
-    },
-    (Event.WAY, State.SECOND_FACTOR): [
-        lambda at: machine.other_way(at, Way.RECOVERY),
-        lambda at: machine.mailed(at, now=NOW),
+MOVES: dict[tuple[SignInEvent, SignInState], list[Callable[[Interaction], Interaction]]] = {
+    (SignInEvent.PASSWORD, SignInState.SECOND_FACTOR): [password],
+    **{(event, SignInState.ENTITY): [factor] for event in AT_ONCE},
+    **{(event, SignInState.CONSENT): [lambda at: factor(at, "E1")] for event in AT_ONCE},
+    **{(event, SignInState.ENDED): [lambda at: factor(at, outcome=InteractionOutcome.ACCOUNT)] for event in AT_ONCE},
+    (SignInEvent.CODE, SignInState.ENTITY): [factor],
+    (SignInEvent.CODE, SignInState.CONSENT): [lambda at: factor(at, "E1")],
+    (SignInEvent.CODE, SignInState.ENDED): [
+        lambda at: factor(at, "E1", InteractionOutcome.CODE),
+        lambda at: factor(at, "", InteractionOutcome.REFUSED),
     ],
-    (Event.MISSES, State.ENDED): [lambda at: over(at, Outcome.REFUSED)],
-    (Event.ENTITY, State.CONSENT): [lambda at: machine.chosen(at, "E1")],
-    (Event.ENTITY, State.ENDED): [lambda at: machine.ended(at, machine.chosen(at, "E1"), Outcome.CODE, now=NOW)],
-    (Event.CONSENT, State.ENDED): [lambda at: machine.ended(at, machine.consented(at), Outcome.CODE, now=NOW)],
-    (Event.CONFIRM, State.ENDED): [over],
-    (Event.OTHER_ACCOUNT, State.PASSWORD): [machine.forgotten],
-    (Event.CANCEL, State.ENDED): [lambda at: over(at, Outcome.REFUSED)],
+    (SignInEvent.CODE, SignInState.OFFER): [lambda at: factor(at, "E1", offers_passkey=True)],
+    **{(event, SignInState.ENTITY): [answered] for event in (SignInEvent.MAKE_PASSKEY, SignInEvent.NOT_NOW)},
+    **{
+        (event, SignInState.CONSENT): [lambda at: answered(at, "E1")]
+        for event in (SignInEvent.MAKE_PASSKEY, SignInEvent.NOT_NOW)
+    },
+    **{
+        (event, SignInState.ENDED): [lambda at: answered(at, "E1", InteractionOutcome.CODE)]
+        for event in (SignInEvent.MAKE_PASSKEY, SignInEvent.NOT_NOW)
+    },
+    (SignInEvent.WAY, SignInState.SECOND_FACTOR): [
+        lambda at: machine.other_way(at, SecondFactorMethod.RECOVERY),
+        lambda at: machine.with_mailed_code(at, now=NOW),
+    ],
+    (SignInEvent.MISSES, SignInState.ENDED): [lambda at: over(at, InteractionOutcome.REFUSED)],
+    (SignInEvent.ENTITY, SignInState.CONSENT): [lambda at: machine.with_entity(at, "E1")],
+    (SignInEvent.ENTITY, SignInState.ENDED): [
+        lambda at: machine.with_outcome(at, machine.with_entity(at, "E1"), InteractionOutcome.CODE, now=NOW)
+    ],
+    (SignInEvent.CONSENT, SignInState.ENDED): [
+        lambda at: machine.with_outcome(at, machine.with_consent_given(at), InteractionOutcome.CODE, now=NOW)
+    ],
+    (SignInEvent.CONFIRM, SignInState.ENDED): [over],
+    (SignInEvent.OTHER_ACCOUNT, SignInState.PASSWORD): [machine.without_user],
+    (SignInEvent.CANCEL, SignInState.ENDED): [lambda at: over(at, InteractionOutcome.REFUSED)],
 }
 """what a flow writes for an event, by the state that it leads to"""
 
 
-def state_of(interaction: Interaction, *, now: float = NOW, usable: bool = True, asks_consent: bool = True) -> State:
+def state_of(
+    interaction: Interaction, *, now: float = NOW, usable: bool = True, asks_consent: bool = True
+) -> SignInState:
     return machine.state(interaction, now=now, usable=usable, asks_consent=asks_consent)
 
 
-EXAMPLES: dict[State, Interaction] = {
-    State.PASSWORD: BEGUN,
-    State.SECOND_FACTOR: password(BEGUN),
-    State.OFFER: factor(password(BEGUN), "E1", offers_passkey=True),
-    State.ENTITY: factor(password(BEGUN)),
-    State.CONSENT: factor(password(BEGUN), "E1"),
-    State.CONFIRM: machine.consented(factor(password(BEGUN), "E1")),
-    State.ENDED: over(BEGUN),
+EXAMPLES: dict[SignInState, Interaction] = {
+    SignInState.PASSWORD: BEGUN,
+    SignInState.SECOND_FACTOR: password(BEGUN),
+    SignInState.OFFER: factor(password(BEGUN), "E1", offers_passkey=True),
+    SignInState.ENTITY: factor(password(BEGUN)),
+    SignInState.CONSENT: factor(password(BEGUN), "E1"),
+    SignInState.CONFIRM: machine.with_consent_given(factor(password(BEGUN), "E1")),
+    SignInState.ENDED: over(BEGUN),
 }
 
 
 @pytest.mark.parametrize("state", EXAMPLES, ids=lambda state: state.value)
-def test_a_state_follows_from_what_is_known(state: State) -> None:
+def test_a_state_follows_from_what_is_known(state: SignInState) -> None:
     """D15"""
     assert state_of(EXAMPLES[state]) is state
 
 
-@pytest.mark.parametrize("state", [each for each in EXAMPLES if each is not State.ENDED], ids=lambda state: state.value)
-def test_whatever_is_open_expires_and_what_has_ended_stays_so(state: State) -> None:
+@pytest.mark.parametrize(
+    "state", [each for each in EXAMPLES if each is not SignInState.ENDED], ids=lambda state: state.value
+)
+def test_whatever_is_open_expires_and_what_has_ended_stays_so(state: SignInState) -> None:
     """D15"""
-    assert state_of(EXAMPLES[state], now=NOW + INTERACTION_SECONDS) is State.EXPIRED
-    assert TRANSITIONS[state][Event.EXPIRY] == {State.EXPIRED}
-    assert state_of(EXAMPLES[State.ENDED], now=NOW + 10 * INTERACTION_SECONDS) is State.ENDED
+    assert state_of(EXAMPLES[state], now=NOW + INTERACTION_SECONDS) is SignInState.EXPIRED
+    assert TRANSITIONS[state][SignInEvent.EXPIRY] == {SignInState.EXPIRED}
+    assert state_of(EXAMPLES[SignInState.ENDED], now=NOW + 10 * INTERACTION_SECONDS) is SignInState.ENDED
 
 
 def test_an_entity_that_can_no_longer_be_used_is_chosen_again() -> None:
     """D17, D50: also after consent."""
-    for state in (State.CONSENT, State.CONFIRM):
-        assert state_of(EXAMPLES[state], usable=False) is State.ENTITY
+    for state in (SignInState.CONSENT, SignInState.CONFIRM):
+        assert state_of(EXAMPLES[state], usable=False) is SignInState.ENTITY
 
 
 def test_consent_is_asked_for_only_if_it_has_a_page() -> None:
     """D29"""
-    assert state_of(EXAMPLES[State.CONSENT], asks_consent=False) is State.CONFIRM
+    assert state_of(EXAMPLES[SignInState.CONSENT], asks_consent=False) is SignInState.CONFIRM
 
 
 _TAKEN = [
@@ -128,12 +150,12 @@ _TAKEN = [
     for event in events
     for after in sorted(events[event], key=lambda each: each.value)
 ]
-_MADE = [each for each in _TAKEN if each[1] not in (Event.EXPIRY, Event.LAPSE, Event.EXTEND)]
+_MADE = [each for each in _TAKEN if each[1] not in (SignInEvent.EXPIRY, SignInEvent.LAPSE, SignInEvent.EXTEND)]
 
 
 @pytest.mark.parametrize(("state", "event", "after"), _MADE, ids=lambda each: each.value)
 def test_each_transition_of_the_table_is_made_by_a_move_that_claims_one_step(
-    state: State, event: Event, after: State
+    state: SignInState, event: SignInEvent, after: SignInState
 ) -> None:
     """D15: the serial rises by one, however many states one form passes, so that one claim is enough."""
     before = EXAMPLES[state]
@@ -143,38 +165,40 @@ def test_each_transition_of_the_table_is_made_by_a_move_that_claims_one_step(
         assert moved.serial == before.serial + 1
 
 
-@pytest.mark.parametrize("state", [each for each in EXAMPLES if each is not State.ENDED], ids=lambda state: state.value)
-def test_more_time_leaves_the_state_as_it_is_and_ends_after_ten_times(state: State) -> None:
+@pytest.mark.parametrize(
+    "state", [each for each in EXAMPLES if each is not SignInState.ENDED], ids=lambda state: state.value
+)
+def test_more_time_leaves_the_state_as_it_is_and_ends_after_ten_times(state: SignInState) -> None:
     """D15, WCAG 2.2.1"""
     at = EXAMPLES[state]
     for number in range(INTERACTION_EXTENSIONS):
         assert machine.extendable(at)
         moment = NOW + 500 * (number + 1)
-        at = machine.extended(at, now=moment)
+        at = machine.with_more_time(at, now=moment)
         assert state_of(at, now=moment + INTERACTION_SECONDS - 1) is state
     assert not machine.extendable(at)
 
 
 @pytest.mark.parametrize(
     "state",
-    [State.SECOND_FACTOR, State.OFFER, State.ENTITY, State.CONSENT, State.CONFIRM],
+    [SignInState.SECOND_FACTOR, SignInState.OFFER, SignInState.ENTITY, SignInState.CONSENT, SignInState.CONFIRM],
     ids=lambda state: state.value,
 )
-def test_a_lapse_leaves_nobody_signed_in_and_nothing_of_theirs(state: State) -> None:
+def test_a_lapse_leaves_nobody_signed_in_and_nothing_of_theirs(state: SignInState) -> None:
     """D50: but how many codes were sent, which is part of each."""
     at = machine._replace(EXAMPLES[state], mails=2, mailed_at=5)
-    assert TRANSITIONS[state][Event.LAPSE] == {State.PASSWORD}
+    assert TRANSITIONS[state][SignInEvent.LAPSE] == {SignInState.PASSWORD}
     after = at.anonymous
-    assert state_of(after) is State.PASSWORD
+    assert state_of(after) is SignInState.PASSWORD
     assert after == machine._replace(BEGUN, serial=at.serial, mails=2)
 
 
-_EVENTS = [event for event in Event if event not in (Event.EXPIRY, Event.LAPSE)]
+_EVENTS = [event for event in SignInEvent if event not in (SignInEvent.EXPIRY, SignInEvent.LAPSE)]
 
 
-@pytest.mark.parametrize("state", State, ids=lambda state: state.value)
+@pytest.mark.parametrize("state", SignInState, ids=lambda state: state.value)
 @pytest.mark.parametrize("event", _EVENTS, ids=lambda event: event.value)
-def test_an_event_that_a_state_does_not_take_is_a_stale_step(state: State, event: Event) -> None:
+def test_an_event_that_a_state_does_not_take_is_a_stale_step(state: SignInState, event: SignInEvent) -> None:
     """D15: whoever sends it is shown the page that is current."""
     if event in TRANSITIONS[state]:
         machine.require(state, event)
@@ -185,26 +209,26 @@ def test_an_event_that_a_state_does_not_take_is_a_stale_step(state: State, event
 
 def test_an_ended_sign_in_takes_nothing() -> None:
     """D15"""
-    assert TRANSITIONS[State.ENDED] == {}
-    assert TRANSITIONS[State.EXPIRED] == {}
+    assert TRANSITIONS[SignInState.ENDED] == {}
+    assert TRANSITIONS[SignInState.EXPIRED] == {}
 
 
 @given(st.lists(st.sampled_from([*MOVES]), max_size=12))
 def test_whatever_the_order_of_events_a_sign_in_is_only_in_states_that_the_table_allows(
-    events: list[tuple[Event, State]],
+    events: list[tuple[SignInEvent, SignInState]],
 ) -> None:
     """D15, D45: nobody gets past a factor by sending forms in another order."""
     at = BEGUN
-    shown: set[Event] = set()
+    shown: set[SignInEvent] = set()
     for event, after in events:
         state = state_of(at)
         if event not in TRANSITIONS[state] or after not in TRANSITIONS[state][event]:
             continue
         at = MOVES[event, after][0](at)
-        shown = set() if event is Event.OTHER_ACCOUNT else shown | {event}
+        shown = set() if event is SignInEvent.OTHER_ACCOUNT else shown | {event}
         assert state_of(at) in TRANSITIONS[state][event]
-        if at.outcome is Outcome.CODE:
-            assert shown.intersection(AT_ONCE) or {Event.PASSWORD, Event.CODE} <= shown
+        if at.outcome is InteractionOutcome.CODE:
+            assert shown.intersection(AT_ONCE) or {SignInEvent.PASSWORD, SignInEvent.CODE} <= shown
 
 
 @pytest.mark.parametrize(
@@ -223,7 +247,7 @@ def test_what_was_shown_counts_as_long_as_factors_session_and_age_allow(
 ) -> None:
     """D40, D50: `max_age` of one second leaves the ten minutes of a page."""
     request = machine._replace(REQUEST, max_age=1)
-    at = machine._replace(EXAMPLES[State.ENTITY], request=request, made_session_id=made)
+    at = machine._replace(EXAMPLES[SignInState.ENTITY], request=request, made_session_id=made)
     assert machine.holds(at, same_factors=same_factors, session_lives=lives, now=NOW + age) is expected
 
 

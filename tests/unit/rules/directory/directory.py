@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.directory.sources import Claims
+    from corpid.rules.directory.sources import Ownership
 
 FILE = """
 entities:
@@ -58,7 +58,7 @@ def planned(
     *,
     prune: bool = False,
     levels: bool = False,
-    claims: Claims | None = None,
+    claims: Ownership | None = None,
 ) -> Plan:
     """The plan of a file against a directory; a new user's identifier is `id-` and the name."""
     kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if levels else frozenset())
@@ -67,7 +67,7 @@ def planned(
     users = [user for user in held.get("user", {}).values() if isinstance(user, User)]
     by_name = {user.user_name: user for user in users}
     by_id = {user.user_id: user for user in users}
-    fresh = {name: f"id-{name}" for (name,) in document.of("user") if name not in by_name}
+    fresh = {name: f"id-{name}" for (name,) in document.entries_of("user") if name not in by_name}
     ids = user_ids(document, by_name, by_id, fresh)
     return plan(
         document, Current(records=held), ids,

@@ -25,17 +25,17 @@ from corpid.rules.directory.access import (
 from corpid.rules.directory.actors import (
     ANONYMOUS,
     Actor,
-    Administering,
     ApiClient,
     CommandLine,
+    DeploymentOperator,
     DirectoryFile,
-    Operating,
+    EntityAdministrator,
     Person,
     ProvisioningToken,
     Role,
     Scope,
 )
-from corpid.rules.directory.third_parties import Side
+from corpid.rules.directory.third_parties import AuthorisationSide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,17 +51,17 @@ RECORDS = "service entity user credentials membership administrator operator ass
 EVERYTHING = f"{RECORDS} session consent lock link password_link second_factor_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation deletion_request access_request access_review audit_export"
 
 
-def administering(level: AdministratorLevel, **facts: object) -> Administering:
+def administering(level: AdministratorLevel, **facts: object) -> EntityAdministrator:
     """Somebody who signed in a minute ago; a sub-administrator of PERMIT."""
     services = ("PERMIT",) if level == "sub_administrator" else ()
-    actor = Administering(
+    actor = EntityAdministrator(
         user_id="u1", entity_id="A1", level=level, services=services, alone=False, auth_time=NOW - 60, now=NOW
     )
     return replace(actor, **facts)
 
 
-def operating(level: OperatorLevel) -> Operating:
-    return Operating(user_id="u1", level=level, auth_time=NOW - 60, now=NOW)
+def operating(level: OperatorLevel) -> DeploymentOperator:
+    return DeploymentOperator(user_id="u1", level=level, auth_time=NOW - 60, now=NOW)
 
 
 ACTORS: dict[Role, Actor] = {
@@ -153,7 +153,7 @@ FLIPS: dict[str, Callable[[Actor, Object], tuple[Actor, Object]]] = {
     "SETTINGS": lambda actor, thing: (actor, replace(thing, members=frozenset({"approvals", "name"}))),
     "OWN_ENTITY": lambda actor, thing: (actor, replace(thing, entity_id="Z9")),
     "EITHER_SIDE": lambda actor, thing: (actor, replace(thing, entity_id="Z9", other_entity_id="Y9")),
-    "SPEAKING_SIDE": lambda actor, thing: (actor, replace(thing, sides=frozenset({Side.THIRD_PARTY}))),
+    "SPEAKING_SIDE": lambda actor, thing: (actor, replace(thing, sides=frozenset({AuthorisationSide.THIRD_PARTY}))),
     "COVERED": lambda actor, thing: (actor, replace(thing, covered=False)),
     "STAYS_STRICT": lambda actor, thing: (actor, replace(thing, ends_approval=True)),
     "ADDRESS_STAYS": lambda actor, thing: (actor, replace(thing, moves_address=True)),
@@ -199,7 +199,7 @@ def object_of(kind: ObjectKind, role: Role = "owner") -> Object:
         parameters=False,
         members=frozenset({"approvals"} if kind == "entity" else {"language"}),
         requester=ACTORS[role].name if kind == "withdrawal" else "user:u2",
-        sides=frozenset({Side.CLIENT_ENTITY}),
+        sides=frozenset({AuthorisationSide.CLIENT_ENTITY}),
         covered=True,
         ends_approval=False,
         moves_address=False,

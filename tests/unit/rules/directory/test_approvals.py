@@ -11,17 +11,17 @@ from msgspec.structs import replace
 from corpid.rules.directory.approvals import (
     LIFETIME_SECONDS,
     TRANSITIONS,
-    Decided,
-    Event,
-    State,
+    ApprovalEvent,
+    ApprovalState,
+    RequestClosed,
     approvers,
+    change_needs_approval,
     change_of,
-    decided,
-    needed,
-    requested,
+    decide_request,
     stale,
     state_at,
     step,
+    to_requested_change,
     unfit,
 )
 from corpid.rules.directory.current import Current
@@ -29,7 +29,7 @@ from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
     AdministratorLevel,
-    Appointed,
+    AppointmentStatus,
     Assignment,
     ChangeRequest,
     Entity,
@@ -78,30 +78,30 @@ def removed(kind: Kind) -> Change:
 
 def test_every_state_and_event_is_decided() -> None:
     """The whole table: a request is decided once."""
-    taken = {(state, event): TRANSITIONS[state].get(event) for state, event in product(State, Event)}
+    taken = {(state, event): TRANSITIONS[state].get(event) for state, event in product(ApprovalState, ApprovalEvent)}
     assert {key: state for key, state in taken.items() if state} == {
-        (State.PENDING, Event.APPROVE): State.APPROVED,
-        (State.PENDING, Event.DECLINE): State.DECLINED,
-        (State.PENDING, Event.WITHDRAW): State.WITHDRAWN,
-        (State.PENDING, Event.EXPIRE): State.EXPIRED,
+        (ApprovalState.PENDING, ApprovalEvent.APPROVE): ApprovalState.APPROVED,
+        (ApprovalState.PENDING, ApprovalEvent.DECLINE): ApprovalState.DECLINED,
+        (ApprovalState.PENDING, ApprovalEvent.WITHDRAW): ApprovalState.WITHDRAWN,
+        (ApprovalState.PENDING, ApprovalEvent.EXPIRE): ApprovalState.EXPIRED,
     }
 
 
-@pytest.mark.parametrize("event", Event)
-@pytest.mark.parametrize("state", State)
-def test_a_decision_is_made_in_time_and_once(state: State, event: Event) -> None:
+@pytest.mark.parametrize("event", ApprovalEvent)
+@pytest.mark.parametrize("state", ApprovalState)
+def test_a_decision_is_made_in_time_and_once(state: ApprovalState, event: ApprovalEvent) -> None:
     """14 days to the second; only the end of them expires a request."""
     found = replace(PENDING, state=state.value)
     last, over = NOW + LIFETIME_SECONDS - 1, NOW + LIFETIME_SECONDS
-    for moment, accepted in ((last, event is not Event.EXPIRE), (over, event is Event.EXPIRE)):
-        if state is State.PENDING and accepted:
-            made = decided(found, event, by="user:u2", reason="Seen", now=moment)
+    for moment, accepted in ((last, event is not ApprovalEvent.EXPIRE), (over, event is ApprovalEvent.EXPIRE)):
+        if state is ApprovalState.PENDING and accepted:
+            made = decide_request(found, event, by="user:u2", reason="Seen", now=moment)
             assert (made.state, made.decided_by, made.decided_at) == (
                 TRANSITIONS[state][event].value, "user:u2", moment,
             )  # fmt: skip
             continue
-        with pytest.raises(Decided) as refused:
-            decided(found, event, by="user:u2", reason="Seen", now=moment)
+        with pytest.raises(RequestClosed) as refused:
+            decide_request(found, event, by="user:u2", reason="Seen", now=moment)
         assert refused.value.state is state_at(found, moment)
 
 
@@ -116,17 +116,17 @@ def test_a_decision_is_made_in_time_and_once(state: State, event: Event) -> None
 )
 def test_the_kind_of_record_says_what_needs_approval(approvals: Approvals, service: Service, waiting: set[str]) -> None:
     entity = replace(FIRM, approvals=approvals)
-    assert {kind for kind in RECORDS if needed(added(kind), "", entity, service)} == waiting
+    assert {kind for kind in RECORDS if change_needs_approval(added(kind), "", entity, service)} == waiting
     at_once = {"grant"}
-    assert {kind for kind in RECORDS if needed(removed(kind), "", entity, service)} == waiting - at_once
-    assert not any(needed(added(kind), "", None, None) for kind in RECORDS)
+    assert {kind for kind in RECORDS if change_needs_approval(removed(kind), "", entity, service)} == waiting - at_once
+    assert not any(change_needs_approval(added(kind), "", None, None) for kind in RECORDS)
 
 
 @pytest.mark.parametrize(("level", "waits"), [("", False), ("sub_administrator", True), ("owner", True)])
 def test_a_membership_with_a_level_counts_as_an_administrator(level: Level, waits: bool) -> None:
     """The level rests and ends with it: else an approver could be put away without approval."""
-    assert needed(removed("membership"), level, replace(FIRM, approvals="roles"), None) is waits
-    assert not needed(removed("membership"), level, FIRM, None)
+    assert change_needs_approval(removed("membership"), level, replace(FIRM, approvals="roles"), None) is waits
+    assert not change_needs_approval(removed("membership"), level, FIRM, None)
 
 
 @pytest.mark.parametrize(
@@ -144,19 +144,19 @@ def test_lowering_approvals_needs_approval(was: Approvals, becomes: Approvals, s
     before, later = replace(FIRM, approvals=was), replace(FIRM, approvals=becomes)
     change = Change(verb="change", kind="entity", key=FIRM.key, was=before, becomes=later)
     assert step(change) == steps
-    assert needed(change, "", before, None) is waits
+    assert change_needs_approval(change, "", before, None) is waits
 
 
 def test_people_who_can_approve_are_able_owners_and_administrators() -> None:
     held = [Administrator(user_id=level, entity_id="A1", level=level) for level in get_args(AdministratorLevel)]
-    assert approvers(Appointed(record=each, enabled=True) for each in held) == 2
-    assert approvers(Appointed(record=each, enabled=each.level != "owner") for each in held) == 1
+    assert approvers(AppointmentStatus(record=each, enabled=True) for each in held) == 2
+    assert approvers(AppointmentStatus(record=each, enabled=each.level != "owner") for each in held) == 1
 
 
 @pytest.mark.parametrize("kind", RECORDS)
 def test_a_request_keeps_a_change_as_it_is(kind: Kind) -> None:
     for change in (added(kind), removed(kind)):
-        assert change_of(requested(change)) == change
+        assert change_of(to_requested_change(change)) == change
 
 
 def test_a_change_whose_record_differs_is_stale() -> None:

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.audit_filters import MalformedFilter, actions, moment
+from corpid.rules.directory.audit_filters import InvalidFilter, actions, moment
 
 NOW = 1_800_000_000.0
 """2027-01-15T08:00:00Z, a Friday"""
@@ -36,7 +36,7 @@ def test_a_moment_without_an_offset_is_one_of_the_deployment(text: str, at: floa
 
 @pytest.mark.parametrize("text", ["", "h", "2", "2 h", "-2h", "2H", "2y", "yesterday", "2027-13-01", "99999999d", "٣d"])
 def test_what_is_no_moment_is_told_what_would_be_one(text: str) -> None:
-    with pytest.raises(MalformedFilter, match=r"how long ago \(30m, 2h, 3d, 1w\), a day \(2027-01-14\)"):
+    with pytest.raises(InvalidFilter, match=r"how long ago \(30m, 2h, 3d, 1w\), a day \(2027-01-14\)"):
         moment(text, now=NOW, zone=SINGAPORE)
 
 
@@ -62,11 +62,11 @@ def test_an_action_is_itself_and_a_noun_every_one_of_it() -> None:
     [("user.ad", "user.add"), ("user", "user."), ("usr.", "user."), ("clients.add", "client.add")],
 )
 def test_what_is_no_action_is_told_a_close_one(text: str, close: str) -> None:
-    with pytest.raises(MalformedFilter, match=f"did you mean '{close}'"):
+    with pytest.raises(InvalidFilter, match=f"did you mean '{close}'"):
         actions(text)
 
 
 @pytest.mark.parametrize("text", ["", ".", "%", "x" * 5000])
 def test_nothing_in_particular_is_no_action(text: str) -> None:
-    with pytest.raises(MalformedFilter, match=r"docs/audit\.md lists them"):
+    with pytest.raises(InvalidFilter, match=r"docs/audit\.md lists them"):
         actions(text)

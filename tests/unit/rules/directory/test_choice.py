@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from corpid.rules.directory.entity_choice import FORMS, accepted, search_words, usable
+from corpid.rules.directory.entity_choice import FORMS, accepted_entities, search_words, usable
 from corpid.rules.directory.records import Entity, Membership, Service
 
 ENTITY = Entity(entity_id="A1", type="UEN", registration_number="A1", country="SG", name="Alpha", status="Registered")
@@ -53,7 +53,7 @@ def test_type_and_status_must_be_accepted_by_the_same_service() -> None:
 
 
 def test_a_client_without_services_accepts_every_type_and_status() -> None:
-    assert accepted([]) == set(FORMS)
+    assert accepted_entities([]) == set(FORMS)
     assert len(FORMS) == 12
 
 
@@ -61,14 +61,14 @@ def test_what_is_accepted_are_the_types_and_statuses_of_each_service_that_is_swi
     """R-19, R-20: never the type of one with the status of another."""
     foreign = msgspec.structs.replace(SERVICE, entity_types=("NON-UEN", "GSTN"), entity_statuses=("Withdrawn", ""))
     off = msgspec.structs.replace(SERVICE, entity_statuses=("Deregistered",), enabled=False)
-    assert accepted([SERVICE, foreign, off]) == {
+    assert accepted_entities([SERVICE, foreign, off]) == {
         ("UEN", "Registered"),
         ("NON-UEN", "Withdrawn"),
         ("NON-UEN", ""),
         ("GSTN", "Withdrawn"),
         ("GSTN", ""),
     }
-    assert accepted([off]) == set()
+    assert accepted_entities([off]) == set()
 
 
 @pytest.mark.parametrize(

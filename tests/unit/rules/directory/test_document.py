@@ -71,7 +71,7 @@ CLEARABLE = sorted(name for name, key in SECTIONS["clients"].keys.items() if key
 @pytest.mark.parametrize("key", CLEARABLE)
 def test_none_takes_a_value_of_a_client_away(key: str) -> None:
     """docs/directory.md: leaving the key out changes nothing."""
-    [entry] = parse(f"clients: {{rp: {{{key}: none}}}}".encode(), "f.yaml").of("client").values()
+    [entry] = parse(f"clients: {{rp: {{{key}: none}}}}".encode(), "f.yaml").entries_of("client").values()
     assert entry.fields == {key: None}
 
 
@@ -90,7 +90,7 @@ def test_what_a_client_cannot_have_is_refused_where_it_stands(key: str, value: s
 
 def test_scalars_stay_text_so_norway_is_a_country() -> None:
     document = parse(b"entities:\n  12345: {country: NO, type: NON-UEN, name: On, registration_number: 007}", "f.yaml")
-    assert document.of("entity")[("12345",)].fields == {
+    assert document.entries_of("entity")[("12345",)].fields == {
         "country": "NO", "type": "NON-UEN", "name": "On", "registration_number": "007",
     }  # fmt: skip
 
@@ -154,7 +154,7 @@ def test_each_fault_is_named_in_its_line(text: str, line: int, reason: str) -> N
 def test_a_plain_password_is_accepted_in_development_and_never_repeated_in_an_error() -> None:
     """D44."""
     document = parse(b"users: {rina: {password: harbour lights at dawn}}", "f.yaml", plain_passwords=True)
-    assert document.of("credentials")[("rina",)].fields == {"password": "harbour lights at dawn"}
+    assert document.entries_of("credentials")[("rina",)].fields == {"password": "harbour lights at dawn"}
     [problem] = problems_of("users: {rina: {password: hunter2}}", plain_passwords=True)
     assert "hunter2" not in problem
 
@@ -167,13 +167,13 @@ def test_a_test_person_is_marked_in_development_and_nothing_of_the_mark_is_kept(
         parse(marked.encode(), "f.yaml", plain_passwords=True),
         parse(marked.replace("true", "false").encode(), "f.yaml"),
     ):
-        assert document.of("user")["rina",].fields == {"name": "Rina"}
+        assert document.entries_of("user")["rina",].fields == {"name": "Rina"}
 
 
 def test_a_key_set_may_be_pasted_as_json() -> None:
     """D27."""
     document = parse(b'clients: {c: {jwks: {"keys": [{"kty": "EC", "ext": true, "kid": "1"}]}}}', "f.yaml")
-    assert document.of("client")[("c",)].fields["jwks"] == '{"keys":[{"kty":"EC","ext":true,"kid":"1"}]}'
+    assert document.entries_of("client")[("c",)].fields["jwks"] == '{"keys":[{"kty":"EC","ext":true,"kid":"1"}]}'
 
 
 @pytest.mark.parametrize("place", ["country: {}", "{}: 1", "id: {}", "type: {}"])

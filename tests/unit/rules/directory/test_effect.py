@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from corpid.rules.directory.effect import Role, in_words, reasons, sentence, until
+from corpid.rules.directory.effect import Role, in_words, last_day, reasons, sentence
 from corpid.rules.directory.records import (
     Assignment,
     Entity,
@@ -80,10 +80,10 @@ def test_each_link_of_the_chain_that_is_disabled_is_a_reason(member: str) -> Non
 
 def test_the_last_day_of_a_third_partys_role_is_cut_to_the_grants() -> None:
     """D23."""
-    assert until(through((TODAY, "2027-01-31"), ("2020-01-01", "2027-03-31"), end_date="2028-01-01"), TODAY) == (
+    assert last_day(through((TODAY, "2027-01-31"), ("2020-01-01", "2027-03-31"), end_date="2028-01-01"), TODAY) == (
         "2027-03-31"
     )
-    assert until(through((TODAY, "9999-12-31")), TODAY) == ""
+    assert last_day(through((TODAY, "9999-12-31")), TODAY) == ""
 
 
 def test_what_is_no_day_is_shown_as_it_is() -> None:

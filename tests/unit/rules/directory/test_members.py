@@ -7,7 +7,14 @@ import pytest
 
 from corpid.ports import FetchedKeySet, Link
 from corpid.rules.authentication.records import Credentials, Passkey
-from corpid.rules.directory.members import DISCLOSURES, Disclosure, changed, masked, shown, together
+from corpid.rules.directory.members import (
+    DISCLOSURES,
+    Disclosure,
+    compare_members,
+    mask_text,
+    merge_members,
+    visible_members,
+)
 from corpid.rules.directory.plan import RECORDS
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import ChangeRequest, Membership, Parameter, Service, User
@@ -44,10 +51,10 @@ def test_a_member_that_sounds_secret_is_declared(record: type[msgspec.Struct]) -
 
 
 def test_an_identity_number_shows_its_last_four_characters() -> None:
-    assert masked("S1234567D") == "•••••567D"
-    assert masked("567D") == "••••"
-    assert masked("") == ""
-    made = changed(LIM, msgspec.structs.replace(LIM, identity_number="S7654321Z"))
+    assert mask_text("S1234567D") == "•••••567D"
+    assert mask_text("567D") == "••••"
+    assert mask_text("") == ""
+    made = compare_members(LIM, msgspec.structs.replace(LIM, identity_number="S7654321Z"))
     assert (made.before, made.after) == ({"identity_number": "•••••567D"}, {"identity_number": "•••••321Z"})
     assert made.personal == {"identity_number"}
 
@@ -55,39 +62,39 @@ def test_an_identity_number_shows_its_last_four_characters() -> None:
 def test_a_secret_is_set_changed_or_gone() -> None:
     none, first = Credentials(user_id="u2"), Credentials(user_id="u2", totp_secret="JBSWY3DP")
     second = first.with_app("KRSXG5BA", "user", step=7)
-    assert changed(none, first).after == {"totp_secret": "set"}
-    assert (changed(first, second).before, changed(first, second).after) == (
+    assert compare_members(none, first).after == {"totp_secret": "set"}
+    assert (compare_members(first, second).before, compare_members(first, second).after) == (
         {"totp_secret": "set"},
         {"totp_secret": "changed"},
     )
-    assert changed(second, none).after == {"totp_secret": None}
-    assert changed(None, first).after == {"user_id": "u2", "totp_secret": "set"}
+    assert compare_members(second, none).after == {"totp_secret": None}
+    assert compare_members(None, first).after == {"user_id": "u2", "totp_secret": "set"}
 
 
 def test_bookkeeping_is_no_change() -> None:
     was = Credentials(user_id="u2", totp_secret="JBSWY3DP")
-    assert changed(was, msgspec.structs.replace(was, totp_last_step=9)).names == []
-    assert "totp_last_step" not in shown(was)
+    assert compare_members(was, msgspec.structs.replace(was, totp_last_step=9)).names == []
+    assert "totp_last_step" not in visible_members(was)
 
 
 def test_an_added_record_tells_what_is_set_and_a_removed_one_the_same() -> None:
     member = Membership(user_id="u2", entity_id="E1", enabled=False)
     disclosed = {"user_id": "u2", "entity_id": "E1", "enabled": False}
-    assert (changed(None, member).before, changed(None, member).after) == ({}, disclosed)
-    assert (changed(member, None).before, changed(member, None).after) == (disclosed, {})
-    assert changed(None, member).names == []
+    assert (compare_members(None, member).before, compare_members(None, member).after) == ({}, disclosed)
+    assert (compare_members(member, None).before, compare_members(member, None).after) == (disclosed, {})
+    assert compare_members(None, member).names == []
 
 
 def test_values_are_those_of_json() -> None:
-    made = changed(None, Service(service_id="s", name="S", roles=("A", "B")))
+    made = compare_members(None, Service(service_id="s", name="S", roles=("A", "B")))
     assert made.after["roles"] == ("A", "B")
-    assert changed(None, Parameter(name="a", value="b")).after == {"name": "a", "value": "b"}
+    assert compare_members(None, Parameter(name="a", value="b")).after == {"name": "a", "value": "b"}
 
 
 def test_parts_of_one_change_are_told_together() -> None:
-    of_name = changed(LIM, msgspec.structs.replace(LIM, name="Lim B"))
-    of_language = changed(LIM, msgspec.structs.replace(LIM, language="ms"))
-    made = together(of_name, of_language)
+    of_name = compare_members(LIM, msgspec.structs.replace(LIM, name="Lim B"))
+    of_language = compare_members(LIM, msgspec.structs.replace(LIM, language="ms"))
+    made = merge_members(of_name, of_language)
     assert (made.names, made.personal) == (["name", "language"], frozenset({"name"}))
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from corpid.rules.directory.document import parse
 from corpid.rules.directory.json_nodes import json_value
-from corpid.rules.directory.member_details import MalformedDetails, MemberDetails, checked
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
 from corpid.rules.directory.names import (
     InvisibleCharacter,
     display_name,
-    folded,
+    fold_text,
     mixed_scripts,
     user_name,
     without_marks,
@@ -95,11 +95,11 @@ def test_joiners_stand_where_letters_need_them(name: str) -> None:
     """RFC 5892 A.1, A.2, D74: in names, and nowhere in user names."""
     assert display_name(name) == name
     assert printable(name) == name
-    assert folded(name) == folded(name.replace("\u200c", "").replace("\u200d", ""))
+    assert fold_text(name) == fold_text(name.replace("\u200c", "").replace("\u200d", ""))
     with pytest.raises(ValueError, match="is not allowed in a user name"):
         user_name(name)
-    with pytest.raises(MalformedDetails, match="user_name: the invisible character"):
-        checked(MemberDetails(user_name=name))
+    with pytest.raises(InvalidDetails, match="user_name: the invisible character"):
+        check_details(MemberDetails(user_name=name))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_programs_marks_leave_what_files_and_programs_send() -> None:
     assert without_marks("\ufeffRina\t\u200eExample\u200f\u200b") == "Rina Example\u200b"
     assert json_value('{"name": "\u200eRina\\tExample\\uFEFF"}'.encode()) == {"name": "Rina Example"}
     document = parse('users: {rina: {name: "\u200eRina\\tExample"}}'.encode(), "f")
-    assert document.of("user")["rina",].fields["name"] == "Rina Example"
+    assert document.entries_of("user")["rina",].fields["name"] == "Rina Example"
 
 
 def test_a_mark_in_what_a_person_typed_is_refused() -> None:
@@ -131,7 +131,7 @@ def test_a_mark_in_what_a_person_typed_is_refused() -> None:
 def test_a_mark_in_a_password_stays() -> None:
     content = 'users: {rina: {name: Rina, password: "horse\\tand\\ufeffbattery"}}'
     document = parse(content.encode(), "f", plain_passwords=True)
-    assert document.of("credentials")["rina",].fields["password"] == "horse\tand\ufeffbattery"
+    assert document.entries_of("credentials")["rina",].fields["password"] == "horse\tand\ufeffbattery"
 
 
 def test_a_name_is_composed_and_its_spaces_are_single() -> None:

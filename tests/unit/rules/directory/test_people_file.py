@@ -23,12 +23,12 @@ def test_each_row_is_a_person_who_acts_for_the_entity_and_an_empty_cell_says_not
         'user_name,name,email\r\nRina,Rina Example,rina@example.org\r\n\r\nlim,"Lim, the\nsecond",\r\narjun,Arjun,\r\n'
     )
     document = parse_people(text.replace("\nsecond", " second").encode("utf-8-sig"), "people.csv", entity_id="A1")
-    assert {key: (entry.line, entry.fields) for key, entry in document.of("user").items()} == {
+    assert {key: (entry.line, entry.fields) for key, entry in document.entries_of("user").items()} == {
         ("rina",): (2, {"name": "Rina Example", "email": "rina@example.org"}),
         ("lim",): (4, {"name": "Lim, the second"}),
         ("arjun",): (5, {"name": "Arjun"}),
     }
-    assert list(document.of("membership")) == [("rina", "A1"), ("lim", "A1"), ("arjun", "A1")]
+    assert list(document.entries_of("membership")) == [("rina", "A1"), ("lim", "A1"), ("arjun", "A1")]
 
 
 def test_semicolons_separate_too_and_every_column_may_be_there() -> None:
@@ -37,7 +37,7 @@ def test_semicolons_separate_too_and_every_column_may_be_there() -> None:
               "identity_country": "SG", "account_type": "foreign"}  # fmt: skip
     assert set(values) == set(COLUMNS)
     text = f"{';'.join(values)}\n{';'.join(values.values())}\n"
-    [entry] = parse_people(text.encode(), "p", entity_id="A1").of("user").values()
+    [entry] = parse_people(text.encode(), "p", entity_id="A1").entries_of("user").values()
     assert entry.fields == {name: value for name, value in values.items() if name != "user_name"}
 
 

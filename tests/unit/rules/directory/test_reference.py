@@ -66,11 +66,11 @@ def test_a_file_may_name_and_the_reference_names_all_that_can_be_registered(key:
     for word in known:
         assert f"`{word}`" in row
         value = f"[{word}]" if key == "generations" else word
-        assert parse(f"clients: {{rp: {{{key}: {value}}}}}".encode(), "f.yaml").of("client")
+        assert parse(f"clients: {{rp: {{{key}: {value}}}}}".encode(), "f.yaml").entries_of("client")
 
 
 @pytest.mark.parametrize("name", ["directory.yaml", "many-entities.yaml"])
 def test_the_examples_can_be_read(name: str) -> None:
     content = (ROOT / "examples" / name).read_bytes()
     document = parse(content, name, plain_passwords=True)
-    assert max(len(document.of(kind)) for kind in ("membership", "entity")) >= 6
+    assert max(len(document.entries_of(kind)) for kind in ("membership", "entity")) >= 6

@@ -18,12 +18,12 @@ from corpid.rules.directory.sources import (
     RELATIONS,
     UNKNOWN,
     WHOLE,
-    Claims,
-    Kept,
+    Ownership,
+    RetainedRecord,
     Sources,
     channel,
     in_words,
-    written,
+    sources_after,
 )
 from tests.unit.rules.directory.directory import FILE, State, after, planned
 
@@ -89,16 +89,16 @@ OTHERS = sorted(f"{kind}:x" for kind, through in CHANNELS.items() if through != 
 RINA = "user:id-rina"
 
 
-def claims(state: State, others: dict[tuple[Kind, Key], Sources], *, take_over: bool = False) -> Claims:
+def claims(state: State, others: dict[tuple[Kind, Key], Sources], *, take_over: bool = False) -> Ownership:
     """Everything is of files, except what is said."""
     made = {kind: dict.fromkeys(records, Sources(record=FILES)) for kind, records in state.items()}
     made.pop("credentials", None)
     for (kind, key), sources in others.items():
         made[kind][key] = sources
-    return Claims(channel="file", sources=made, take_over=take_over)
+    return Ownership(channel="file", sources=made, take_over=take_over)
 
 
-def of_others(kind: Kind, by: str, *, take_over: bool = False) -> tuple[State, Claims]:
+def of_others(kind: Kind, by: str, *, take_over: bool = False) -> tuple[State, Ownership]:
     state = after(DIRECTORY)
     return state, claims(state, {(kind, CASES[kind].key): Sources(record=by)}, take_over=take_over)
 
@@ -107,7 +107,7 @@ def keys(made: Plan) -> set[tuple[str, Kind, Key]]:
     return {(change.verb, change.kind, change.key) for change in made.changes}
 
 
-def remarked(kept: Sequence[Kept], user_names: dict[str, str]) -> list[Problem]:
+def remarked(kept: Sequence[RetainedRecord], user_names: dict[str, str]) -> list[Problem]:
     return remarks([kept_record(each, user_names) for each in kept])
 
 
@@ -345,7 +345,9 @@ def test_a_command_changes_whatever_it_is_told_to() -> None:
 
 
 def test_remarks_on_what_pruning_leaves_are_counted_beyond_the_first() -> None:
-    every = [Kept(verb="remove", kind="entity", key=(f"E{number}",), by=("client:hr",)) for number in range(100)]
+    every = [
+        RetainedRecord(verb="remove", kind="entity", key=(f"E{number}",), by=("client:hr",)) for number in range(100)
+    ]
     shown = remarked(every, {})
     assert len(shown) == UNREMOVED_SHOWN + 1
     assert shown[-1].reason == f"--prune leaves {100 - UNREMOVED_SHOWN} more that others wrote: --json lists them"
@@ -357,33 +359,33 @@ RINA_USER = User(user_id="id-rina", user_name="rina", name="Rina")
 
 
 def test_a_record_comes_from_who_changed_it_last() -> None:
-    made = written(FILES, None, ALPHA, ABSENT)
+    made = sources_after(FILES, None, ALPHA, ABSENT)
     assert made == Sources(record=FILES)
     other = replace(ALPHA, enabled=False)
-    assert written("client:hr", ALPHA, other, made) == Sources(record="client:hr")
-    assert written("client:hr", ALPHA, ALPHA, made) == made
-    assert written(FILES, ALPHA, ALPHA, Sources(record="client:hr"), frozenset({WHOLE})) == made
+    assert sources_after("client:hr", ALPHA, other, made) == Sources(record="client:hr")
+    assert sources_after("client:hr", ALPHA, ALPHA, made) == made
+    assert sources_after(FILES, ALPHA, ALPHA, Sources(record="client:hr"), frozenset({WHOLE})) == made
 
 
 @pytest.mark.parametrize("actor", ["system", "anonymous", ""])
 def test_corpid_itself_is_no_source(actor: str) -> None:
-    assert written(actor, None, ALPHA, ABSENT) == UNKNOWN
-    assert written(actor, ALPHA, replace(ALPHA, name="Two"), Sources(record=FILES)) == Sources(record=FILES)
+    assert sources_after(actor, None, ALPHA, ABSENT) == UNKNOWN
+    assert sources_after(actor, ALPHA, replace(ALPHA, name="Two"), Sources(record=FILES)) == Sources(record=FILES)
 
 
 def test_of_a_person_each_member_comes_from_who_changed_it() -> None:
-    made = written(FILES, None, RINA_USER, ABSENT)
-    spoken = written(RINA, RINA_USER, replace(RINA_USER, language="ms"), made)
+    made = sources_after(FILES, None, RINA_USER, ABSENT)
+    spoken = sources_after(RINA, RINA_USER, replace(RINA_USER, language="ms"), made)
     assert spoken == Sources(record=FILES, members={"language": RINA})
-    assert (spoken.of("language"), spoken.of("name")) == (RINA, FILES)
-    back = written(FILES, replace(RINA_USER, language="ms"), RINA_USER, spoken)
+    assert (spoken.source_of("language"), spoken.source_of("name")) == (RINA, FILES)
+    back = sources_after(FILES, replace(RINA_USER, language="ms"), RINA_USER, spoken)
     assert back == made
 
 
 def test_a_file_takes_of_a_person_what_it_names_and_nothing_else() -> None:
-    by_command = written("command:root@node1", None, RINA_USER, ABSENT)
-    taken = written(FILES, RINA_USER, RINA_USER, by_command, frozenset({WHOLE, "name"}))
-    assert (taken.record, taken.of("name"), taken.of("email")) == (FILES, FILES, "command:root@node1")
+    by_command = sources_after("command:root@node1", None, RINA_USER, ABSENT)
+    taken = sources_after(FILES, RINA_USER, RINA_USER, by_command, frozenset({WHOLE, "name"}))
+    assert (taken.record, taken.source_of("name"), taken.source_of("email")) == (FILES, FILES, "command:root@node1")
 
 
 def test_a_door_is_told_by_the_actor_and_a_person_by_their_own_record() -> None:

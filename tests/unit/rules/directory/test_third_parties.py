@@ -14,9 +14,9 @@ from corpid.rules.directory.records import Parameter, ThirdPartyAssignment, Thir
 from corpid.rules.directory.third_parties import (
     SIDES,
     TRANSITIONS,
-    Event,
-    Side,
-    State,
+    AuthorisationEvent,
+    AuthorisationSide,
+    AuthorisationState,
     event_by,
     events,
     narrows,
@@ -44,46 +44,49 @@ ROW = ThirdPartyAssignment(
 
 def test_every_state_and_event_is_decided() -> None:
     """The whole table."""
-    taken = {(state, event): TRANSITIONS[state].get(event) for state, event in product(State, Event)}
-    assert {key: state for key, state in taken.items() if state} == {
-        (State.NONE, Event.OFFER): State.OFFERED,
-        (State.OFFERED, Event.OFFER): State.OFFERED,
-        (State.OFFERED, Event.ACCEPT): State.ACCEPTED,
-        (State.OFFERED, Event.DECLINE): State.NONE,
-        (State.OFFERED, Event.WITHDRAW): State.NONE,
-        (State.ACCEPTED, Event.OFFER): State.OFFERED,
-        (State.ACCEPTED, Event.NARROW): State.ACCEPTED,
-        (State.ACCEPTED, Event.END): State.NONE,
+    taken = {
+        (state, event): TRANSITIONS[state].get(event)
+        for state, event in product(AuthorisationState, AuthorisationEvent)
     }
-    assert set(SIDES) == set(Event)
+    assert {key: state for key, state in taken.items() if state} == {
+        (AuthorisationState.NONE, AuthorisationEvent.OFFER): AuthorisationState.OFFERED,
+        (AuthorisationState.OFFERED, AuthorisationEvent.OFFER): AuthorisationState.OFFERED,
+        (AuthorisationState.OFFERED, AuthorisationEvent.ACCEPT): AuthorisationState.ACCEPTED,
+        (AuthorisationState.OFFERED, AuthorisationEvent.DECLINE): AuthorisationState.NONE,
+        (AuthorisationState.OFFERED, AuthorisationEvent.WITHDRAW): AuthorisationState.NONE,
+        (AuthorisationState.ACCEPTED, AuthorisationEvent.OFFER): AuthorisationState.OFFERED,
+        (AuthorisationState.ACCEPTED, AuthorisationEvent.NARROW): AuthorisationState.ACCEPTED,
+        (AuthorisationState.ACCEPTED, AuthorisationEvent.END): AuthorisationState.NONE,
+    }
+    assert set(SIDES) == set(AuthorisationEvent)
 
 
 @pytest.mark.parametrize(
     ("was", "becomes", "client_entity", "third_party"),
     [
-        (None, OFFERED, Event.OFFER, None),
+        (None, OFFERED, AuthorisationEvent.OFFER, None),
         (None, ACCEPTED, None, None),
-        (OFFERED, replace(WIDER, state="offered"), Event.OFFER, None),
-        (OFFERED, ACCEPTED, None, Event.ACCEPT),
+        (OFFERED, replace(WIDER, state="offered"), AuthorisationEvent.OFFER, None),
+        (OFFERED, ACCEPTED, None, AuthorisationEvent.ACCEPT),
         (OFFERED, WIDER, None, None),
         (OFFERED, NARROWER, None, None),
-        (OFFERED, None, Event.WITHDRAW, Event.DECLINE),
-        (ACCEPTED, NARROWER, Event.NARROW, None),
+        (OFFERED, None, AuthorisationEvent.WITHDRAW, AuthorisationEvent.DECLINE),
+        (ACCEPTED, NARROWER, AuthorisationEvent.NARROW, None),
         (ACCEPTED, WIDER, None, None),
-        (ACCEPTED, replace(WIDER, state="offered"), Event.OFFER, None),
-        (ACCEPTED, None, Event.END, Event.END),
+        (ACCEPTED, replace(WIDER, state="offered"), AuthorisationEvent.OFFER, None),
+        (ACCEPTED, None, AuthorisationEvent.END, AuthorisationEvent.END),
     ],
     ids=str,
 )
 def test_a_change_is_the_event_of_one_side_or_of_none(
     was: ThirdPartyGrant | None,
     becomes: ThirdPartyGrant | None,
-    client_entity: Event | None,
-    third_party: Event | None,
+    client_entity: AuthorisationEvent | None,
+    third_party: AuthorisationEvent | None,
 ) -> None:
     """Nobody accepts for the other side, nor terms that were not offered, and nobody widens alone."""
-    assert event_by(Side.CLIENT_ENTITY, was, becomes) is client_entity
-    assert event_by(Side.THIRD_PARTY, was, becomes) is third_party
+    assert event_by(AuthorisationSide.CLIENT_ENTITY, was, becomes) is client_entity
+    assert event_by(AuthorisationSide.THIRD_PARTY, was, becomes) is third_party
     assert events(was, becomes) == {event for event in (client_entity, third_party) if event}
 
 

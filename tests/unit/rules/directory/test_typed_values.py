@@ -84,7 +84,7 @@ def test_an_identity_number_is_normalised_in_files_and_tables(written: str, stor
     document = parse((FILE % written).encode(), "directory.yaml")
     table = parse_people(f"user_name,name,identity_number\nrina,Rina,{written}\n".encode(), "p", entity_id="E1")
     for found in (document, table):
-        assert found.of("user")["rina",].fields["identity_number"] == stored
+        assert found.entries_of("user")["rina",].fields["identity_number"] == stored
 
 
 @pytest.mark.parametrize("written", ["1.23E+08", "1,23E+08", "9E-05", "\uff11.\uff12E+08"])

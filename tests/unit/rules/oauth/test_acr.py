@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.oauth.acr import PASSKEY, PASSWORD_AND_CODE, PASSWORD_AND_PASSKEY, choose, met, urn
+from corpid.rules.oauth.acr import PASSKEY, PASSWORD_AND_CODE, PASSWORD_AND_PASSKEY, choose, is_met, urn
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import CURRENT
 from tests.unit.rules.oauth.given import PREFIX
@@ -51,7 +51,7 @@ def test_the_prefix_is_a_setting() -> None:
 )
 def test_a_level_is_met_by_itself_and_by_those_above_it(acr: str, level: int, *, expected: bool) -> None:
     """D10: never lowered in silence."""
-    assert met(PREFIX + acr, prefix=PREFIX, level=level) is expected
+    assert is_met(PREFIX + acr, prefix=PREFIX, level=level) is expected
 
 
 @pytest.mark.parametrize("amr", [PASSWORD_AND_CODE, PASSWORD_AND_PASSKEY, PASSKEY])

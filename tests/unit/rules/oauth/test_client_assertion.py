@@ -17,9 +17,9 @@ from corpid.rules.oauth.client_assertion import (
     Candidate,
     KeyNotFound,
     claimed_client_id,
-    failed,
     may_name_its_audience,
     read,
+    refuse_assertion,
     verify,
 )
 from corpid.rules.oauth.errors import InvalidClient
@@ -195,7 +195,9 @@ def test_the_refusal_has_one_sentence_whatever_its_cause() -> None:
     """D28, D64: the words are those for an unknown client, too; the cause is for the log and developer mode."""
     named, honest = of(CURRENT, {**CLAIMS, "aud": TOKEN}), of(CURRENT, CLAIMS)
     for candidate in (named, honest):
-        refusal = failed(Reason.CLIENT_UNKNOWN, candidate, issuer=ISSUER, explanation=Explanation(cause="unknown"))
+        refusal = refuse_assertion(
+            Reason.CLIENT_UNKNOWN, candidate, issuer=ISSUER, explanation=Explanation(cause="unknown")
+        )
         assert "endpoint_audience_until" not in refusal.description
         assert (f"aud must be the issuer {ISSUER}" in refusal.description) is candidate.names_endpoint
         assert refusal.exact == "unknown"

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from corpid.jose.keys import WRAPS
-from corpid.rules.oauth.client_registration import RegistrationError, pkce_optional, register, serves, used
+from corpid.rules.oauth.client_registration import RegistrationError, pkce_optional, register, serves, used_generations
 from corpid.rules.oauth.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY, Generation
 from tests.unit.rules.oauth.clients import CLIENT, ENCRYPTION, SIGNING, jwk, on, rules_of
 
@@ -107,9 +107,12 @@ def test_the_last_day_is_served_and_the_next_is_not() -> None:
 @pytest.mark.parametrize("generation", GENERATIONS.values(), ids=lambda one: one.name)
 def test_who_names_no_generation_uses_the_pushed_one_alone(generation: Generation) -> None:
     assert serves(CLIENT, generation, LAST_DAY) is generation.pushed
-    assert used(CLIENT, rules_of(pushed=FAPI2)) == (FAPI2,)
-    assert used(CLIENT, rules_of()) == ()
-    assert used(msgspec.structs.replace(CLIENT, **ENDING), rules_of(pushed=INTERMEDIATE)) == (LEGACY, CURRENT)
+    assert used_generations(CLIENT, rules_of(pushed=FAPI2)) == (FAPI2,)
+    assert used_generations(CLIENT, rules_of()) == ()
+    assert used_generations(msgspec.structs.replace(CLIENT, **ENDING), rules_of(pushed=INTERMEDIATE)) == (
+        LEGACY,
+        CURRENT,
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from corpid.rules.directory.sections import SECTIONS
-from corpid.rules.oauth.client_members import Member, declared
+from corpid.rules.oauth.client_members import MemberDeclaration, declared_members
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
 
@@ -16,16 +16,16 @@ from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
 class Wider(Client, frozen=True, kw_only=True):
     """A client with members of each kind that need no more said than their type."""
 
-    colour: Annotated[Literal["red", "blue"], Member(doc="`red` or `blue`", example="blue")] = "red"
-    tags: Annotated[tuple[Literal["a", "b"], ...], Member(doc="list", example=("a",))] = ()
-    quiet: Annotated[bool, Member(doc="`true`", example=True)] = False
-    last: Annotated[str | None, Member(doc="day", form="day", clearable=True, example="2027-01-01")] = None
+    colour: Annotated[Literal["red", "blue"], MemberDeclaration(doc="`red` or `blue`", example="blue")] = "red"
+    tags: Annotated[tuple[Literal["a", "b"], ...], MemberDeclaration(doc="list", example=("a",))] = ()
+    quiet: Annotated[bool, MemberDeclaration(doc="`true`", example=True)] = False
+    last: Annotated[str | None, MemberDeclaration(doc="day", form="day", clearable=True, example="2027-01-01")] = None
 
 
 class Unclear(msgspec.Struct):
     """A text may be written in many ways."""
 
-    note: Annotated[str, Member(doc="text", example="x")] = ""
+    note: Annotated[str, MemberDeclaration(doc="text", example="x")] = ""
 
 
 def test_every_member_of_a_client_but_its_identifier_is_declared() -> None:
@@ -37,7 +37,7 @@ def test_a_file_has_a_key_for_every_member_that_it_may_set_and_no_other() -> Non
 
 
 def test_form_and_values_and_default_follow_from_the_type() -> None:
-    found = declared(Wider)
+    found = declared_members(Wider)
     assert list(found)[-4:] == ["colour", "tags", "quiet", "last"]
     told = [(each.form, each.values, each.listed, each.default) for each in list(found.values())[-4:]]
     assert told == [
@@ -50,7 +50,7 @@ def test_form_and_values_and_default_follow_from_the_type() -> None:
 
 def test_a_member_whose_form_is_not_clear_is_refused() -> None:
     with pytest.raises(TypeError, match="the form of note does not follow from its type: declare it"):
-        declared(Unclear)
+        declared_members(Unclear)
 
 
 def test_what_a_member_concerns_is_a_yes_or_no_of_generations() -> None:

@@ -22,16 +22,16 @@ def request(scope: str, generation: str = "current") -> AuthorizationRequest:
 
 
 def covered(scope: str, *remembered: str) -> bool:
-    return consent.covered(request(scope), [tuple(each.split()) for each in remembered])
+    return consent.is_covered(request(scope), [tuple(each.split()) for each in remembered])
 
 
 def test_consent_is_for_private_clients_that_ask_for_facts_about_person_or_entity() -> None:
     """D29: never for openid, authinfo and tpauthinfo alone."""
     assert set(IDENTITY_SCOPES) == set(TOLD) == set(SCOPES) - {"openid", "authinfo", "tpauthinfo"}
-    assert not consent.needed(CLIENT, ("openid", "authinfo", "tpauthinfo"))
+    assert not consent.needs_consent(CLIENT, ("openid", "authinfo", "tpauthinfo"))
     for scope in IDENTITY_SCOPES:
-        assert consent.needed(CLIENT, ("openid", scope))
-        assert not consent.needed(GOVERNMENT, ("openid", scope))
+        assert consent.needs_consent(CLIENT, ("openid", scope))
+        assert not consent.needs_consent(GOVERNMENT, ("openid", scope))
 
 
 @pytest.mark.parametrize("scope", ["openid user.name", "user.name openid", "openid"])
@@ -61,8 +61,8 @@ def test_what_a_generation_shares_unasked_counts_as_shared() -> None:
     """R-12.2: LEGACY's packed subject tells everything, so that consent at CURRENT does not cover it."""
     at_legacy = request("openid authinfo", "legacy")
     assert set(consent.shared_scopes(at_legacy)) == {"openid", "authinfo", "tpauthinfo", *IDENTITY_SCOPES}
-    assert not consent.covered(at_legacy, [consent.shared_scopes(request("openid authinfo"))])
-    assert consent.covered(request("openid authinfo"), [consent.shared_scopes(at_legacy)])
+    assert not consent.is_covered(at_legacy, [consent.shared_scopes(request("openid authinfo"))])
+    assert consent.is_covered(request("openid authinfo"), [consent.shared_scopes(at_legacy)])
 
 
 def test_scopes_are_stored_in_one_order_and_each_once() -> None:

@@ -56,7 +56,7 @@ def test_a_description_is_printable_ascii_of_300_characters_that_ends_with_the_r
 ) -> None:
     """D28: without quote and backslash, since it stands in a header too."""
     plain = InvalidRequest(Reason.PARAMETER_MISSING, text)
-    explained = InvalidRequest(Reason.PARAMETER_MISSING, text).explained(received=text, expected=text, registered=text)
+    explained = InvalidRequest(Reason.PARAMETER_MISSING, text).with_cause(received=text, expected=text, registered=text)
     for error, catalogue in ((plain, ""), (plain, "https://op.example/x"), (explained, "https://op.example/x")):
         description = public_members(error, reference, catalogue=catalogue)["error_description"]
         assert re.fullmatch(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,300}", description)
@@ -65,7 +65,7 @@ def test_a_description_is_printable_ascii_of_300_characters_that_ends_with_the_r
 
 def test_an_explanation_is_told_with_the_catalogue_alone() -> None:
     """D28: outside developer mode there is no catalogue."""
-    error = InvalidRequest(Reason.RESPONSE_TYPE, "must be code").explained(received="token", expected="code")
+    error = InvalidRequest(Reason.RESPONSE_TYPE, "must be code").with_cause(received="token", expected="code")
     assert public_members(error, "r1", catalogue="") == {
         "error": "invalid_request", "error_description": "must be code (reference r1)"
     }  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.oauth.explanations import abbreviated, listed, shown, url_difference, without_query
+from corpid.rules.oauth.explanations import abbreviate_hash, list_values, shorten_value, url_difference, without_query
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_url_is_shown_without_credentials_query_and_fragment(url: object, left
 @given(st.text(max_size=300))
 def test_whatever_was_received_is_one_short_printable_line(text: str) -> None:
     """D28: printable, whatever a caller sends."""
-    for made in (shown(text), without_query(text), listed([text, text]), abbreviated(text)):
+    for made in (shorten_value(text), without_query(text), list_values([text, text]), abbreviate_hash(text)):
         assert made.isprintable()
         assert len(made) <= 2100
 
@@ -64,5 +64,5 @@ def test_localhost_and_the_loopback_address_are_two_hosts() -> None:
 
 
 def test_a_long_list_is_cut() -> None:
-    assert listed("abcdef") == "a b c d and 2 more"
-    assert listed([]) == "nothing"
+    assert list_values("abcdef") == "a b c d and 2 more"
+    assert list_values([]) == "nothing"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.rules.oauth.tokens import Packed, Parties, party_claims, read
+from corpid.rules.oauth.tokens import LegacyClaims, Parties, party_claims, read
 
 if TYPE_CHECKING:
     from corpid.rules.oauth.records import SubjectMode
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 BOTH = Parties(user_id="u", entity_id="e", user_attributes={"name": "Rina"}, entity_attributes={"entity_name": "Works"})
 PACKED = msgspec.structs.replace(
     BOTH,
-    packed=Packed(sub="s=S1,uuid=u,u=eS1,c=SG", attributes={"userInfo": {"CPUID_FullName": "Rina"}, "entityInfo": {}}),
+    packed=LegacyClaims(
+        sub="s=S1,uuid=u,u=eS1,c=SG", attributes={"userInfo": {"CPUID_FullName": "Rina"}, "entityInfo": {}}
+    ),
 )
 SILENT = Parties(user_id="u", entity_id="e", user_attributes={}, entity_attributes={})
 USER = {"sub": "u", "sub_type": "user"}

@@ -15,7 +15,7 @@ from joserfc.jwk import ECKey
 
 from corpid.jose.keys import parse_client_key_set
 from corpid.rules.oauth.client_registration import public_key_set
-from corpid_dev.rules.pasted_keys import read_pasted, received
+from corpid_dev.rules.pasted_keys import describe_content, read_pasted
 
 
 def key(use: str = "sig", *, private: bool = False, **more: object) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def test_a_private_key_without_its_kind_is_not_shown_again() -> None:
     for pasted in (bare, {"keys": [[bare]]}, {"sig": bare}, {"keys": [], "private": bare}):
         assert read_pasted(json.dumps(pasted)).private
         assert str(bare["d"]) not in read_pasted(json.dumps(pasted)).jwks
-        assert str(bare["d"])[:20] not in received(json.dumps(pasted))
+        assert str(bare["d"])[:20] not in describe_content(json.dumps(pasted))
 
 
 @pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
@@ -160,10 +160,10 @@ def test_a_missing_use_follows_from_alg_or_key_ops(members: dict[str, object], u
 
 def test_what_came_instead_is_repeated_in_short_and_without_a_private_key() -> None:
     """D48, D66."""
-    assert received("<html>\n  <title>Log in</title>") == "<html> <title>Log in</title>"
-    assert len(received("x" * 1000)) < 100
-    assert "d" not in received(json.dumps(key(private=True))).split()
-    assert received("") == "nothing"
+    assert describe_content("<html>\n  <title>Log in</title>") == "<html> <title>Log in</title>"
+    assert len(describe_content("x" * 1000)) < 100
+    assert "d" not in describe_content(json.dumps(key(private=True))).split()
+    assert describe_content("") == "nothing"
 
 
 def test_a_byte_order_mark_before_it_is_ignored_and_hides_no_private_key() -> None:

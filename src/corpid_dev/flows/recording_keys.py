@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.jose.key_ring import KeyRing
 from corpid_dev.flows import exchanges
-from corpid_dev.flows.exchanges import Signed
+from corpid_dev.flows.exchanges import SignedToken
 
 if TYPE_CHECKING:
     from corpid.flows.operations.signing_keys import ServerKeys
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from corpid_dev.flows.people import Developer
 
 
-class WatchedRing(KeyRing, frozen=True, kw_only=True):
+class RecordingKeyRing(KeyRing, frozen=True, kw_only=True):
     """A key ring whose signatures are kept with the exchange in progress."""
 
     developer: Developer
 
     @classmethod
-    def of(cls, ring: KeyRing, developer: Developer) -> Self:
+    def wrap(cls, ring: KeyRing, developer: Developer) -> Self:
         """The ring, watched."""
         return cls(developer=developer, **{name: getattr(ring, name) for name in KeyRing.__struct_fields__})
 
@@ -35,11 +35,11 @@ class WatchedRing(KeyRing, frozen=True, kw_only=True):
         if token is None:
             token = KeyRing.sign(self, payload, typ)
         if exchange is not None:
-            exchange.signed.append(Signed(typ=typ, token=token))
+            exchange.signed.append(SignedToken(typ=typ, token=token))
         return token
 
 
-class WatchedKeys(SigningKeys):
+class RecordingSigningKeys(SigningKeys):
     """The stored keys of a demo."""
 
     def __init__(
@@ -51,8 +51,8 @@ class WatchedKeys(SigningKeys):
         """the keys, and the same watched"""
 
     async def at(self, now: float) -> ServerKeys:
-        """The keys at `now`. Raises the errors of SigningKeys.at."""
-        return self._watch(await super().at(now))
+        """The keys at `now`. Raises the errors of SigningKeys.keys_at."""
+        return self._watch(await super().keys_at(now))
 
     def fresh(self, now: float) -> ServerKeys | None:
         """As of SigningKeys."""
@@ -61,5 +61,5 @@ class WatchedKeys(SigningKeys):
 
     def _watch(self, keys: ServerKeys) -> ServerKeys:
         if self._watched is None or self._watched[0] is not keys:
-            self._watched = keys, replace(keys, ring=WatchedRing.of(keys.ring, self._developer))
+            self._watched = keys, replace(keys, ring=RecordingKeyRing.wrap(keys.ring, self._developer))
         return self._watched[1]

@@ -17,8 +17,8 @@ from corpid.jose.encoding import MalformedToken, json_object
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.oauth.errors import InsufficientScope, TemporarilyUnavailable, UseDPoPNonce
 from corpid.rules.oauth.refusals import Reason
-from corpid_dev.flows.exchanges import Answer, decoded
-from corpid_dev.flows.orders import Asked
+from corpid_dev.flows.exchanges import Answer, decode_part
+from corpid_dev.flows.orders import RequestOrigin
 from corpid_dev.rules import wrong_claims, wrong_tokens
 from corpid_dev.rules.orders import (
     BOUND,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _DESCRIPTION: Final = "an order of the sandbox asks for this error"
 _ENCRYPTION_FAULTS: Final = ("other-encryption-key", "not-encrypted")
 _SIGNATURE_FAULTS: Final = {
-    "alg-none": wrong_tokens.unsigned,
+    "alg-none": wrong_tokens.unsigned_token,
     "alg-hs256": wrong_tokens.by_published_key,
 }
 _FOUND: Final = 302
@@ -55,7 +55,7 @@ _RESPONSE: Final = re.compile(r"[?&#](?=(?:code|error)=)")
 """where the parameters of the response begin in a redirect (RFC 6749 §4.1.2)"""
 
 
-class Obeying:
+class SandboxFaultInjector:
     """An Obeyer: it changes answers as the orders in force say."""
 
     def __init__(self, orders: Orders, keys: SandboxKeys, *, sleep: Callable[[float], Awaitable[object]]) -> None:
@@ -66,7 +66,7 @@ class Obeying:
         self._refused: Final[dict[str, Order]] = {}
         """request id → the order by which it was refused, until it is answered"""
 
-    async def before(self, exchange: Exchange) -> Answer | None:
+    async def intercept_request(self, exchange: Exchange) -> Answer | None:
         """Hold a request back, or answer it if it names no client."""
         endpoint = _endpoint(exchange)
         delayed = self._take("latency", exchange, lambda order: order.text("endpoint") == endpoint)
@@ -93,7 +93,7 @@ class Obeying:
             self._refused[exchange.request_id] = order
             raise _error(order)
         proof = exchange.header("dpop")
-        if endpoint in BOUND and proof and decoded(proof, 1).get("nonce") != self._nonce:
+        if endpoint in BOUND and proof and decode_part(proof, 1).get("nonce") != self._nonce:
             demanded = self._take("dpop-nonce", exchange, lambda order: order.text("endpoint") == endpoint)
             if demanded is not None:
                 raise UseDPoPNonce(
@@ -129,10 +129,10 @@ class Obeying:
             payload = msgspec.json.encode(wrong_claims.claims(wrong, claims, now=now))
         if fault in _SIGNATURE_FAULTS:
             return _SIGNATURE_FAULTS[fault](key, payload, typ)
-        signed = wrong_tokens.signed(key, payload, typ)
+        signed = wrong_tokens.sign_token(key, payload, typ)
         return wrong_tokens.with_bad_signature(signed) if fault == "signature" else signed
 
-    async def after(self, exchange: Exchange) -> None:
+    async def alter_answer(self, exchange: Exchange) -> None:
         """Change an answer before it is sent."""
         refused = self._refused.pop(exchange.request_id, None)
         if refused is not None:
@@ -205,7 +205,7 @@ class Obeying:
     ) -> Order | None:
         """Use an order once, and mark the exchange with it."""
         sign_in = exchange.sign_in
-        asked = Asked(
+        asked = RequestOrigin(
             issuer_id=exchange.issuer_id,
             client_id=client_id or exchange.client_id or (sign_in.client_id if sign_in else ""),
             sign_in=() if sign_in is None else tuple(filter(None, (sign_in.request_uri, sign_in.state))),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from corpid_dev.flows.people import Developer
 
 
-class ObeyingCache(RegistryCache):
+class FaultInjectingCache(RegistryCache):
     """The registry cache of a demo.
 
     Every protocol endpoint asks it first whether there is maintenance, so an ordered refusal is rendered as every

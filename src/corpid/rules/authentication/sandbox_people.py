@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class SandboxPerson:
     """A test person, as pages list them."""
 
     user_name: str

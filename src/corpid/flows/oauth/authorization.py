@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.authorization_response import ReturnAddress
 
 
-class Entered(msgspec.Struct, frozen=True, kw_only=True):
+class InteractionRedirect(msgspec.Struct, frozen=True, kw_only=True):
     """Redirection to the interaction's page.
 
     `cookie` is a new value for it, if it needs one.
@@ -54,7 +54,7 @@ class Entered(msgspec.Struct, frozen=True, kw_only=True):
     """None: the provider's own pages"""
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True):
+class ImmediateResponse(msgspec.Struct, frozen=True, kw_only=True):
     """An immediate authorization response to the client.
 
     `failure` is what the log reports, if it is an error.
@@ -67,7 +67,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """the sign-in that was completed, if one was"""
 
 
-class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+class AuthorizationAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """A browser with an authorization request whose redirect URI is proven."""
 
     client: Client
@@ -91,12 +91,12 @@ class SsoResult(msgspec.Struct, frozen=True, kw_only=True):
     """a new value for a browser that is new"""
 
 
-async def answered(
+async def answer_errors(
     context: RequestContext,
     requesting_client: RequestingClient,
     address: ReturnAddress,
-    entering: Awaitable[Entered | Answered],
-) -> Entered | Answered:
+    entering: Awaitable[InteractionRedirect | ImmediateResponse],
+) -> InteractionRedirect | ImmediateResponse:
     """Await `entering`, and turn its errors into responses for the client.
 
     Raises InvalidRequest, which becomes a page, if another browser has claimed the request. Source: Spec 4.2, D15, D16
@@ -110,7 +110,7 @@ async def answered(
             Reason.SIGN_IN_IN_ANOTHER_BROWSER,
             "this sign-in was started in another browser and continues there",
             sentence=phrase("This sign-in was started in another browser and continues there."),
-        ).of(requesting_client) from None
+        ).with_client(requesting_client) from None
     except OAuthError as raised:
         error, cause = raised, raised
     except StoreUnavailable as raised:
@@ -120,10 +120,10 @@ async def answered(
     response = authorization_response.failure(
         address, error, reference=context.request_id, catalogue=context.provider.policy.error_catalogue
     )
-    return Answered(response=response, requesting_client=requesting_client, failure=cause)
+    return ImmediateResponse(response=response, requesting_client=requesting_client, failure=cause)
 
 
-async def before(
+async def find_earlier_interaction(
     context: RequestContext, client_id: str, fingerprint: str, browser: Browser | None
 ) -> Interaction | None:
     """The interaction that this browser began with the same request.
@@ -137,7 +137,7 @@ async def before(
     return None if interaction_id is None else await interactions.load(context, interaction_id)
 
 
-async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
+async def sso_result(context: RequestContext, arrival: AuthorizationAttempt) -> SsoResult:
     """The result of single sign-on for a request (D30)."""
     session = await browsers.session_of(context, arrival.browser)
     browser, cookie = (arrival.browser, None) if arrival.browser else await browsers.issue_cookie(context)
@@ -157,7 +157,7 @@ async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
             else "the sign-in is older than max_age, or does not reach the acr",
         )
         return SsoResult(interaction=interaction, required_prompt=refusal, cookie=cookie)
-    only = await entity_selection.unasked(context, session.user_id, arrival.client, arrival.request)
+    only = await entity_selection.find_only_entity(context, session.user_id, arrival.client, arrival.request)
     known = msgspec.structs.replace(
         interaction,
         user_id=session.user_id,
@@ -172,7 +172,9 @@ async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
     )
 
 
-async def _required_prompt(context: RequestContext, arrival: Arrival, interaction: Interaction) -> OAuthError | None:
+async def _required_prompt(
+    context: RequestContext, arrival: AuthorizationAttempt, interaction: Interaction
+) -> OAuthError | None:
     """The page that a signed-in person must see, as a prompt=none error."""
     client, request, user_id, entity_id = arrival.client, arrival.request, interaction.user_id, interaction.entity_id
     if not entity_id:
@@ -185,7 +187,9 @@ async def _required_prompt(context: RequestContext, arrival: Arrival, interactio
     ):
         return ConsentRequired(Reason.CONSENT_REQUIRED, "prompt is none, and the person has to be asked for consent")
     if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
-        cause = await context.provider.registry_cache.obstacle(interaction.user_id, interaction.entity_id, context.now)
+        cause = await context.provider.registry_cache.find_obstacle(
+            interaction.user_id, interaction.entity_id, context.now
+        )
         return AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may not act for this entity", detail=cause)
     return None
 
@@ -201,7 +205,7 @@ def refuse_silence(request: AuthorizationRequest, required_prompt: OAuthError | 
 
 async def complete_at_once(
     context: RequestContext, client: Client, result: SsoResult, *, owner: str | None = None
-) -> Answered:
+) -> ImmediateResponse:
     """Answer with a code, without a page.
 
     `owner` is the browser that had claimed the request, if any. Raises AccessDenied, InvalidRequestURI, OtherBrowser
@@ -219,14 +223,14 @@ async def complete_at_once(
             Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: start a new one"
         ) from None
     address = authorization_response.of_request(interaction.request, iss=context.provider.policy.iss_of_callback)
-    return Answered(
+    return ImmediateResponse(
         response=authorization_response.success(address, code=code),
         requesting_client=RequestingClient(client=client, ui_locales=interaction.request.ui_locales),
         interaction=interaction,
     )
 
 
-async def named(context: RequestContext, interaction: Interaction) -> Interaction:
+async def add_user_name(context: RequestContext, interaction: Interaction) -> Interaction:
     """Add the name of the person signed in by single sign-on.
 
     The pages of the new interaction show it. Source: D30

@@ -29,7 +29,7 @@ _SET_BACK: Final = b"back"
 """in the name of an epoch whose engine has a clock far behind the previous one's"""
 
 
-class Epoch:
+class StoreIncarnation:
     """An epoch as one process sees it: the nodes of its parts."""
 
     __slots__ = ("_expected", "_marker_gets", "_markers", "_prefixes", "name", "serving")
@@ -40,7 +40,9 @@ class Epoch:
         self._markers: Final = [marker(part) for part in range(len(serving))]
         self._prefixes: Final = [b"%b:%b:" % (marker, name) for marker in self._markers]
         self._marker_gets: Final = [packed(("GET", marker)) for marker in self._markers]
-        self._expected: Final = [b"" if isinstance(link, StoreUnavailable) else marked(link, name) for link in serving]
+        self._expected: Final = [
+            b"" if isinstance(link, StoreUnavailable) else encode_marker(link, name) for link in serving
+        ]
 
     def entry(self, kind: str, key: bytes) -> tuple[int, bytes]:
         """The part of an entry, and its name in the engine."""
@@ -100,7 +102,7 @@ def claim(part: int) -> bytes:
     return b"%b:claim" % marker(part)
 
 
-def marked(link: Link, name: bytes) -> bytes:
+def encode_marker(link: Link, name: bytes) -> bytes:
     """The value of a marker: epoch, and run of the engine."""
     return b"%b:%b" % (link.engine.run_id.encode(), name)
 
@@ -114,18 +116,22 @@ def read(link: Link, mark: bytes | None) -> bytes:
     return name if run == link.engine.run_id.encode() else NONE
 
 
-def begun(since: float, *, after: bytes, set_back: bool = False) -> bytes:
+def next_name(since: float, *, after: bytes, set_back: bool = False) -> bytes:
     """The name of a new epoch after another, in its lineage.
 
     `since`: from when on it remembers everything, epoch seconds. After NONE it begins a lineage. `set_back`: what was
     spent before may be dated later than that.
     """
     first = max(milliseconds(since), round(remembers_since(after) * 1000) + 1)
-    names = [secrets.token_hex(6).encode(), *([_SET_BACK] if set_back else []), *([lineage(after)] if after else [])]
+    names = [
+        secrets.token_hex(6).encode(),
+        *([_SET_BACK] if set_back else []),
+        *([store_identity(after)] if after else []),
+    ]
     return b"-".join([b"%013d" % first, *names])
 
 
-def lineage(name: bytes) -> bytes:
+def store_identity(name: bytes) -> bytes:
     """The lineage that an epoch is in.
 
     Its first one has no other name in it.

@@ -11,13 +11,13 @@ _MARK: Final = f"gap{secrets.token_hex(16)}"
 _MARKED: Final = re.compile(f"({_MARK}[a-z]+[0-9]*_)")
 
 
-class Gap(str):
+class Slot(str):
     """A place in a page that each request fills."""
 
     __slots__ = ()
 
     @classmethod
-    def of(cls, name: str) -> Gap:
+    def named(cls, name: str) -> Slot:
         """`name` in lower-case letters, perhaps with a number."""
         return cls(f"{_MARK}{name}_")
 
@@ -26,7 +26,7 @@ Filling: TypeAlias = dict[str, str]
 """HTML by gap"""
 
 
-class Page:
+class CompiledPage:
     """Rendered HTML with gaps."""
 
     __slots__ = ("_gaps", "_parts")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpid.flows import namespaces, sealing
+from corpid.flows import encrypted_values, namespaces
 from corpid.jose.encoding import MalformedToken
-from corpid.texts import Phrase, packed, unpacked
+from corpid.texts import Phrase, pack_text, unpack_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ SECRETS: Final = frozenset({"form_token", "password", "code", "passkey"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KeptForm:
+class StoredForm:
     """A form and what its page says about it."""
 
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     digest: bytes
 
 
-def seal(context: RequestContext, place: tuple[str, ...], kept: KeptForm) -> str:
+def seal(context: RequestContext, place: tuple[str, ...], kept: StoredForm) -> str:
     """Encrypt a form for one place, for ten minutes. Returns URL-safe text.
 
     `place` names whose form it is, and of which page; only there it can be opened. Source: D73
@@ -57,34 +57,34 @@ def seal(context: RequestContext, place: tuple[str, ...], kept: KeptForm) -> str
     stored = _Stored(
         until=context.now + namespaces.REJECTED_FORM.seconds,
         fields={name: value for name, value in kept.fields.items() if name not in SECRETS},
-        errors=[(name, packed(text)) for name, text in kept.errors],
+        errors=[(name, pack_text(text)) for name, text in kept.errors],
         checked=kept.checked,
         digest=kept.digest,
     )
-    return sealing.seal(context, msgspec.msgpack.encode(stored), _KIND, *place, bound_to=place)
+    return encrypted_values.seal(context, msgspec.msgpack.encode(stored), _KIND, *place, bound_to=place)
 
 
-def unseal(context: RequestContext, place: tuple[str, ...], sealed: str) -> KeptForm | None:
+def unseal(context: RequestContext, place: tuple[str, ...], sealed: str) -> StoredForm | None:
     """Decrypt the result of `seal`.
 
     None for anything else, or after ten minutes. Source: D73
     """
     try:
-        opened = sealing.unseal(context, sealed, _KIND, *place, bound_to=place)
+        opened = encrypted_values.unseal(context, sealed, _KIND, *place, bound_to=place)
         stored = msgspec.msgpack.decode(opened, type=_Stored)
-        errors = tuple((name, unpacked(text)) for name, text in stored.errors)
+        errors = tuple((name, unpack_text(text)) for name, text in stored.errors)
     except (MalformedToken, msgspec.DecodeError, ValueError):
         return None
     if context.now >= stored.until:
         return None
-    return KeptForm(fields=stored.fields, errors=errors, checked=stored.checked, digest=stored.digest)
+    return StoredForm(fields=stored.fields, errors=errors, checked=stored.checked, digest=stored.digest)
 
 
 def _entry(context: RequestContext, place: tuple[str, ...]) -> Entry[str]:
     return namespaces.REJECTED_FORM.entry(context.provider.policy.base_url, *place)
 
 
-async def keep(context: RequestContext, place: tuple[str, ...], kept: KeptForm) -> None:
+async def keep(context: RequestContext, place: tuple[str, ...], kept: StoredForm) -> None:
     """Keep a form, in place of the one before.
 
     Raises StoreUnavailable. Source: D73
@@ -93,7 +93,7 @@ async def keep(context: RequestContext, place: tuple[str, ...], kept: KeptForm) 
         await _entry(context, place).put(unit, seal(context, place, kept))
 
 
-async def read(context: RequestContext, place: tuple[str, ...]) -> KeptForm | None:
+async def read(context: RequestContext, place: tuple[str, ...]) -> StoredForm | None:
     """The form at a place, which stays kept.
 
     Raises StoreUnavailable. Source: D73
@@ -107,7 +107,7 @@ async def add_error(context: RequestContext, place: tuple[str, ...], error: tupl
 
     Raises StoreUnavailable. Source: D73
     """
-    before = await read(context, place) or KeptForm()
+    before = await read(context, place) or StoredForm()
     others = tuple(each for each in before.errors if each != error)
     await keep(context, place, replace(before, errors=(error, *others)))
 

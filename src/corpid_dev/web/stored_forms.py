@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from corpid.flows import kept_forms
+from corpid.flows import stored_forms
 from corpid.web.context import ENTERED, with_parameter
 from corpid.web.pages.responses import see_other
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.kept_forms import KeptForm
     from corpid.flows.request_context import RequestContext
+    from corpid.flows.stored_forms import StoredForm
 
 
-async def to_entered(context: RequestContext, browser_id: str, here: str, kept: KeptForm) -> Response:
+async def to_entered(context: RequestContext, browser_id: str, here: str, kept: StoredForm) -> Response:
     """Keep a form, and redirect to its page, which shows it again.
 
     `here` is the address of the page. Source: D73
     """
-    await kept_forms.keep(context, _place(browser_id, here), kept)
+    await stored_forms.keep(context, _place(browser_id, here), kept)
     return see_other(with_parameter(here))
 
 
-async def entered(request: Request, context: RequestContext, browser: Browser | None, here: str) -> KeptForm | None:
+async def read_form(request: Request, context: RequestContext, browser: Browser | None, here: str) -> StoredForm | None:
     """The form that this browser sent to a page.
 
     None unless the address asks for it. Looking spends nothing. Source: D73
     """
     if browser is None or ENTERED not in request.query_params:
         return None
-    return await kept_forms.read(context, _place(browser.browser_id, here))
+    return await stored_forms.read(context, _place(browser.browser_id, here))
 
 
 def _place(browser_id: str, here: str) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from markupsafe import escape
 from msgspec.structs import replace
 
-from corpid.web.pages.gaps import Gap
 from corpid.web.pages.layout import Form, ViewPart
+from corpid.web.pages.slots import Slot
 from corpid.web.pages.views import (
     CHOICES_WITHOUT_SEARCH,
     ChooseEntity,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.texts import Phrase
-    from corpid.web.pages.gaps import Filling
     from corpid.web.pages.layout import FieldError, Frame, TimeLimit
+    from corpid.web.pages.slots import Filling
     from corpid.web.pages.views import AskPasskey, View
 
 
@@ -41,19 +41,19 @@ class _Seconds(int):
         return _SECONDS
 
 
-_SIGN_IN: Final = Gap.of("signin")
+_SIGN_IN: Final = Slot.named("signin")
 """in every path of its pages"""
-_TOKEN: Final = Gap.of("token")
-_END: Final = Gap.of("end")
-_SECONDS: Final = Gap.of("seconds")
-_USER_NAME: Final = Gap.of("username")
-_MESSAGE: Final = Gap.of("message")
-_ENTITY: Final = Gap.of("entity")
-_OPTIONS: Final = Gap.of("options")
-CONTENT: Final = Gap.of("content")
+_TOKEN: Final = Slot.named("token")
+_END: Final = Slot.named("end")
+_SECONDS: Final = Slot.named("seconds")
+_USER_NAME: Final = Slot.named("username")
+_MESSAGE: Final = Slot.named("message")
+_ENTITY: Final = Slot.named("entity")
+_OPTIONS: Final = Slot.named("options")
+CONTENT: Final = Slot.named("content")
 """of a page of which only the frame is cached"""
 _CHOICES: Final = [
-    {member: Gap.of(f"{member}{number}") for member in ("id", "name", "number")}
+    {member: Slot.named(f"{member}{number}") for member in ("id", "name", "number")}
     for number in range(CHOICES_WITHOUT_SEARCH)
 ]
 """what is each entity's own, in a list that is short enough for all to be shown"""
@@ -72,7 +72,7 @@ CachedView: TypeAlias = SignIn | SecondFactor | ChooseEntity | Leave | FrameView
 """a view with gaps"""
 
 
-def separated(view: View, marked_up: Callable[[datetime], str]) -> tuple[CachedView, Filling] | None:
+def separate_slots(view: View, marked_up: Callable[[datetime], str]) -> tuple[CachedView, Filling] | None:
     """A view with gaps, and what this request fills them with.
 
     `marked_up` gives the HTML of a time of day. None if the page is rendered as a whole: one that belongs to no sign-in,
@@ -114,7 +114,7 @@ def _limit(limit: TimeLimit, sign_in: str) -> TimeLimit:
     return replace(limit, at=cast("datetime", _END), seconds=seconds, extend=_form(limit.extend, sign_in))
 
 
-def _gap(text: str | None, gap: Gap, filling: Filling) -> str | None:
+def _gap(text: str | None, gap: Slot, filling: Filling) -> str | None:
     """A gap for a text, unless there is none."""
     if not text:
         return text

@@ -30,10 +30,10 @@ from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.sign_in import Event, State
+    from corpid.rules.authentication.sign_in import SignInEvent, SignInState
 
 
-class Visit(msgspec.Struct, frozen=True, kw_only=True):
+class InteractionContext(msgspec.Struct, frozen=True, kw_only=True):
     """A browser at its own interaction, with the data loaded for it.
 
     `cookie` is the value that the browser sent.
@@ -63,7 +63,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     lacks_second_factor: User | None = None
     """the person who typed their password here but has no second factor left; they are not signed in for now"""
 
-    def state_of(self, context: RequestContext, interaction: Interaction, *, usable: bool = False) -> State:
+    def state_of(self, context: RequestContext, interaction: Interaction, *, usable: bool = False) -> SignInState:
         """Return the state of an interaction of this browser.
 
         `usable` is as in `rules.authentication.sign_in.state`. Source: D15
@@ -72,7 +72,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         asks_consent = self.asks_consent and not remembered
         return machine.state(interaction, now=context.now, usable=usable, asks_consent=asks_consent)
 
-    def require(self, context: RequestContext, event: Event, *, usable: bool = False) -> None:
+    def require(self, context: RequestContext, event: SignInEvent, *, usable: bool = False) -> None:
         """Check that the loaded sign-in accepts this event. Raises StaleStep.
 
         Source: D15
@@ -88,7 +88,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         return bool(browser.user_id or browser.kept_name or browser.session_id)
 
 
-def with_passkey(visit: Visit) -> Visit:
+def with_passkey(visit: InteractionContext) -> InteractionContext:
     """The visit of a browser in which a passkey was created.
 
     It is stored with the browser at the end of the sign-in. Source: D46
@@ -108,7 +108,7 @@ class ForeignBrowser(Exception):
         self.interaction = interaction
 
 
-async def visit(context: RequestContext, interaction_id: str, cookie: str | None) -> Visit:
+async def visit(context: RequestContext, interaction_id: str, cookie: str | None) -> InteractionContext:
     """Load the interaction of a browser.
 
     Raises NoInteraction, ForeignBrowser, and InvalidRequest if the client or its redirect URI no longer exists. Source:
@@ -122,9 +122,11 @@ async def visit(context: RequestContext, interaction_id: str, cookie: str | None
     if browser is None or cookie is None or browser.browser_id != interaction.browser_id:
         raise ForeignBrowser(interaction)
     request = interaction.request
-    client = await completion.registered(context, request)
+    client = await completion.find_client(context, request)
     asks_consent = consents.is_asked(client, request)
-    found = Visit(interaction=interaction, browser=browser, cookie=cookie, client=client, asks_consent=asks_consent)
+    found = InteractionContext(
+        interaction=interaction, browser=browser, cookie=cookie, client=client, asks_consent=asks_consent
+    )
     held = await _as_it_still_holds(context, found)
     if held.interaction.renewed_session_id and not held.interaction.user_id and interaction.outcome is None:
         held = await _renewing(context, held)
@@ -143,10 +145,12 @@ async def pending(context: RequestContext, interaction_id: str, browser: Browser
     found = await interactions.load(context, interaction_id)
     if found is None or found.browser_id != browser.browser_id:
         return None
-    return found if machine.closed(found, None, now=context.now) is None else None
+    return found if machine.closure_reason(found, None, now=context.now) is None else None
 
 
-async def with_consent(context: RequestContext, visit: Visit, interaction: Interaction) -> Visit:
+async def with_consent(
+    context: RequestContext, visit: InteractionContext, interaction: Interaction
+) -> InteractionContext:
     """Return the visit with remembered consent looked up.
 
     It is that for the entity of `interaction`: the visit's own, or the one after a step. For a sign-in that asks for
@@ -162,7 +166,7 @@ async def with_consent(context: RequestContext, visit: Visit, interaction: Inter
     return replace(visit, consented_for=interaction.entity_id if given else "")
 
 
-async def _renewing(context: RequestContext, visit: Visit) -> Visit:
+async def _renewing(context: RequestContext, visit: InteractionContext) -> InteractionContext:
     """Return the visit with the person who has to sign in again.
 
     Once their session has ended, anybody may sign in. Source: D30, D54
@@ -178,7 +182,7 @@ async def _renewing(context: RequestContext, visit: Visit) -> Visit:
     return replace(visit, interaction=plain)
 
 
-async def _as_it_still_holds(context: RequestContext, visit: Visit) -> Visit:
+async def _as_it_still_holds(context: RequestContext, visit: InteractionContext) -> InteractionContext:
     """Return the visit, anonymous if its authentication is no longer valid.
 
     That is so if the session or the sign-in has ended or grown too old, or if a factor changed. Source: D30, D40, D50
@@ -212,7 +216,7 @@ async def _as_it_still_holds(context: RequestContext, visit: Visit) -> Visit:
     return replace(visit, pending=pending, last_entity=last)
 
 
-async def _as_its_session_holds(context: RequestContext, visit: Visit) -> Visit:
+async def _as_its_session_holds(context: RequestContext, visit: InteractionContext) -> InteractionContext:
     interaction, sessions = visit.interaction, context.provider.registry.sessions
     made = await sessions.with_factors(interaction.made_session_id, passkey=interaction.passkey, now=context.now)
     if made is None:
@@ -223,7 +227,7 @@ async def _as_its_session_holds(context: RequestContext, visit: Visit) -> Visit:
     return replace(visit, session=made.session)
 
 
-async def _last_entity(context: RequestContext, visit: Visit) -> str | None:
+async def _last_entity(context: RequestContext, visit: InteractionContext) -> str | None:
     """Return the last entity of a person without their second factor.
 
     A known browser counts the attempts at that factor on its own. Source: D45, D47

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows import namespaces, sealing
+from corpid.flows import encrypted_values, namespaces
 from corpid.flows.authentication import browsers, interactions
 from corpid.jose.encoding import MalformedToken
 from corpid.rules.authentication.sign_in import Interaction
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _KIND: Final = "held arrival"
 
 
-class HeldArrival(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class PendingRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A sign-in that was begun and is not stored yet."""
 
     interaction: Interaction
@@ -35,7 +35,7 @@ class HeldArrival(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """what its browser asked with: with the same again it comes to the same sign-in; empty: to another one"""
 
 
-def seal(context: RequestContext, arrival: HeldArrival) -> str:
+def seal(context: RequestContext, arrival: PendingRequest) -> str:
     """Encrypt an arrival for its browser to hold.
 
     Returns URL-safe text. The key serves this arrival alone, and opens it only together with the browser's identifier.
@@ -43,7 +43,7 @@ def seal(context: RequestContext, arrival: HeldArrival) -> str:
     """
     interaction = arrival.interaction
     interaction_id, bound_to = interaction.interaction_id, (interaction.browser_id,)
-    sealed = sealing.seal(context, msgspec.msgpack.encode(arrival), _KIND, interaction_id, bound_to=bound_to)
+    sealed = encrypted_values.seal(context, msgspec.msgpack.encode(arrival), _KIND, interaction_id, bound_to=bound_to)
     return f"{interaction_id}.{sealed}"
 
 
@@ -55,7 +55,7 @@ def is_of(held: str | None, interaction_id: str) -> bool:
     return bool(held) and str(held).partition(".")[0] == interaction_id
 
 
-async def waiting(context: RequestContext, browser: Browser, held: str | None) -> HeldArrival | None:
+async def open_pending(context: RequestContext, browser: Browser, held: str | None) -> PendingRequest | None:
     """Read the browser's unstored sign-in, if its ten minutes have not passed.
 
     None for anything else. Source: D15, D34
@@ -64,10 +64,10 @@ async def waiting(context: RequestContext, browser: Browser, held: str | None) -
         return None
     interaction_id, _, sealed = held.partition(".")
     try:
-        opened = sealing.unseal(context, sealed, _KIND, interaction_id, bound_to=(browser.browser_id,))
+        opened = encrypted_values.unseal(context, sealed, _KIND, interaction_id, bound_to=(browser.browser_id,))
     except MalformedToken:
         return None
-    arrival = msgspec.msgpack.decode(opened, type=HeldArrival)
+    arrival = msgspec.msgpack.decode(opened, type=PendingRequest)
     if context.now >= arrival.interaction.expires_at:
         return None
     return arrival if await interactions.load(context, interaction_id) is None else None
@@ -75,7 +75,7 @@ async def waiting(context: RequestContext, browser: Browser, held: str | None) -
 
 async def brought(
     context: RequestContext, interaction_id: str, *, cookie: str | None, held: str
-) -> tuple[Browser, HeldArrival] | None:
+) -> tuple[Browser, PendingRequest] | None:
     """The unstored sign-in with this identifier, and its browser.
 
     None for another browser's, for one that is too late, and if it is stored already. Source: D15, D34
@@ -83,11 +83,11 @@ async def brought(
     browser = await browsers.recognise(context, cookie)
     if browser is None or not is_of(held, interaction_id):
         return None
-    arrival = await waiting(context, browser, held)
+    arrival = await open_pending(context, browser, held)
     return None if arrival is None else (browser, arrival)
 
 
-async def store(context: RequestContext, browser: Browser, arrival: HeldArrival) -> None:
+async def store(context: RequestContext, browser: Browser, arrival: PendingRequest) -> None:
     """Store an arrival once its browser has returned a cookie.
 
     A second time changes nothing.
@@ -96,7 +96,7 @@ async def store(context: RequestContext, browser: Browser, arrival: HeldArrival)
     TemporarilyUnavailable. Source: D15, D34, D47
     """
     interaction, issuer = arrival.interaction, context.provider.policy.base_url
-    if not browser.known:
+    if not browser.is_known:
         await context.provider.rate_limits.arrival(context.address, context.now, context.counts)
     async with context.provider.transient.unit(context.now) as unit:
         if not await interactions.begin(context, unit, interaction):
