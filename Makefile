@@ -81,7 +81,7 @@ screen-reader: setup  ## the main pages as the screen reader Orca reads them, in
 docs: setup  ## the documentation as a site, into build/site
 	$(RUN) scripts.documentation
 
-texts: setup  ## collect texts into src/corpid/locales, for translators
+texts: setup  ## collect texts into src/*/locales, for translators
 	$(RUN) scripts.texts
 
 tables: setup  ## generate the tables in docs from declarations
@@ -115,8 +115,8 @@ check test test-full interop report screenshots pictures snapshots setup-test se
 .venv/.packages: .tools/.complete requirements/dev.txt scripts/set-up-environment
 	@scripts/set-up-environment
 
-.venv/.installed: .venv/.packages pyproject.toml
-	@VIRTUAL_ENV=.venv .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
+.venv/.installed: .venv/.packages pyproject.toml src/corpid_dev/pyproject.toml
+	@VIRTUAL_ENV=.venv .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable . --editable src/corpid_dev
 	@$(RUN) corpid.web.pages
 	@touch $@
 

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from corpid.web.pages.rendering import Renderer
+from corpid_dev.web.paths import CATALOGUE_PATH
 from tests.browser.gallery import Beholder, served
 from tests.browser.stage import FLAGS, HEADLESS_SHELL, Visitor, staged
 
@@ -49,7 +50,7 @@ def beholder(chromium: Browser) -> Iterator[Beholder]:
 @pytest.fixture(scope="module")
 def developer_beholder(chromium: Browser) -> Iterator[Beholder]:
     """The same pages in developer mode, which have everything that the others have; axe can look at them."""
-    with served(Renderer(developer_mode=True)) as address:
+    with served(Renderer(developer_mode=True, catalogue_path=CATALOGUE_PATH, added="corpid_dev")) as address:
         yield Beholder(browser=chromium, address=address, with_axe=True)
 
 

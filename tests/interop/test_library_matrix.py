@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox.browser import DeadEndError
-from corpid.sandbox.interfaces import INTERFACES, NOTHING
+from corpid_dev.relying_party.browser import DeadEndError
+from corpid_dev.relying_party.interfaces import INTERFACES, NOTHING
 from tests.interop.dishonest import forged_payload, member, other_key
 from tests.interop.libraries import FAR_AWAY, ROLES, entity_of, roles
 from tests.interop.library_matrix.declarations import LIBRARIES, REDIRECT_URI, RESULTS, registration
