@@ -113,7 +113,7 @@ def _section(library: Library) -> str:
     return (
         f"\n## {library.name}\n\n"
         + _table([["", ""], ["---"] * 2, *rows])
-        + f"\nThe shortest working piece ([the whole program](../{program})):\n\n```{fence}\n{piece}\n```\n"
+        + f"\nThe shortest working piece ([the whole program](../{program})):\n\n```{fence}\n{piece.rstrip()}\n```\n"
     )
 
 

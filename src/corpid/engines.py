@@ -40,7 +40,7 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
 from corpid.stores.engines import transient_engine
-from corpid.stores.joined_batches import JoinedUnits
+from corpid.stores.joined_batches import JoinedBatches
 from corpid.stores.sql import database_identity, migration_plan, schema
 from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
@@ -327,16 +327,18 @@ async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack:
     )
     store = await engine.open(clock=clock, stops=SqlOrderlyStops(stores.database))
     stack.push_async_callback(engine.close)
-    lineage = engine.lineage
+    store_identity = engine.store_identity
     # Nodes write their own time into what they issue, so the moment lies as far ahead as they may be.
     is_local = settings.transient_engine.is_local
     ahead = 0 if is_local else CLOCKS_APART_SECONDS
     moment = max(clock(), await store.engine_time() or 0.0) + ahead
-    engine.reject_before(await data_loss.use_store(stores.database, lineage, moment=moment), lineage=lineage)
+    engine.reject_before(
+        await data_loss.use_store(stores.database, store_identity, moment=moment), store_identity=store_identity
+    )
     if not settings.transient_url:
         return store
     if is_local and isinstance(stores.database, SqliteDatabase):
-        store = JoinedUnits(store, stores.database)
+        store = JoinedBatches(store, stores.database)
     restored = await data_loss.restored_at(stores.database)
     return SinceRestore(store, restored) if restored else store
 

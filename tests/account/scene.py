@@ -71,5 +71,5 @@ def hidden(browser: Browser) -> dict[str, str]:
 
 
 async def sessions(made: World, user_id: str = "id-alice") -> list[Any]:
-    found: list[Any] = await made.provider.registry.sessions.of(user_id, now=made.clock())
+    found: list[Any] = await made.provider.registry.sessions.list_for_user(user_id, now=made.clock())
     return found

@@ -145,7 +145,7 @@ async def test_an_erased_person_leaves_identifiers_and_nothing_else() -> None:
         assert erased.details > 0
         assert await registry.directory.user(ALICE) is None
         assert await sessions(made) == []
-        assert await registry.consents.of(ALICE, now=made.clock()) == []
+        assert await registry.consents.list_for_user(ALICE, now=made.clock()) == []
         assert await registry.factors.passkeys(ALICE) == []
         assert await registry.factors.recovery_codes_left(ALICE) == 0
         assert (await registry.factors.credentials(ALICE)).password_hash is None

@@ -61,7 +61,7 @@ async def alice(made: World) -> User:
 
 
 async def waiting(made: World) -> EmailChange | None:
-    found: EmailChange | None = await made.provider.registry.email_changes.of(ALICE)
+    found: EmailChange | None = await made.provider.registry.email_changes.find(ALICE)
     return found
 
 
@@ -377,7 +377,7 @@ async def test_the_page_says_that_the_address_comes_from_a_file_which_then_leave
         await proven(made, postbox)
         await later(made)
         found = (await registry.directory.sourced(User, [user.key]))[user.key]
-        assert found.sources.of("email") == f"user:{ALICE}"
+        assert found.sources.source_of("email") == f"user:{ALICE}"
         browser = await at_account(made, "email")
         assert "comes from a list" not in browser.page.text
 

@@ -42,7 +42,7 @@ async def give(made: World, **more: Any) -> Consent:
 
 
 async def stored(made: World, user_id: str = ALICE) -> list[Consent]:
-    found: list[Consent] = await made.provider.registry.consents.of(user_id, now=made.clock())
+    found: list[Consent] = await made.provider.registry.consents.list_for_user(user_id, now=made.clock())
     return found
 
 

@@ -54,5 +54,5 @@ def opened_by_its_clock(request: pytest.FixtureRequest, tmp_path: Path) -> Opene
 
 @pytest.fixture(params=transient_stores.WITH_TRANSACTIONS)
 def opened_undoing(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
-    """Stores whose units are transactions."""
+    """Stores whose batches are transactions."""
     return transient_stores.opened(request.param, tmp_path)

@@ -36,18 +36,18 @@ async def opened(url: str) -> AsyncIterator[ValkeyTransientStore]:
 
 
 async def put(store: ValkeyTransientStore, key: bytes = KEY) -> None:
-    async with store.unit(NOW) as unit:
-        await unit.put("code", key, b"grant", 60)
+    async with store.batch(NOW) as batch:
+        await batch.put("code", key, b"grant", 60)
 
 
 async def take(store: ValkeyTransientStore, key: bytes = KEY) -> bytes | None:
-    async with store.unit(NOW) as unit:
-        return await unit.take("code", key)
+    async with store.batch(NOW) as batch:
+        return await batch.take("code", key)
 
 
 async def add(store: ValkeyTransientStore, key: bytes = KEY) -> bool:
-    async with store.unit(NOW) as unit:
-        return await unit.add("proof", key, 120)
+    async with store.batch(NOW) as batch:
+        return await batch.add("proof", key, 120)
 
 
 async def recovered(attempt: Callable[[], Awaitable[T]], *, pause: float = 0.02) -> T:

@@ -131,9 +131,9 @@ async def main():
     go()
     won = 0
     for number in range(200):
-        async with stores.transient.unit(NOW) as unit:
-            won += await unit.add("jti", number.to_bytes(32), 60)
-            await unit.count("requests", bytes(32), 600)
+        async with stores.transient.batch(NOW) as batch:
+            won += await batch.add("jti", number.to_bytes(32), 60)
+            await batch.count("requests", bytes(32), 600)
     print(won)
     await stores.close()
 asyncio.run(main())

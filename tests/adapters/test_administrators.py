@@ -184,7 +184,7 @@ async def test_a_change_waits_for_one_that_may_take_what_it_rests_on(
     """D53, D54: neither sees what the other one has not committed, so that one of them has to wait."""
     async with postgresql.opened() as stores:
         await write(stores, *PEOPLE, LIM_OPERATES, RINA_OPERATES, LIM_OWNS, RINA_OWNS)
-        async with stores.transient.unit(NOW):
+        async with stores.transient.batch(NOW):
             assert await changed(stores, first, condition)
             late = asyncio.create_task(changed(stores, second, condition))
             done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)

@@ -232,7 +232,7 @@ async def test_a_service_that_is_disabled_at_the_same_moment_decides(postgresql:
     async with postgresql.opened() as stores:
         await write(stores, *EVERYBODY)
         made, rina = await request(stores), await acting(stores, "u3")
-        async with stores.transient.unit(NOW):
+        async with stores.transient.batch(NOW):
             await write(stores, replace(PLAIN, enabled=False))
             late = asyncio.create_task(outcome(approved(stores, made, rina)))
             done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
@@ -248,7 +248,7 @@ async def test_a_record_that_is_changed_at_the_same_moment_is_not_overwritten(po
         await write(stores, *EVERYBODY, held)  # type: ignore[arg-type]
         longer = replace(GIVEN, verb="change", was=held)
         made, rina = await request(stores, longer), await acting(stores, "u3")
-        async with stores.transient.unit(NOW):
+        async with stores.transient.batch(NOW):
             await write(stores, replace(held, end_date="2028-12-31"))  # type: ignore[type-var, arg-type]
             late = asyncio.create_task(outcome(approved(stores, made, rina)))
             done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
@@ -261,7 +261,7 @@ async def test_a_right_that_ends_while_it_is_approved_gives_nothing(postgresql: 
     async with postgresql.opened() as stores:
         await write(stores, *EVERYBODY)
         made, rina = await request(stores), await acting(stores, "u3")
-        async with stores.transient.unit(NOW):
+        async with stores.transient.batch(NOW):
             await stores.registry.directory.write([Delete(LIM_OWNS)])
             late = asyncio.create_task(outcome(approved(stores, made, rina)))
             done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
@@ -274,7 +274,7 @@ async def test_a_client_that_is_disabled_while_its_request_is_approved_gets_noth
     async with postgresql.opened() as stores:
         await write(stores, *EVERYBODY, REGISTERED)
         made, rina = await request(stores, actor=CLIENT), await acting(stores, "u3")
-        async with stores.transient.unit(NOW):
+        async with stores.transient.batch(NOW):
             await write(stores, replace(REGISTERED, enabled=False))
             late = asyncio.create_task(outcome(approved(stores, made, rina)))
             done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)

@@ -23,7 +23,7 @@ from corpid.ports import (
 from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.rules.directory.records import Membership, User
 from corpid.rules.oauth.records import Client
-from corpid.rules.signing_keys import SealedKey
+from corpid.rules.signing_keys import ProviderKey
 from corpid.stores.sql.audit_retention import RetentionPeriods, erase, prune
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, write
@@ -175,7 +175,7 @@ async def test_no_secret_is_anywhere_in_the_audit(place: Place) -> None:
         )  # fmt: skip
         first = Credentials(user_id="u2", password_hash=f"{MARK}4", password_source=f"{MARK}5", totp_secret=f"{MARK}6")
         second = replace(first, password_hash=f"{MARK}7", totp_secret=f"{MARK}8")
-        key = SealedKey(
+        key = ProviderKey(
             kid="k", use="sig", secret=f"{MARK}9", created_at=1, active_from=1, certificate_chain=f"{MARK}10"
         )
         link = Link(

@@ -75,8 +75,8 @@ async def takes(opened: Engines, issued_at: float) -> bool:
     """Whether a proof of that moment is believed, and is the first."""
     if issued_at < opened.transient.loss.reject_issued_before:
         return False
-    async with opened.transient.unit(time.time()) as unit:
-        return await unit.add("proof", PROOF, 120)
+    async with opened.transient.batch(time.time()) as batch:
+        return await batch.add("proof", PROOF, 120)
 
 
 async def reject_issued_before(opened: Engines) -> float:
@@ -194,7 +194,7 @@ async def main():
     async with engines.open_stores(settings.load(**OPTIONS), time.time) as opened:
         first = opened.transient.loss.reject_issued_before
         await asyncio.sleep(2)
-        print(first, opened.transient.loss.reject_issued_before, opened.transient.lineage)
+        print(first, opened.transient.loss.reject_issued_before, opened.transient.store_identity)
 asyncio.run(main())
 """
 

@@ -1,4 +1,4 @@
-"""The largest lead of each client's clock, on every engine (D67, docs/decisions/0026)."""
+"""The largest skew of each client's clock, on every engine (D67, docs/decisions/0026)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ async def test_the_largest_lead_of_a_period_stays_and_that_of_the_period_before(
     async with registered(place) as stores:
         clocks = stores.registry.client_clocks
 
-        async def noted(lead: int, period: int) -> ClientClock | None:
-            await clocks.note("rp", lead=lead, period=period, now=100.0 + period)
+        async def noted(skew: int, period: int) -> ClientClock | None:
+            await clocks.note("rp", skew=skew, period=period, now=100.0 + period)
             return await clocks.find("rp")
 
-        def clock(period: int, lead: int, lead_before: int) -> ClientClock:
-            return ClientClock(since=107.0, period=period, lead=lead, lead_before=lead_before)
+        def clock(period: int, skew: int, lead_before: int) -> ClientClock:
+            return ClientClock(since=107.0, period=period, lead=skew, lead_before=lead_before)
 
         assert await clocks.find("rp") is None
         assert await noted(-5, 7) == clock(7, -5, -5)
@@ -52,7 +52,7 @@ async def test_of_two_nodes_that_note_at_once_the_larger_lead_stays(place: Place
     async with registered(place) as stores, place.opened() as other:
         both = (stores.registry.client_clocks, other.registry.client_clocks)
         await asyncio.gather(
-            *(both[lead % 2].note("rp", lead=lead, period=7, now=1.0) for lead in (4, 1, 9, 0, 31, 2, 7, 30))
+            *(both[skew % 2].note("rp", skew=skew, period=7, now=1.0) for skew in (4, 1, 9, 0, 31, 2, 7, 30))
         )
         for clocks in both:
             found = await clocks.find("rp")
@@ -63,8 +63,8 @@ async def test_of_two_nodes_that_note_at_once_the_larger_lead_stays(place: Place
 async def test_a_client_takes_its_clock_along_when_it_is_removed(place: Place) -> None:
     async with registered(place) as stores:
         clocks = stores.registry.client_clocks
-        await clocks.note("rp", lead=1, period=7, now=1.0)
-        await clocks.note("nobody", lead=1, period=7, now=1.0)
+        await clocks.note("rp", skew=1, period=7, now=1.0)
+        await clocks.note("nobody", skew=1, period=7, now=1.0)
         assert await clocks.find("nobody") is None
         await stores.registry.directory.write([Delete(RP)], EVENT)
         assert await clocks.find("rp") is None

@@ -12,7 +12,7 @@ import pytest
 from corpid.ports import AuditEvent, Upsert
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import User
-from corpid.rules.signing_keys import SealedKey
+from corpid.rules.signing_keys import ProviderKey
 from corpid.stores.encryption_at_rest import (
     EncryptionError,
     SecretCipher,
@@ -34,7 +34,7 @@ TEXT = base64.b64encode(KEY).decode()
 PLACE = ("keys", "k1", "secret")
 PERSON = User(user_id="u1", user_name="tan", name="Tan")
 FACTORS = Credentials(user_id="u1", totp_secret="JBSWY3DPEHPK3PXP")
-SIGNING = SealedKey(kid="k1", use="sig", secret='{"d":"private"}', created_at=1, active_from=2)
+SIGNING = ProviderKey(kid="k1", use="sig", secret='{"d":"private"}', created_at=1, active_from=2)
 
 
 def test_what_is_sealed_opens_at_its_own_place() -> None:
@@ -200,7 +200,7 @@ async def test_a_rewrap_that_meets_a_damaged_row_changes_nothing(place: Place) -
 
     async with place.opened() as stores:
         await stores.registry.keys.add(SIGNING, EVENT)
-        await stores.registry.keys.add(SealedKey(kid="k2", use="mac", secret="s", created_at=1, active_from=1), EVENT)
+        await stores.registry.keys.add(ProviderKey(kid="k2", use="mac", secret="s", created_at=1, active_from=1), EVENT)
     place.sql("UPDATE keys SET secret = substr(secret, 1, length(secret) - 3) || 'AAA' WHERE kid = 'k2'")
     async with place.opened(cipher=both) as stores:
         before = place.sql(stored)

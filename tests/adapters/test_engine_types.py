@@ -43,11 +43,11 @@ class Shelf(TransientEngine):
         return self.store
 
     @property
-    def lineage(self) -> str:
+    def store_identity(self) -> str:
         return self.lineages[-1]
 
-    def reject_before(self, moment: float, *, lineage: str) -> None:
-        self.rejected.append((moment, lineage))
+    def reject_before(self, moment: float, *, store_identity: str) -> None:
+        self.rejected.append((moment, store_identity))
 
     async def describe(self) -> list[EngineCondition]:
         return [EngineCondition(verdict="warning", seen="the shelf is dusty", change="Change: dust it.")]
@@ -79,12 +79,12 @@ async def test_a_line_in_the_table_is_all_that_opening_needs(shelf: type[Shelf],
     """D67: other data than before refuses what was issued before it; the same data does not."""
     options = settings.load(transient_url=URL, data_dir=tmp_path)
 
-    for lineage in ("first", "second", "second"):
-        shelf.lineages.append(lineage)
+    for store_identity in ("first", "second", "second"):
+        shelf.lineages.append(store_identity)
         async with engines.open_stores(options, time.time) as opened:
             assert opened.transient is shelf.store
     moments = [moment for moment, _ in shelf.rejected]
-    assert [lineage for _, lineage in shelf.rejected] == ["first", "second", "second"]
+    assert [store_identity for _, store_identity in shelf.rejected] == ["first", "second", "second"]
     assert moments[0] == 0.0
     assert moments[1] == moments[2] > time.time() - 5
     assert shelf.closed == [URL] * 3
@@ -100,7 +100,7 @@ def test_a_line_in_the_table_is_all_that_the_doctor_needs(shelf: type[Shelf], tm
 
 
 async def test_a_line_in_the_table_is_all_that_traces_need(shelf: type[Shelf], tmp_path: Path) -> None:
-    """D48: `db.system.name` of its units is the name in the table."""
+    """D48: `db.system.name` of its batches is the name in the table."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -108,8 +108,8 @@ async def test_a_line_in_the_table_is_all_that_traces_need(shelf: type[Shelf], t
 
     async with app.create(settings.load(transient_url=URL, data_dir=tmp_path), spans=spans) as application:
         with spans.child("request", {}):
-            async with application.provider.transient.unit(time.time()) as unit:
-                await unit.put("code", b"k" * 32, b"", 60)
+            async with application.provider.transient.batch(time.time()) as batch:
+                await batch.put("code", b"k" * 32, b"", 60)
     systems = {span.name: (span.attributes or {}).get("db.system.name") for span in exporter.get_finished_spans()}
     assert systems["transient.unit"] == "shelf"
 
@@ -125,12 +125,12 @@ def test_the_contract_suite_knows_of_every_store_which_clock_it_reads() -> None:
     assert sorted((*WITHOUT_CLOCK, *WITH_CLOCK)) == sorted(STORES)
 
 
-@pytest.mark.parametrize("lineage", ["", "two words"])
+@pytest.mark.parametrize("store_identity", ["", "two words"])
 async def test_a_lineage_that_could_not_be_read_again_is_refused(
-    shelf: type[Shelf], lineage: str, tmp_path: Path
+    shelf: type[Shelf], store_identity: str, tmp_path: Path
 ) -> None:
     """ports.TransientEngine: with a space it would be another store at every start, and refuse everything of before."""
-    shelf.lineages.append(lineage)
+    shelf.lineages.append(store_identity)
 
     try:
         with pytest.raises(ValueError, match="a name without spaces"):

@@ -47,8 +47,8 @@ async def main():
     go()
     own = int(sys.argv[2]).to_bytes(4)
     for number in range({ENTRIES}):
-        async with store.unit(NOW) as unit:
-            await unit.put("code", own + number.to_bytes(28), {KIB!r}, 60)
+        async with store.unit(NOW) as batch:
+            await batch.put("code", own + number.to_bytes(28), {KIB!r}, 60)
     found = [await store.get("code", own + number.to_bytes(28), now=NOW) for number in range({ENTRIES})]
     print(json.dumps(found.count({KIB!r})))
     await engine.close()
@@ -64,8 +64,8 @@ async def main():
     go()
     number = 0
     while True:
-        async with store.unit(NOW) as unit:
-            if await unit.add("proof", number.to_bytes(32), 600):
+        async with store.unit(NOW) as batch:
+            if await batch.add("proof", number.to_bytes(32), 600):
                 sys.stdout.write(f"{number}\\n")
                 sys.stdout.flush()
         number += 1
@@ -77,33 +77,33 @@ def data_files(path: Path) -> list[Path]:
     return sorted((path / "short-lived").glob("*.mdb"))
 
 
-async def lineage(store: LmdbTransientStore) -> str:
-    return store.file.lineage
+async def store_identity(store: LmdbTransientStore) -> str:
+    return store.file.store_identity
 
 
 async def test_what_was_spent_stays_spent_in_the_next_opening_of_the_same_data(tmp_path: Path) -> None:
     """docs/reliability.md: CorpID is restarted."""
     async with lmdb_transient(tmp_path) as store:
-        before = await lineage(store)
+        before = await store_identity(store)
     async with lmdb_transient(tmp_path) as store:
         assert await add(store)
     async with lmdb_transient(tmp_path) as store:
         assert not await add(store)
     async with lmdb_transient(tmp_path) as store:
-        assert await lineage(store) == before
+        assert await store_identity(store) == before
 
 
 async def test_a_file_of_an_earlier_start_of_the_machine_is_removed_unread(tmp_path: Path) -> None:
     """A power loss may have damaged it; opening it would end the process."""
     async with lmdb_transient(tmp_path) as store:
-        before = await lineage(store)
+        before = await store_identity(store)
     async with lmdb_transient(tmp_path) as store:
         assert await add(store)
     (file,) = data_files(tmp_path)
     earlier = file.rename(file.with_name(f"{EARLIER}.mdb"))
     earlier.write_bytes(earlier.read_bytes()[:4096] + os.urandom(1 << 20))
     async with lmdb_transient(tmp_path) as store:
-        assert await lineage(store) != before
+        assert await store_identity(store) != before
     async with lmdb_transient(tmp_path) as store:
         assert await add(store)
     assert data_files(tmp_path) == [file]
@@ -125,16 +125,16 @@ async def test_nothing_else_in_the_directory_is_touched(tmp_path: Path) -> None:
 
 
 async def test_a_copied_directory_is_other_data(tmp_path: Path) -> None:
-    """What was spent since the copy must not be spent again: another lineage, and nothing in it."""
+    """What was spent since the copy must not be spent again: another store_identity, and nothing in it."""
     async with lmdb_transient(tmp_path) as store:
         await put(store, b"grant")
     shutil.copytree(tmp_path / "short-lived", tmp_path / "copy")
     async with lmdb_transient(tmp_path) as store:
-        before = await lineage(store)
+        before = await store_identity(store)
     shutil.rmtree(tmp_path / "short-lived")
     (tmp_path / "copy").rename(tmp_path / "short-lived")
     async with lmdb_transient(tmp_path) as store:
-        assert await lineage(store) != before
+        assert await store_identity(store) != before
     async with lmdb_transient(tmp_path) as store:
         assert await take(store) is None
 
@@ -142,9 +142,9 @@ async def test_a_copied_directory_is_other_data(tmp_path: Path) -> None:
 async def test_every_block_of_the_file_is_allocated(tmp_path: Path) -> None:
     """A page without a block would end the process when the disk is full."""
     async with lmdb_transient(tmp_path) as store:
-        async with store.unit(NOW) as unit:
+        async with store.batch(NOW) as batch:
             for number in range(ENTRIES):
-                await unit.put("code", number.to_bytes(32), KIB, 60)
+                await batch.put("code", number.to_bytes(32), KIB, 60)
         found = data_files(tmp_path)[0].stat()
         assert found.st_size > ENTRIES * len(KIB)
         assert found.st_blocks * 512 >= found.st_size
@@ -164,10 +164,10 @@ async def test_processes_that_grow_the_file_at_once_lose_nothing(tmp_path: Path)
 async def test_a_process_that_starts_later_maps_the_whole_file(tmp_path: Path) -> None:
     """LMDB would cut it to the size that the newcomer asks for, under the map of the other."""
     async with lmdb_transient(tmp_path) as store:
-        async with store.unit(NOW) as unit:
+        async with store.batch(NOW) as batch:
             for number in range(ENTRIES):
-                await unit.put("code", number.to_bytes(32), KIB, 60)
-                await unit.take("code", number.to_bytes(32))
+                await batch.put("code", number.to_bytes(32), KIB, 60)
+                await batch.take("code", number.to_bytes(32))
         size = data_files(tmp_path)[0].stat().st_size
         done = await asyncio.to_thread(race, lmdb_url(tmp_path), WRITER, processes=1)
         assert json.loads(done[0]) == ENTRIES
@@ -190,9 +190,9 @@ async def test_a_full_disk_is_an_error_and_nothing_else(tmp_path: Path) -> None:
     """503 and unready (D49); what was written before is there, and so is the store when there is room."""
 
     async def fill(store: TransientStore) -> None:
-        async with store.unit(NOW) as unit:
+        async with store.batch(NOW) as batch:
             for number in range(ENTRIES):
-                await unit.put("code", number.to_bytes(32), KIB, 60)
+                await batch.put("code", number.to_bytes(32), KIB, 60)
 
     async with lmdb_transient(tmp_path) as store:
         await put(store, b"grant")
@@ -211,7 +211,7 @@ async def test_a_store_that_cannot_be_created_says_why(tmp_path: Path) -> None:
     (tmp_path / "short-lived").write_text("")
     with pytest.raises(StoreUnavailable, match=r"short-lived.*File exists"):
         async with lmdb_transient(tmp_path) as store:
-            await lineage(store)
+            await store_identity(store)
 
 
 @pytest.mark.parametrize("removed", ["file", "directory"])
@@ -263,8 +263,8 @@ async def test_killed_processes_leave_what_they_spent_and_keep_nobody_waiting(tm
 
     async with lmdb_transient(tmp_path) as store:
         for number in spent:
-            async with store.unit(NOW) as unit:
-                assert not await unit.add("proof", number.to_bytes(32), 600)
+            async with store.batch(NOW) as batch:
+                assert not await batch.add("proof", number.to_bytes(32), 600)
 
 
 async def test_what_root_creates_belongs_to_the_owner_of_the_folder(tmp_path: Path) -> None:
@@ -280,13 +280,13 @@ async def test_what_root_creates_belongs_to_the_owner_of_the_folder(tmp_path: Pa
 async def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
     """Else the service's user could have root write anywhere."""
     async with lmdb_transient(tmp_path) as store:
-        await lineage(store)
+        await store_identity(store)
     (file,) = data_files(tmp_path)
     file.unlink()
     file.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreUnavailable, match="symbolic links"):
         async with lmdb_transient(tmp_path) as store:
-            await lineage(store)
+            await store_identity(store)
     assert not (tmp_path / "elsewhere").exists()
 
 

@@ -76,9 +76,9 @@ async def test_more_tasks_than_sessions_lose_nothing_and_get_their_own_answers(
 
     async def spend(number: int) -> bool:
         assert await stores.registry.clients.get(f"rp-{number}") is None
-        async with stores.transient.unit(NOW) as unit:
-            assert await unit.count("all", b"k", 60)
-            return await unit.add("jti", number.to_bytes(32), 60)
+        async with stores.transient.batch(NOW) as batch:
+            assert await batch.count("all", b"k", 60)
+            return await batch.add("jti", number.to_bytes(32), 60)
 
     prepared = "?statement_cache_size=100" if pooler.pool_mode == "session" else ""
     for process, option in enumerate(("", prepared)):

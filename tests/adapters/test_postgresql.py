@@ -33,9 +33,9 @@ async def main():
     removed = 0
     for number in range(60):
         removed += await stores.transient.sweep(now=0)
-        async with stores.transient.unit(NOW) as unit:
+        async with stores.transient.batch(NOW) as batch:
             for place in (7 * number, 11 * number, number):
-                await unit.count("old", place.to_bytes(32), 600)
+                await batch.count("old", place.to_bytes(32), 600)
     print(removed)
     await stores.close()
 asyncio.run(main())
@@ -43,11 +43,11 @@ asyncio.run(main())
 
 
 async def test_a_transaction_belongs_to_the_task_that_began_it_and_not_to_its_children(postgresql: Place) -> None:
-    """A task started inside a unit would otherwise write into a transaction that ends under it."""
+    """A task started inside a batch would otherwise write into a transaction that ends under it."""
 
     async def undone(stores: SqlStores) -> None:
-        async with stores.transient.unit(NOW) as unit:
-            await unit.add("jti", b"k", 60)
+        async with stores.transient.batch(NOW) as batch:
+            await batch.add("jti", b"k", 60)
             await asyncio.create_task(stores.registry.audit.write(EVENT, now=NOW))
             raise RuntimeError("a fault")
 
@@ -61,8 +61,8 @@ async def test_a_unit_whose_statement_was_refused_never_pretends_to_have_spent(p
     """PostgreSQL undoes the whole transaction; an answer that says "spent" must not leave."""
 
     async def refused(stores: SqlStores) -> None:
-        async with stores.transient.unit(NOW) as unit:
-            assert await unit.add("jti", b"k", 60)
+        async with stores.transient.batch(NOW) as batch:
+            assert await batch.add("jti", b"k", 60)
             try:
                 await stores.registry.sessions.put(ORPHAN)
             except MissingReference:
@@ -71,18 +71,18 @@ async def test_a_unit_whose_statement_was_refused_never_pretends_to_have_spent(p
     async with postgresql.opened() as stores:
         with pytest.raises(StoreUnavailable, match="nothing was written"):
             await refused(stores)
-        async with stores.transient.unit(NOW) as unit:
-            assert await unit.add("jti", b"k", 60)
+        async with stores.transient.batch(NOW) as batch:
+            assert await batch.add("jti", b"k", 60)
 
 
 async def test_short_lived_things_expire_by_the_servers_clock(postgresql: Place) -> None:
     """D49: a node whose clock is years off neither revives nor ends anything."""
     async with postgresql.opened() as stores:
         for now, other in ((0.0, NOW * 2), (NOW * 2, 0.0)):
-            async with stores.transient.unit(now) as unit:
-                await unit.put("code", b"live", b"grant", 600)
-                await unit.put("code", b"gone", b"grant", 0)
-                assert await unit.get("code", b"gone") is None
+            async with stores.transient.batch(now) as batch:
+                await batch.put("code", b"live", b"grant", 600)
+                await batch.put("code", b"gone", b"grant", 0)
+                assert await batch.get("code", b"gone") is None
             assert await stores.transient.get("code", b"live", now=other) == b"grant"
             assert await stores.transient.get("code", b"gone", now=0) is None
         told = await stores.transient.engine_time()
@@ -109,7 +109,7 @@ def test_of_8_processes_one_wins_each_add_and_no_count_is_lost(postgresql: Place
 
 @pytest.mark.full
 def test_sweeps_of_several_processes_wait_for_nobody(postgresql: Place) -> None:
-    """No deadlock with each other or with units that write over what expired."""
+    """No deadlock with each other or with batches that write over what expired."""
     postgresql.sql(
         "INSERT INTO transient SELECT 'old', decode(lpad(to_hex(n), 64, '0'), 'hex'), '', 1, n "
         "FROM generate_series(0, 4999) n"
@@ -123,7 +123,7 @@ def test_sweeps_of_several_processes_wait_for_nobody(postgresql: Place) -> None:
 @pytest.mark.full
 async def test_who_gets_no_connection_is_refused(postgresql: Place) -> None:
     stores = await open_postgresql(str(postgresql.address), SecretCipher(KEY), lambda: NOW, pool_size=1)
-    async with stores.transient.unit(NOW):
+    async with stores.transient.batch(NOW):
         with pytest.raises(StoreUnavailable, match="does not answer in time"):
             await asyncio.create_task(stores.registry.deployment.maintenance())
     assert not await stores.registry.deployment.maintenance()
@@ -131,13 +131,13 @@ async def test_who_gets_no_connection_is_refused(postgresql: Place) -> None:
 
 
 async def test_many_tasks_share_few_connections_and_each_gets_its_turn(postgresql: Place) -> None:
-    """Reads and units of 64 tasks on two connections; nobody is forgotten, also after some were cancelled."""
+    """Reads and batches of 64 tasks on two connections; nobody is forgotten, also after some were cancelled."""
     stores = await open_postgresql(str(postgresql.address), SecretCipher(KEY), lambda: NOW, pool_size=2)
 
     async def ask(number: int) -> bool:
         assert await stores.registry.clients.get("rp") is None
-        async with stores.transient.unit(NOW) as unit:
-            return await unit.add("jti", number.to_bytes(32), 60)
+        async with stores.transient.batch(NOW) as batch:
+            return await batch.add("jti", number.to_bytes(32), 60)
 
     for first in (0, 1000):
         asked = [asyncio.create_task(ask(first + number)) for number in range(64)]
@@ -163,15 +163,15 @@ async def test_a_cancelled_statement_leaves_its_connection_usable_and_its_transa
     slow = stores.database.prepare(sa.select(sa.func.pg_sleep(4)))
 
     async def spending() -> None:
-        async with stores.transient.unit(NOW) as unit:
-            await unit.add("jti", b"k", 60)
+        async with stores.transient.batch(NOW) as batch:
+            await batch.add("jti", b"k", 60)
             await stores.database.rows(slow, {})
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await spending()
-    async with stores.transient.unit(NOW) as unit:
-        assert await unit.add("jti", b"k", 60)
+    async with stores.transient.batch(NOW) as batch:
+        assert await batch.add("jti", b"k", 60)
     await stores.close()
 
 
@@ -180,10 +180,10 @@ async def test_of_two_transactions_that_wait_for_each_other_one_is_refused(postg
         both = asyncio.Barrier(2)
 
         async def cross(first: bytes, second: bytes) -> None:
-            async with stores.transient.unit(NOW) as unit:
-                await unit.count("n", first, 60)
+            async with stores.transient.batch(NOW) as batch:
+                await batch.count("n", first, 60)
                 await both.wait()
-                await unit.count("n", second, 60)
+                await batch.count("n", second, 60)
 
         outcomes = await asyncio.gather(cross(b"a", b"b"), cross(b"b", b"a"), return_exceptions=True)
         assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", "StoreUnavailable"]

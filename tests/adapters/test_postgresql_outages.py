@@ -26,8 +26,8 @@ async def main():
     stores = await opened()
     go()
     for number in range(1_000_000):
-        async with stores.transient.unit(NOW) as unit:
-            assert await unit.add("jti", number.to_bytes(32), 600)
+        async with stores.transient.batch(NOW) as batch:
+            assert await batch.add("jti", number.to_bytes(32), 600)
         print(number, flush=True)
 asyncio.run(main())
 """
@@ -48,8 +48,8 @@ def place(server: PostgresServer) -> Iterator[Place]:
 
 
 async def spend(stores: SqlStores, key: bytes) -> bool:
-    async with stores.transient.unit(NOW) as unit:
-        return await unit.add("jti", key, 600)
+    async with stores.transient.batch(NOW) as batch:
+        return await batch.add("jti", key, 600)
 
 
 async def recovered(stores: SqlStores) -> None:
@@ -112,8 +112,8 @@ async def test_connections_that_the_server_ends_are_replaced(place: Place) -> No
 
 async def test_a_unit_that_loses_its_connection_is_refused_and_undone(place: Place) -> None:
     async def interrupted(stores: SqlStores) -> None:
-        async with stores.transient.unit(NOW) as unit:
-            await unit.add("jti", b"k", 600)
+        async with stores.transient.batch(NOW) as batch:
+            await batch.add("jti", b"k", 600)
             place.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'corpid%'")
 
     async with place.opened() as stores:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from corpid.ports import AuditEvent, Conflict, FetchedKeySet, MissingReference, Session, Upsert
-from corpid.rules.signing_keys import SealedKey
+from corpid.rules.signing_keys import ProviderKey
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import CLIENT, CLIENT_EVENT, LIM, TAN, remove, write
 
@@ -51,8 +51,8 @@ async def test_a_fetched_key_set_is_kept_until_it_is_replaced_dropped_or_its_cli
 
 async def test_keys_are_added_once_listed_oldest_first_and_changed(place: Place) -> None:
     """D42."""
-    new = SealedKey(kid="a", use="sig", secret='{"d":"2"}', created_at=2, active_from=7202)
-    old = SealedKey(kid="b", use="mac", secret="bWFj", created_at=1, active_from=1)
+    new = ProviderKey(kid="a", use="sig", secret='{"d":"2"}', created_at=2, active_from=7202)
+    old = ProviderKey(kid="b", use="mac", secret="bWFj", created_at=1, active_from=1)
 
     async with place.opened() as stores:
         keys = stores.registry.keys
@@ -71,7 +71,7 @@ async def test_keys_are_added_once_listed_oldest_first_and_changed(place: Place)
 
 async def test_keys_that_exist_are_never_joined_by_first_ones(place: Place) -> None:
     async with place.opened() as stores:
-        key = SealedKey(kid="a", use="sig", secret="{}", created_at=1, active_from=1)
+        key = ProviderKey(kid="a", use="sig", secret="{}", created_at=1, active_from=1)
         await stores.registry.keys.add(key, EVENT)
         assert not await stores.registry.keys.add_first([msgspec.structs.replace(key, kid="b")])
         assert await stores.registry.keys.list_all() == [key]

@@ -109,8 +109,8 @@ async def test_others_write_between_the_parts_of_a_large_change(place: Place) ->
         writing = asyncio.create_task(write(stores, *firms))
         answered = 0
         while not writing.done():
-            async with stores.transient.unit(NOW) as unit:
-                answered += await unit.add("jti", answered.to_bytes(32), 60)
+            async with stores.transient.batch(NOW) as batch:
+                answered += await batch.add("jti", answered.to_bytes(32), 60)
             await asyncio.sleep(0)
         assert answered >= 5
 

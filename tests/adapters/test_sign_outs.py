@@ -148,7 +148,7 @@ async def test_a_session_begins_before_its_person_is_signed_out_and_ends_or_does
     async with postgresql.opened() as stores:
         await write(stores, replace(TAN, enabled=True), *stored)
         one, other = (begun, ending) if first == "session" else (ending, begun)
-        async with stores.transient.unit(NOW):
+        async with stores.transient.batch(NOW):
             assert await one(stores) is not False
             late = asyncio.create_task(other(stores))
             done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
@@ -174,7 +174,7 @@ async def test_a_session_of_a_passkey_begins_before_the_passkey_is_removed_and_e
         await write(stores, replace(TAN, enabled=True))
         assert await stores.registry.factors.change(replace(add(KEY), after=WITH), EVENT)
         one, other = (begins, removal) if first == "session" else (removal, begins)
-        async with stores.transient.unit(NOW):
+        async with stores.transient.batch(NOW):
             assert await one(stores)
             late = asyncio.create_task(other(stores))
             done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)

@@ -27,7 +27,7 @@ async def test_a_database_that_was_broken_is_not_ready(tmp_path: Path) -> None:
 
 async def test_a_registry_write_of_another_task_waits_for_the_unit_and_is_its_own(tmp_path: Path) -> None:
     async with sqlite(tmp_path) as stores:
-        async with stores.transient.unit(NOW):
+        async with stores.transient.batch(NOW):
             writing = asyncio.create_task(stores.registry.audit.write(EVENT, now=NOW))
             await asyncio.sleep(0)
             assert not writing.done()
@@ -41,12 +41,12 @@ async def test_after_the_machine_went_down_the_short_lived_table_is_empty_and_th
     """docs/reliability.md: SQLite after a power loss fails closed."""
     async with sqlite(tmp_path) as stores:
         assert stores.transient.loss.reject_issued_before == 0.0
-        async with stores.transient.unit(NOW) as unit:
-            await unit.put("code", b"k", b"grant", 60)
+        async with stores.transient.batch(NOW) as batch:
+            await batch.put("code", b"k", b"grant", 60)
         same = await after_machine_restart(stores.database, start="first", now=NOW + 1)
         assert same == NOW + 1
         assert await stores.transient.get("code", b"k", now=NOW) is None
-        async with stores.transient.unit(NOW) as unit:
-            await unit.put("code", b"k", b"grant", 60)
+        async with stores.transient.batch(NOW) as batch:
+            await batch.put("code", b"k", b"grant", 60)
         assert await after_machine_restart(stores.database, start="first", now=NOW + 2) == NOW + 1
         assert await stores.transient.get("code", b"k", now=NOW) == b"grant"

@@ -29,8 +29,8 @@ async def main():
     go()
     taken = 0
     for number in range(100):
-        async with stores.transient.unit(NOW) as unit:
-            taken += await unit.take("code", number.to_bytes(32)) is not None
+        async with stores.transient.batch(NOW) as batch:
+            taken += await batch.take("code", number.to_bytes(32)) is not None
     print(taken)
     await stores.close()
 asyncio.run(main())
@@ -40,8 +40,8 @@ REPORTER = """
 async def main():
     stores = await opened()
     for number in range(1_000_000):
-        async with stores.transient.unit(NOW) as unit:
-            assert await unit.add("jti", number.to_bytes(32), 60)
+        async with stores.transient.batch(NOW) as batch:
+            assert await batch.add("jti", number.to_bytes(32), 60)
         print(number, flush=True)
 asyncio.run(main())
 """
@@ -86,8 +86,8 @@ import resource
 async def main():
     stores = await opened()
     go()
-    async with stores.transient.unit(NOW) as unit:
-        await unit.put("code", bytes(32), bytes(1_000_000), 60)
+    async with stores.transient.batch(NOW) as batch:
+        await batch.put("code", bytes(32), bytes(1_000_000), 60)
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, most))
     stores.database._checkpoints.stop()
@@ -119,9 +119,9 @@ async def test_of_several_processes_one_is_first_for_each_jti(tmp_path: Path) ->
 
 async def test_of_several_processes_one_takes_each_code(tmp_path: Path) -> None:
     """D18."""
-    async with sqlite(tmp_path) as stores, stores.transient.unit(NOW) as unit:
+    async with sqlite(tmp_path) as stores, stores.transient.batch(NOW) as batch:
         for number in range(100):
-            await unit.put("code", number.to_bytes(32), b"grant", 60)
+            await batch.put("code", number.to_bytes(32), b"grant", 60)
     taken = race(tmp_path / "corpid.db", TAKER, processes=4)
     assert sum(map(int, taken)) == 100
 
@@ -145,8 +145,8 @@ async def test_what_a_killed_process_reported_as_spent_is_spent(tmp_path: Path) 
     assert spending.returncode == -signal.SIGKILL
 
     async def spent_again() -> list[int]:
-        async with sqlite(tmp_path) as stores, stores.transient.unit(NOW) as unit:
-            return [number for number in reported if await unit.add("jti", number.to_bytes(32), 60)]
+        async with sqlite(tmp_path) as stores, stores.transient.batch(NOW) as batch:
+            return [number for number in reported if await batch.add("jti", number.to_bytes(32), 60)]
 
     assert await spent_again() == []
     connection = sqlite3.connect(tmp_path / "corpid.db")
@@ -167,8 +167,8 @@ async def test_requests_are_answered_while_another_process_writes_a_large_file(t
             bulk.stdin.flush()
             answered = 0
             while bulk.poll() is None:
-                async with stores.transient.unit(NOW) as unit:
-                    answered += await unit.add("jti", answered.to_bytes(32), 60)
+                async with stores.transient.batch(NOW) as batch:
+                    answered += await batch.add("jti", answered.to_bytes(32), 60)
                 await asyncio.sleep(0.005)
             assert bulk.communicate()[0] == "written\n"
             return answered
@@ -180,8 +180,8 @@ async def test_a_store_that_stays_busy_says_so_while_the_loop_goes_on(tmp_path: 
     """`temporarily_unavailable`; a look needs no lock and is answered meanwhile."""
 
     async def spend(stores: SqlStores, key: bytes) -> bool:
-        async with stores.transient.unit(NOW) as unit:
-            return await unit.add("jti", key, 60)
+        async with stores.transient.batch(NOW) as batch:
+            return await batch.add("jti", key, 60)
 
     async with sqlite(tmp_path) as stores:
         holder = sqlite3.connect(tmp_path / "corpid.db", isolation_level=None)
@@ -212,8 +212,8 @@ async def test_a_full_disk_makes_the_store_unavailable_and_changes_nothing(tmp_p
 
 
 async def test_the_write_ahead_log_does_not_outlive_a_clean_close(tmp_path: Path) -> None:
-    async with sqlite(tmp_path) as stores, stores.transient.unit(NOW) as unit:
-        await unit.put("code", b"k", bytes(100_000), 60)
+    async with sqlite(tmp_path) as stores, stores.transient.batch(NOW) as batch:
+        await batch.put("code", b"k", bytes(100_000), 60)
     assert not (tmp_path / "corpid.db-wal").exists()
     assert (tmp_path / "corpid.db").stat().st_mode & 0o777 == 0o600
 
@@ -228,8 +228,8 @@ async def test_the_write_ahead_log_starts_anew_under_steady_writing(tmp_path: Pa
     async with sqlite(tmp_path) as stores:
         checkpoints = Checkpoints(tmp_path / "corpid.db", pages=50, most_pages=200)
         for number in range(20_000):
-            async with stores.transient.unit(NOW) as unit:
-                await unit.put("code", number.to_bytes(32), bytes(5000), 60)
+            async with stores.transient.batch(NOW) as batch:
+                await batch.put("code", number.to_bytes(32), bytes(5000), 60)
             checkpoints.nudge()
             if times_started() >= 2:
                 break

@@ -186,7 +186,7 @@ async def test_a_role_that_is_given_while_its_grant_ends_ends_with_it(postgresql
     async with postgresql.opened() as stores:
         await write(stores, *EVERYBODY, ACCEPTED)
         client, third_party = await both(stores)
-        async with stores.transient.unit(NOW):
+        async with stores.transient.batch(NOW):
             await write_as(stores.registry, third_party, [role()])
             late = asyncio.create_task(write_as(stores.registry, client, [taken(ACCEPTED)]))
             done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
@@ -199,7 +199,7 @@ async def test_no_role_is_given_under_a_grant_that_is_ending(postgresql: Place) 
     async with postgresql.opened() as stores:
         await write(stores, *EVERYBODY, ACCEPTED)
         client, third_party = await both(stores)
-        async with stores.transient.unit(NOW):
+        async with stores.transient.batch(NOW):
             await write_as(stores.registry, client, [taken(ACCEPTED)])
             late = asyncio.create_task(outcome(write_as(stores.registry, third_party, [role()])))
             done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)

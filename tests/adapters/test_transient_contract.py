@@ -44,18 +44,18 @@ async def test_a_count_is_raised_and_lowered_by_any_number_and_none_is_lost(open
     large = 1 << 61
 
     async def one(store: TransientStore, by: int) -> None:
-        async with store.unit(NOW) as unit:
-            await unit.count("misses", KEY, 60, by)
+        async with store.batch(NOW) as batch:
+            await batch.count("misses", KEY, 60, by)
 
     async def left(store: TransientStore) -> int | None:
-        async with store.unit(NOW) as unit:
-            value = await unit.take("misses", KEY)
+        async with store.batch(NOW) as batch:
+            value = await batch.take("misses", KEY)
         return None if value is None else int(value)
 
     async with opened() as store:
-        async with store.unit(NOW) as unit:
-            assert await unit.count("misses", KEY, 60, -1) == -1
-            assert await unit.count("misses", KEY, 60, large) == large - 1
+        async with store.batch(NOW) as batch:
+            assert await batch.count("misses", KEY, 60, -1) == -1
+            assert await batch.count("misses", KEY, 60, large) == large - 1
         steps = [by for _ in range(RACERS // 4) for by in (1, 7, -3, large // RACERS)]
         await asyncio.gather(*(one(store, by) for by in steps))
         assert await left(store) == large - 1 + sum(steps)
@@ -99,24 +99,24 @@ async def test_a_store_that_takes_writes_is_ready_as_often_as_it_is_asked(opened
 async def test_several_looks_takes_and_counts_together_are_each_as_if_it_were_alone(opened: Opened) -> None:
     """Answers come in the order of the questions, and a `put` of before is seen."""
     async with opened() as store:
-        async with store.unit(NOW) as unit:
-            await unit.put("code", KEY, b"one", 60)
-            assert await unit.count_each([("misses", KEY, 60.0), ("misses", OTHER, 60.0)]) == [1, 1]
-            await unit.put("code", OTHER, b"two", 60)
+        async with store.batch(NOW) as batch:
+            await batch.put("code", KEY, b"one", 60)
+            assert await batch.count_each([("misses", KEY, 60.0), ("misses", OTHER, 60.0)]) == [1, 1]
+            await batch.put("code", OTHER, b"two", 60)
             taken = [
                 PipelinedVerb("take", "code", OTHER),
                 PipelinedVerb("take", "nothing", KEY),
                 PipelinedVerb("take", "code", KEY),
             ]
-            assert await unit.together(taken) == [b"two", None, b"one"]
+            assert await batch.pipeline(taken) == [b"two", None, b"one"]
             others = [
                 PipelinedVerb("get", "misses", KEY),
                 PipelinedVerb("add", "misses", OTHER, 60),
                 PipelinedVerb("add", "code", KEY, 60, b"3"),
             ]
-            assert await unit.together(others) == [b"1", False, True]
-            await unit.count_unseen("misses", KEY, 60, 2)
-            await unit.count_unseen("misses", OTHER, 60, 5)
+            assert await batch.pipeline(others) == [b"1", False, True]
+            await batch.count_unseen("misses", KEY, 60, 2)
+            await batch.count_unseen("misses", OTHER, 60, 5)
         assert await store.get_each([("code", KEY), ("misses", OTHER), ("misses", KEY)], now=NOW) == [b"3", b"6", b"3"]
 
 
@@ -125,12 +125,12 @@ async def test_of_64_that_take_or_count_several_together_none_gets_what_another_
     places = [("misses", KEY, 60.0), ("misses", OTHER, 60.0)]
 
     async def counted(store: TransientStore) -> list[int]:
-        async with store.unit(NOW) as unit:
-            return await unit.count_each(places)
+        async with store.batch(NOW) as batch:
+            return await batch.count_each(places)
 
     async def taken(store: TransientStore) -> list[bytes | bool | None]:
-        async with store.unit(NOW) as unit:
-            return await unit.together([PipelinedVerb("take", "misses", KEY), PipelinedVerb("take", "misses", OTHER)])
+        async with store.batch(NOW) as batch:
+            return await batch.pipeline([PipelinedVerb("take", "misses", KEY), PipelinedVerb("take", "misses", OTHER)])
 
     async with opened() as store:
         numbers = await asyncio.gather(*(counted(store) for _ in range(RACERS)))
@@ -147,11 +147,11 @@ async def test_a_count_that_is_0_again_is_read_as_0(opened: Opened) -> None:
 
     async with opened() as store:
         entry = namespace.entry("https://id.example", "alice")
-        async with store.unit(NOW) as unit:
-            assert await entry.count(unit, 1) == 1
-            assert await entry.count(unit, -1) == 0
-            assert await entry.get(unit) == 0
+        async with store.batch(NOW) as batch:
+            assert await entry.count(batch, 1) == 1
+            assert await entry.count(batch, -1) == 0
+            assert await entry.get(batch) == 0
         assert await entry.read(store, now=NOW) == 0
-        async with store.unit(NOW) as unit:
-            assert await entry.take(unit) == 0
-            assert await entry.take(unit) is None
+        async with store.batch(NOW) as batch:
+            assert await entry.take(batch) == 0
+            assert await entry.take(batch) is None

@@ -38,9 +38,9 @@ async def test_add_is_first_again_at_expiry_and_not_before(opened_at: Opened) ->
 
 async def test_a_refused_add_lengthens_nothing_and_changes_no_value(opened_at: Opened) -> None:
     async with opened_at() as store:
-        async with store.unit(NOW) as unit:
-            assert await unit.add("claim", KEY, 60, b"first")
-            assert not await unit.add("claim", KEY, 600, b"second")
+        async with store.batch(NOW) as batch:
+            assert await batch.add("claim", KEY, 60, b"first")
+            assert not await batch.add("claim", KEY, 600, b"second")
         assert await store.get("claim", KEY, now=NOW + 59) == b"first"
         assert await store.get("claim", KEY, now=NOW + 60) is None
 
@@ -65,10 +65,10 @@ async def test_put_writes_over_value_and_lifetime(opened_at: Opened) -> None:
 
 async def test_sweeps_find_everything_that_expired_and_nothing_live(opened_at: Opened) -> None:
     async with opened_at() as store:
-        async with store.unit(NOW) as unit:
+        async with store.batch(NOW) as batch:
             for number in range(1200):
-                await unit.put(f"kind{number % 3}", number.to_bytes(32, "big"), b"", 10)
-            await unit.put("code", KEY, b"live", 10.001)
+                await batch.put(f"kind{number % 3}", number.to_bytes(32, "big"), b"", 10)
+            await batch.put("code", KEY, b"live", 10.001)
         assert sum([await store.sweep(now=NOW + 9.999) for _ in range(9)]) == 0
         assert sum([await store.sweep(now=NOW + 10) for _ in range(9)]) == 1200
         assert await store.get("code", KEY, now=NOW + 10) == b"live"

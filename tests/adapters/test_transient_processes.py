@@ -53,10 +53,10 @@ async def main():
     taken, first, numbers = [], [], []
     for turn in range(ROUNDS):
         key = turn.to_bytes(32, "big")
-        async with store.unit(NOW) as unit:
-            taken.append(await unit.take("code", key) == b"grant")
-            first.append(await unit.add("jti", key, 60))
-            numbers.append(await unit.count("requests", bytes(32), 60))
+        async with store.unit(NOW) as batch:
+            taken.append(await batch.take("code", key) == b"grant")
+            first.append(await batch.add("jti", key, 60))
+            numbers.append(await batch.count("requests", bytes(32), 60))
     print(json.dumps([taken, first, numbers]))
     await close()
 asyncio.run(main())
@@ -91,9 +91,9 @@ async def opened(engine: str, address: Path | str) -> AsyncIterator[TransientSto
 
 
 async def write_codes(engine: str, address: Path | str) -> None:
-    async with opened(engine, address) as store, store.unit(NOW) as unit:
+    async with opened(engine, address) as store, store.batch(NOW) as batch:
         for turn in range(ROUNDS):
-            await unit.put("code", turn.to_bytes(32, "big"), b"grant", 60)
+            await batch.put("code", turn.to_bytes(32, "big"), b"grant", 60)
 
 
 @pytest.mark.full

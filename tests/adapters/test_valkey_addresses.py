@@ -41,9 +41,9 @@ def server(program: str) -> Iterator[RedisServer]:
 def works(url: str) -> None:
     async def attempt() -> None:
         store = await open_valkey(url, clock=time.time)
-        async with store.unit(0) as unit:
-            assert await unit.add("proof", bytes(32), 60)
-            assert not await unit.add("proof", bytes(32), 60)
+        async with store.batch(0) as batch:
+            assert await batch.add("proof", bytes(32), 60)
+            assert not await batch.add("proof", bytes(32), 60)
         await store.close()
 
     asyncio.run(attempt())

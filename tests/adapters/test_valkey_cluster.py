@@ -89,8 +89,8 @@ class Proofs:
 
     async def once(self, store: ValkeyTransientStore, name: bytes, made_at: float) -> None:
         """Present one, and accept it if it was certainly not spent before."""
-        async with store.unit(NOW) as unit:
-            if made_at >= store.keyspace.remembers_since and await unit.add("proof", name, 120):
+        async with store.batch(NOW) as batch:
+            if made_at >= store.keyspace.remembers_since and await batch.add("proof", name, 120):
                 self.accepted.append(name)
 
     async def until_accepted(self) -> None:
@@ -128,7 +128,7 @@ async def test_who_missed_that_a_part_was_away_cannot_be_used_for_a_replay(clust
     code, proof = key_in(part), key_in(part, 1)
     async with several(cluster) as (one, other):
         await put(one, code)
-        async with one.unit(NOW) as late:
+        async with one.batch(NOW) as late:
             await asyncio.to_thread(cluster.move, part, home, away)
             moved_at = time.time()
             assert await recovered(lambda: add(other, proof))
@@ -148,7 +148,7 @@ async def test_what_one_node_forgot_is_forgotten_by_all_at_once(cluster: RedisCl
     parts = [await asyncio.to_thread(part_of, cluster, node) for node in (emptied, intact)]
     async with several(cluster) as (one, other):
         await put(one, key_in(parts[1]))
-        async with one.unit(NOW) as late:
+        async with one.batch(NOW) as late:
             emptied.command("FLUSHALL")
             emptied_at = time.time()
             with pytest.raises(StoreUnavailable):

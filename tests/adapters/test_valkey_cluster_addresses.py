@@ -29,10 +29,10 @@ def works(url: str) -> None:
     async def attempt() -> None:
         store = await open_valkey(url, clock=time.time)
         for number in range(64):
-            async with store.unit(0) as unit:
-                await unit.put("code", b"%d" % number, b"grant", 60)
-                assert await unit.take("code", b"%d" % number) == b"grant"
-                assert await unit.count("misses", b"%d" % number, 60) > 0
+            async with store.batch(0) as batch:
+                await batch.put("code", b"%d" % number, b"grant", 60)
+                assert await batch.take("code", b"%d" % number) == b"grant"
+                assert await batch.count("misses", b"%d" % number, 60) > 0
         assert abs(await store.engine_time() - time.time()) < 1
         await store.close()
 

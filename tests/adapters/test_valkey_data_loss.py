@@ -77,8 +77,8 @@ async def test_whatever_was_issued_before_a_crash_is_refused_by_all_after_it(
         async with opened(server.url) as store:
             assert await add(store)
             server.command("SAVE")
-            async with store.unit(NOW) as unit:
-                assert await unit.add("proof", OTHER, 120)
+            async with store.batch(NOW) as batch:
+                assert await batch.add("proof", OTHER, 120)
             crashed_at = time.time()
             server.crash()
             server.start()
@@ -106,12 +106,12 @@ async def test_nobody_gets_an_answer_of_a_new_run_before_it_is_known_to_be_new(s
 
 async def test_a_unit_that_began_before_a_crash_does_not_go_on_after_it(server: RedisServer) -> None:
     async def through_a_crash(store: ValkeyTransientStore) -> None:
-        async with store.unit(NOW) as unit:
-            assert await unit.add("proof", KEY, 120)
+        async with store.batch(NOW) as batch:
+            assert await batch.add("proof", KEY, 120)
             server.crash()
             server.start()
             await recovered(store.engine_time)
-            await unit.put("code", KEY, b"grant", 60)
+            await batch.put("code", KEY, b"grant", 60)
 
     async with opened(server.url) as store:
         with pytest.raises(StoreUnavailable):
@@ -125,7 +125,7 @@ async def test_a_second_process_agrees_since_when_the_engine_remembers(server: R
 
 
 async def test_the_time_of_the_engine_is_known_without_asking_and_never_too_late(server: RedisServer) -> None:
-    """docs/decisions/0026: whatever this process's clock says; leads are measured against it."""
+    """docs/decisions/0026: whatever this process's clock says; skews are measured against it."""
     store = await open_valkey(server.url, clock=lambda: time.time() + 8)
     try:
         for _ in range(15):
@@ -161,18 +161,18 @@ async def test_an_engine_whose_clock_is_behind_its_predecessors_remembers_since_
 
 
 async def test_an_engine_whose_clock_is_far_behind_its_predecessors_proves_nothing_by_it(server: RedisServer) -> None:
-    """docs/decisions/0026: what was spent is dated later than the moment that its epoch names; for every process."""
+    """docs/decisions/0026: what was spent is dated later than the moment that its incarnation names; for every process."""
     async with opened(server.url) as store, opened(server.url) as other:
         keyspace, [name] = store.keyspace, store.keyspace._live
-        lineage, before = store.lineage, keyspace.epoch_name
-        await other.keyspace.close()  # the one that has seen it begins the epoch
+        store_identity, before = store.store_identity, keyspace.incarnation_name
+        await other.keyspace.close()  # the one that has seen it begins the incarnation
         keyspace._note_time(name, await store.engine_time() + 60)
         server.command("FLUSHALL")
-        await until(lambda: keyspace.epoch_name > before)
+        await until(lambda: keyspace.incarnation_name > before)
         assert store.loss.spent_until is None
-        assert store.lineage == lineage
+        assert store.store_identity == store_identity
         async with opened(server.url) as third:
-            await until(lambda: third.keyspace.epoch_name == keyspace.epoch_name)
+            await until(lambda: third.keyspace.incarnation_name == keyspace.incarnation_name)
             assert third.loss.spent_until is None
             assert third.loss.reject_issued_before > time.time() + 30
 
@@ -181,16 +181,16 @@ async def test_an_emptied_engine_answers_nothing_before_it_is_noticed(server: Re
     """D7, D8: each answer comes with a look at the marker."""
     async with opened(server.url) as store:
         await put(store)
-        before = store.keyspace.epoch_name
+        before = store.keyspace.incarnation_name
         server.command("FLUSHALL")
         assert await recovered(lambda: take(store)) is None
-        assert store.keyspace.epoch_name > before
+        assert store.keyspace.incarnation_name > before
 
 
 async def test_a_deployment_that_began_with_this_memory_refuses_nothing_until_it_is_lost(server: RedisServer) -> None:
     """Also where the engine is younger than the deployment; a later restart of the engine counts."""
     async with opened(server.url) as store:
-        store.reject_before(0.0, lineage=store.lineage)
+        store.reject_before(0.0, store_identity=store.store_identity)
         assert store.loss.reject_issued_before == 0.0
         crashed_at = time.time()
         server.crash()

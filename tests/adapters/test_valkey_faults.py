@@ -54,9 +54,9 @@ async def test_a_request_that_was_given_up_leaves_no_answer_for_another(server: 
         return await store.get("code", number.to_bytes(32, "big"), now=NOW)
 
     async with opened(server.url) as store:
-        async with store.unit(NOW) as unit:
+        async with store.batch(NOW) as batch:
             for number in range(100):
-                await unit.put("code", number.to_bytes(32, "big"), str(number).encode(), 60)
+                await batch.put("code", number.to_bytes(32, "big"), str(number).encode(), 60)
         looks = [asyncio.create_task(look(store, number)) for number in range(100)]
         await asyncio.sleep(0)
         for given_up in looks[::2]:
@@ -69,9 +69,9 @@ async def test_after_a_fault_what_was_spent_stays_spent_and_nothing_more_is_writ
     """There are no transactions: a flow that broke leaves less than it promised, never more."""
 
     async def fail(store: ValkeyTransientStore, error: Exception) -> None:
-        async with store.unit(NOW) as unit:
-            await unit.take("code", KEY)
-            await unit.put("code", OTHER, b"grant", 60)
+        async with store.batch(NOW) as batch:
+            await batch.take("code", KEY)
+            await batch.put("code", OTHER, b"grant", 60)
             raise error
 
     async with opened(server.url) as store:

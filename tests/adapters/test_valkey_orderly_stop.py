@@ -95,8 +95,8 @@ def deployment(tmp_path: Path, server: RedisServer) -> Deployment:
 
 
 async def first(store: TransientStore, key: bytes = SPENT) -> bool:
-    async with store.unit(time.time()) as unit:
-        return await unit.add("proof", key, 300)
+    async with store.batch(time.time()) as batch:
+        return await batch.add("proof", key, 300)
 
 
 async def lost(store: TransientStore, before: float) -> None:
@@ -114,8 +114,8 @@ async def kept(store: TransientStore, loss: Any) -> None:
 
 async def fill(store: TransientStore) -> Any:
     assert await first(store)
-    async with store.unit(time.time()) as unit:
-        await unit.put("code", CODE, b"grant", 300)
+    async with store.batch(time.time()) as batch:
+        await batch.put("code", CODE, b"grant", 300)
     return store.loss
 
 
@@ -240,8 +240,8 @@ async def test_a_marker_proves_something_once(deployment: Deployment) -> None:
         await lost(store, moment)
 
 
-async def test_a_marker_proves_nothing_after_another_epoch_began(deployment: Deployment) -> None:
-    """Whoever starts later does not know that epoch; what was spent in it must not be spendable."""
+async def test_a_marker_proves_nothing_after_another_incarnation_began(deployment: Deployment) -> None:
+    """Whoever starts later does not know that incarnation; what was spent in it must not be spendable."""
 
     async def before() -> Path:
         async with deployment.process() as store:
@@ -291,14 +291,14 @@ class DyingStops(SqlOrderlyStops):
 
     step, late = "", False
 
-    async def begin(self, name: str, *, lineage: str) -> None:
-        await self._die("begin", super().begin(name, lineage=lineage))
+    async def begin(self, name: str, *, store_identity: str) -> None:
+        await self._die("begin", super().begin(name, store_identity=store_identity))
 
-    async def confirm(self, name: str, *, lineage: str) -> bool:
-        return bool(await self._die("confirm", super().confirm(name, lineage=lineage)))
+    async def confirm(self, name: str, *, store_identity: str) -> bool:
+        return bool(await self._die("confirm", super().confirm(name, store_identity=store_identity)))
 
-    async def end(self, name: str, *, lineage: str) -> bool:
-        return bool(await self._die("end", super().end(name, lineage=lineage)))
+    async def end(self, name: str, *, store_identity: str) -> bool:
+        return bool(await self._die("end", super().end(name, store_identity=store_identity)))
 
     async def _die(self, step: str, work: Any) -> Any:
         if step == self.step and not self.late:
@@ -367,9 +367,9 @@ async def test_a_process_that_dies_while_it_opens_the_engine_leaves_a_loss(deplo
         deployment.server.stop()
         async with dying(deployment, "end", late=True) as stops:
             value = await NamedValues(stops._database).get("orderly_stop")
-            _, name, lineage = str(value).split(" ")
+            _, name, store_identity = str(value).split(" ")
             with pytest.raises(Died):
-                await stops.end(name, lineage=lineage)
+                await stops.end(name, store_identity=store_identity)
         moment = time.time()
         deployment.server.start()
         await lost(store, moment)
@@ -381,10 +381,10 @@ async def test_without_its_notes_an_engine_stays_closed(deployment: Deployment) 
     class Silent(SqlOrderlyStops):
         answers = False
 
-        async def end(self, name: str, *, lineage: str) -> bool:
+        async def end(self, name: str, *, store_identity: str) -> bool:
             if not self.answers:
                 raise StoreUnavailable("the database does not answer")
-            return await super().end(name, lineage=lineage)
+            return await super().end(name, store_identity=store_identity)
 
     async with deployment.process() as store:
         await fill(store)
@@ -419,12 +419,14 @@ async def test_open_store_undoes_it_and_the_marker_proves_nothing_any_more(deplo
         await lost(store, moment)
 
 
-async def test_open_store_that_is_slow_never_brings_back_an_epoch_that_was_given_up(deployment: Deployment) -> None:
-    """Its database answers after the stop was over and a process had begun another epoch."""
+async def test_open_store_that_is_slow_never_brings_back_an_incarnation_that_was_given_up(
+    deployment: Deployment,
+) -> None:
+    """Its database answers after the stop was over and a process had begun another incarnation."""
 
     class Slow(SqlOrderlyStops):
-        async def end(self, name: str, *, lineage: str) -> bool:
-            ended = await super().end(name, lineage=lineage)
+        async def end(self, name: str, *, store_identity: str) -> bool:
+            ended = await super().end(name, store_identity=store_identity)
             await asyncio.sleep(3.9)
             return ended
 
@@ -477,8 +479,8 @@ async def test_a_cluster_is_refused_and_goes_on(tmp_path: Path, program: str) ->
             assert await first(opened.transient)
 
 
-async def test_no_version_takes_a_closing_marker_for_an_epoch(deployment: Deployment) -> None:
-    """One that does not know it reads what stands before the first colon as a run, finds another, and begins an epoch."""
+async def test_no_version_takes_a_closing_marker_for_an_incarnation(deployment: Deployment) -> None:
+    """One that does not know it reads what stands before the first colon as a run, finds another, and begins an incarnation."""
     async with deployment.process() as store:
         await fill(store)
         await deployment.close()

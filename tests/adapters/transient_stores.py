@@ -68,20 +68,20 @@ def opened(store: str, path: Path) -> Opened:
 
 
 async def put(store: TransientStore, value: bytes, *, ttl: float = 60, now: float = NOW, kind: str = "code") -> None:
-    async with store.unit(now) as unit:
-        await unit.put(kind, KEY, value, ttl)
+    async with store.batch(now) as batch:
+        await batch.put(kind, KEY, value, ttl)
 
 
 async def take(store: TransientStore, *, now: float = NOW) -> bytes | None:
-    async with store.unit(now) as unit:
-        return await unit.take("code", KEY)
+    async with store.batch(now) as batch:
+        return await batch.take("code", KEY)
 
 
 async def add(store: TransientStore, *, now: float = NOW, ttl: float = 60, key: bytes = KEY) -> bool:
-    async with store.unit(now) as unit:
-        return await unit.add("jti", key, ttl)
+    async with store.batch(now) as batch:
+        return await batch.add("jti", key, ttl)
 
 
 async def count(store: TransientStore, *, now: float = NOW, ttl: float = 60) -> int:
-    async with store.unit(now) as unit:
-        return await unit.count("misses", KEY, ttl)
+    async with store.batch(now) as batch:
+        return await batch.count("misses", KEY, ttl)

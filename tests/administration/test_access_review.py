@@ -154,14 +154,14 @@ async def test_a_change_at_the_moment_of_the_signing_off_stops_it(made: World) -
     await kept(made, "adam", "mira")
     await kept(made, "olivia", by="adam")
     registry = made.provider.registry
-    review = await registry.access_reviews.of(HARBOUR)
-    settled = await registry.seals.settled()
+    review = await registry.access_reviews.find(HARBOUR)
+    settled = await registry.seals.settled_number()
     await change(made, given(role("mira")))
     with pytest.raises(ChangedMeanwhile):
         await registry.access_reviews.sign_off(
             review, replace(review, began_at=0), actions=("assignment.add",), after=settled
         )
-    assert (await registry.access_reviews.of(HARBOUR)).began_at == review.began_at
+    assert (await registry.access_reviews.find(HARBOUR)).began_at == review.began_at
 
 
 async def test_two_administrators_sign_off_once(made: World) -> None:
@@ -188,7 +188,7 @@ async def test_a_decision_on_a_review_that_was_signed_off_meanwhile_begins_no_ot
     await peopled(made)
     await kept(made, "adam", "mira")
     await kept(made, "olivia", by="adam")
-    seen = await made.provider.registry.access_reviews.of(HARBOUR)
+    seen = await made.provider.registry.access_reviews.find(HARBOUR)
     await signed_off(made)
     with pytest.raises(ChangedMeanwhile):
         await made.provider.registry.access_reviews.decide(seen, seen, [])

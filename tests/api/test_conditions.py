@@ -219,8 +219,8 @@ def test_an_answer_that_the_version_before_has_stored_is_repeated_as_it_is(world
 
 
 async def count(world: World, counter: Any, by: int) -> None:
-    async with world.provider.transient.unit(world.clock.now) as unit:
-        await counter.count(unit, by)
+    async with world.provider.transient.batch(world.clock.now) as batch:
+        await counter.count(batch, by)
 
 
 def test_a_client_may_send_so_many_keys_in_a_day(world: World, api: Api) -> None:

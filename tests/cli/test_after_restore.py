@@ -162,10 +162,10 @@ def test_after_restore_is_for_postgresql(terminal: Terminal) -> None:
 
 async def put_and_looked(key: Any, options: dict[str, Any], *, put: bool) -> tuple[bytes | None, float]:
     async with engines.open_stores(settings.load(**options), time.time) as stores:
-        async with stores.transient.unit(time.time()) as unit:
+        async with stores.transient.batch(time.time()) as batch:
             if put:
-                await unit.put("code", key, b"value", 60)
-            found = await unit.get("code", key)
+                await batch.put("code", key, b"value", 60)
+            found = await batch.get("code", key)
         assert found == await stores.transient.get("code", key, now=time.time())
         return found, stores.transient.loss.reject_issued_before
 

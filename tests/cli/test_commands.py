@@ -153,8 +153,8 @@ def test_a_person_is_helped_back_in_and_switched_off(terminal: Terminal) -> None
 
 
 async def miss(key: Any, stores: Stores) -> int:
-    async with stores.transient.unit(stores.clock()) as unit:
-        return await unit.count(namespaces.ATTEMPTS.name, key, namespaces.ATTEMPTS.seconds)
+    async with stores.transient.batch(stores.clock()) as batch:
+        return await batch.count(namespaces.ATTEMPTS.name, key, namespaces.ATTEMPTS.seconds)
 
 
 async def counted(key: Any, stores: Stores) -> bytes | None:

@@ -23,7 +23,7 @@ from tests.machine import key_file
 if TYPE_CHECKING:
     from corpid.engines import Stores
     from corpid.ports import AuditEntry
-    from corpid.rules.signing_keys import SealedKey
+    from corpid.rules.signing_keys import ProviderKey
     from tests.cli.conftest import Terminal
 
 FAR = 4_000_000_000
@@ -37,7 +37,7 @@ async def events(stores: Stores) -> list[AuditEntry]:
     return await stores.registry.audit.entries()
 
 
-async def signing_keys(stores: Stores) -> list[SealedKey]:
+async def signing_keys(stores: Stores) -> list[ProviderKey]:
     return await stores.registry.keys.list_all()
 
 

@@ -17,7 +17,7 @@ async def test_the_next_key_is_published_already_and_signs_in_two_hours() -> Non
         assert "The next key will sign." in browser.page.text
         assert "Published, does not sign yet" in browser.page.text
         assert "Published, signs when it is needed" in browser.page.text
-        keys = [key for key in await made.provider.registry.keys.all() if key.use == "sig"]
+        keys = [key for key in await made.provider.registry.keys.list_all() if key.use == "sig"]
         assert len(keys) == 3
 
 
@@ -77,11 +77,11 @@ async def test_a_form_that_is_sent_twice_makes_one_key(page: str) -> None:
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", page)
         form = form_of(browser, "form_token") | {"reason": REASON}
-        before = len(await made.provider.registry.keys.all())
+        before = len(await made.provider.registry.keys.list_all())
         made.clock.pass_(60)
         for _ in range(2):
             assert (await send(made, browser, page, **form)).status_code == 303
-        assert len(await made.provider.registry.keys.all()) == before + 1
+        assert len(await made.provider.registry.keys.list_all()) == before + 1
 
 
 async def test_a_form_without_its_decision_switches_nothing() -> None:

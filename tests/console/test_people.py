@@ -214,7 +214,7 @@ async def test_a_single_session_is_ended_with_a_reason_and_the_others_go_on(leve
         await browser.fill_and_submit(reason=REASON)
         assert "The session has ended." in browser.page.text
         registry = made.provider.registry
-        left = await registry.sessions.of("id-alice", now=made.clock())
+        left = await registry.sessions.list_for_user("id-alice", now=made.clock())
         assert len(left) == 1
         [entry] = await made.audit("session.end")
         assert (entry.actor, entry.object, entry.detail["reason_given"]) == (
@@ -239,7 +239,7 @@ async def test_an_auditor_sees_sessions_and_ends_none() -> None:
         await go(made, operator, page)
         await made.write(Operator(user_id="id-the-operator", level="auditor"))
         assert (await send(made, operator, page, reason=REASON)).status_code == 403
-        assert len(await made.provider.registry.sessions.of("id-alice", now=made.clock())) == 1
+        assert len(await made.provider.registry.sessions.list_for_user("id-alice", now=made.clock())) == 1
 
 
 async def test_another_persons_session_is_not_found_under_somebody_else() -> None:

@@ -44,7 +44,7 @@ async def invite(made: World, waiting: str = WAITING, **members: Any) -> Members
 
 async def of(made: World, waiting: str = WAITING) -> OpenInvitation:
     """The invitation as it stands."""
-    found: OpenInvitation | None = await made.provider.registry.invitations.of(waiting)
+    found: OpenInvitation | None = await made.provider.registry.invitations.find(waiting)
     assert found is not None
     return found
 
@@ -105,7 +105,7 @@ async def newcomers_id(made: World, user_name: str = "wei.ling") -> str:
 
 async def stands(made: World) -> bool:
     """Whether the invitation is as if nobody had answered."""
-    return await made.provider.registry.invitations.of(WAITING) is not None and await membership(made) is None
+    return await made.provider.registry.invitations.find(WAITING) is not None and await membership(made) is None
 
 
 async def revoke(made: World) -> None:

@@ -60,8 +60,8 @@ async def test_an_end_between_two_writes_of_its_beginning_costs_a_browser_nothin
     assert own is not None
     claim = namespaces.LINK_CLAIM.entry(provider.policy.base_url, link_codes.hash_code(url)).key
     mine = f"{own.browser_id} {provider.new_id()}".encode()
-    async with provider.transient.unit(made.clock()) as unit:
-        assert await unit.add(namespaces.LINK_CLAIM.name, claim, namespaces.LINK_CLAIM.seconds, mine)
+    async with provider.transient.batch(made.clock()) as batch:
+        assert await batch.add(namespaces.LINK_CLAIM.name, claim, namespaces.LINK_CLAIM.seconds, mine)
     await browser.submit(browser.page.forms[0])
     assert newcomer.status(browser) == 200
     assert (await newcomer.opened(made, url)).page.heading == ELSEWHERE

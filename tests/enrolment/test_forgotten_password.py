@@ -248,8 +248,8 @@ async def test_guesses_at_the_code_in_sign_ins_never_shut_the_proof_in_a_recover
         thief = await context(made.provider, address="198.51.100.7")
         with pytest.raises(throttle.Throttled):
             for number in range(CODE_MISSES + 2):
-                async with made.provider.transient.unit(made.clock()) as unit:
-                    await throttle.attempt_second_factor(thief, unit, "nina", f"b{number}", known=False)
+                async with made.provider.transient.batch(made.clock()) as batch:
+                    await throttle.attempt_second_factor(thief, batch, "nina", f"b{number}", known=False)
         await ask(made, "nina")
         browser = await newcomer.opened(made, newcomer.link_in(postbox))
         await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))

@@ -183,7 +183,7 @@ async def test_who_belongs_to_the_entity_already_gets_a_sentence_and_the_inviter
     )
     assert answer.status_code == 303
     assert await membership(made) == before
-    assert await made.provider.registry.invitations.of(WAITING) is not None
+    assert await made.provider.registry.invitations.find(WAITING) is not None
     later = (await made.provider.registry.audit.entries(limit=1000))[: -events or None]
     assert not [each for each in later if each.entity_id == HARBOUR]
 

@@ -238,4 +238,4 @@ async def test_a_new_person_chooses_codes_by_email_at_the_invited_address() -> N
             await type_code(browser, wrong(postbox.code()))
         assert browser.page.heading == "We stopped this for your security"
         assert await made.provider.registry.directory.user_by_name("other") is None
-        assert await made.provider.registry.invitations.of(OTHER) is not None
+        assert await made.provider.registry.invitations.find(OTHER) is not None

@@ -133,9 +133,9 @@ async def test_a_forgotten_password_needs_the_second_factor_and_ends_every_sessi
         assert (browser.page.heading, "Step 1 of 2" in browser.page.text) == ("Confirm it is you", True)
         await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
         assert browser.page.heading == "Choose a new password"
-        assert await made.provider.registry.sessions.of(NINA, now=made.clock()) == [session]
+        assert await made.provider.registry.sessions.list_for_user(NINA, now=made.clock()) == [session]
         assert await newcomer.password(browser) == "Your password has been changed"
-        assert await made.provider.registry.sessions.of(NINA, now=made.clock()) == []
+        assert await made.provider.registry.sessions.list_for_user(NINA, now=made.clock()) == []
         stored = await newcomer.credentials(made)
         assert stored.totp_secret == SECRET
         assert await made.passwords.verify(stored.password_hash, NEW)

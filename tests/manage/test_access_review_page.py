@@ -22,7 +22,7 @@ CHANGED = "What somebody may do has changed since you looked."
 
 async def state(made: World) -> tuple[Any, tuple[int, int]]:
     reviews = made.provider.registry.access_reviews
-    return await reviews.of(ACME), await reviews.counts(ACME)
+    return await reviews.find(ACME), await reviews.counts(ACME)
 
 
 async def due(made: World) -> None:

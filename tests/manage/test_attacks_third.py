@@ -148,8 +148,8 @@ async def test_an_account_with_a_capital_letter_is_unlocked(user_name: str) -> N
         assert user is not None
         await made.write(replace(user, user_name=user_name))
         entry = namespaces.ATTEMPT_BUCKET.entry(made.provider.policy.deployment_url, "codes", "marcus")
-        async with made.provider.transient.unit(made.clock()) as unit:
-            await entry.count(unit, 9)
+        async with made.provider.transient.batch(made.clock()) as batch:
+            await entry.count(batch, 9)
         await asked(made, await in_portal(made), "unlock")
         assert [each.subject for each in postbox.emails] == ["Your account was unlocked"]
         assert await entry.read(made.provider.transient, now=made.clock()) is None

@@ -132,8 +132,8 @@ async def test_unlocking_ends_pauses_and_the_person_is_told_by_whom() -> None:
         await staffed(made)
         await able(made)
         entry = namespaces.ATTEMPT_BUCKET.entry(made.provider.policy.deployment_url, "codes", "marcus")
-        async with made.provider.transient.unit(made.clock()) as unit:
-            await entry.count(unit, 9)
+        async with made.provider.transient.batch(made.clock()) as batch:
+            await entry.count(batch, 9)
         browser = await in_portal(made)
         assert UNLOCKED in await asked(made, browser, "unlock")
         assert await entry.read(made.provider.transient, now=made.clock()) is None
@@ -228,8 +228,8 @@ async def test_no_operator_and_nobody_who_is_disabled_or_cannot_be_told_is_unloc
         await able(made)
         await who(made)
         entry = namespaces.ATTEMPT_BUCKET.entry(made.provider.policy.deployment_url, "codes", "marcus")
-        async with made.provider.transient.unit(made.clock()) as unit:
-            await entry.count(unit, 9)
+        async with made.provider.transient.batch(made.clock()) as batch:
+            await entry.count(batch, 9)
         browser = await in_portal(made)
         assert UNLOCKED in await asked(made, browser, "unlock")
         assert await entry.read(made.provider.transient, now=made.clock()) == 9
@@ -451,8 +451,8 @@ async def test_an_organisation_helps_so_often_a_day() -> None:
     async with new_world(postbox=Postbox()) as made:
         await staffed(made)
         url = made.provider.policy.deployment_url
-        async with made.provider.transient.unit(made.clock()) as unit:
-            await namespaces.HELP_BY_ENTITY.entry(url, ACME).count(unit, HELP_PER_ENTITY)
+        async with made.provider.transient.batch(made.clock()) as batch:
+            await namespaces.HELP_BY_ENTITY.entry(url, ACME).count(batch, HELP_PER_ENTITY)
         browser = await in_portal(made)
         assert "at most 1,000 times a day" in await asked(made, browser, "unlock")
         assert not await made.audit("membership.unlock")

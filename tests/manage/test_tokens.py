@@ -176,8 +176,8 @@ async def test_a_secret_knows_until_when_it_is_shown(made: World) -> None:
     entry = namespaces.SHOWN_ONCE.entry(made.provider.policy.base_url, *place)
     sealed = await entry.read(made.provider.transient, now=at.now)
     assert sealed is not None
-    async with made.provider.transient.unit(at.now) as unit:
-        await entry.put(unit, sealed, seconds=600)
+    async with made.provider.transient.batch(at.now) as batch:
+        await entry.put(batch, sealed, seconds=600)
     for seconds, secret in ((59, "s3cret"), (60, "")):
         later = await context(made.provider, now=at.now + seconds)
         assert await shown_once.read(later, place) == secret

@@ -62,9 +62,9 @@ def kept(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
 
 async def expired(world: World) -> None:
     """Rows that ended before anybody asked, by the engine's clock or by ours."""
-    async with world.provider.transient.unit(world.clock.now - 3600) as unit:
+    async with world.provider.transient.batch(world.clock.now - 3600) as batch:
         for number in range(ROWS):
-            await unit.add("expired", number.to_bytes(32, "big"), 0.001)
+            await batch.add("expired", number.to_bytes(32, "big"), 0.001)
 
     ended = Session(session_id="", user_id=ALICE.user_id, browser_id="b", auth_time=1, amr=(), level=2, expires_at=2)
     for number in range(SESSIONS):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.app import Application
-    from corpid.rules.signing_keys import SealedKey
+    from corpid.rules.signing_keys import ProviderKey
 
 pytestmark = pytest.mark.full
 
@@ -127,7 +127,7 @@ async def test_rotation_revocation_and_maintenance_are_logged_by_a_process_that_
             await until(lines, "maintenance_off")
             keys.extend(stored)
 
-    keys: list[SealedKey] = []
+    keys: list[ProviderKey] = []
     with capture_logs() as lines:
         await story()
     [(_, revoked)] = said(lines, "signing_key_revoked")

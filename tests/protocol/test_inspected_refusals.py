@@ -30,7 +30,7 @@ def inspected(worlds: Worlds, case: Case) -> Inspection:
     exchanges = DEMO["developer"].exchanges
     exchanges.clear()
     case.provoke(worlds.fresh(**DEMO))
-    exchange = [each for each in exchanges.listed() if each.reason][-1]
+    exchange = [each for each in exchanges.list_exchanges() if each.reason][-1]
     assert exchange.reason == case.reason
     return inspection.inspect(exchange, exchanges)
 
@@ -61,7 +61,7 @@ def test_the_requests_of_a_sign_in_are_linked_in_each_generation(worlds: Worlds,
     callback = query(world.sign_in())
     world.run(world.rp.believe(world.redeem(callback["code"])))
     world.userinfo()
-    kept = [each for each in exchanges.listed() if each.sign_in]
+    kept = [each for each in exchanges.list_exchanges() if each.sign_in]
     pushed = ["par"] if speaking == "current" else []
     resource = "userinfo" if speaking == "current" else "authorization-info"
     assert [each.endpoint for each in kept] == [*pushed, "authorize", "callback", "token", resource]

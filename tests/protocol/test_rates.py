@@ -17,7 +17,7 @@ from corpid.flows.oauth.rate_limits import COUNTED, RateLimit, RateLimits
 from corpid.rules.oauth.errors import TooManyRequests
 from corpid.settings import Settings
 from corpid.stores import milliseconds
-from corpid.stores.memory import MemoryTransientStore, MemoryTransientUnit
+from corpid.stores.memory import MemoryTransientBatch, MemoryTransientStore
 from corpid.stores.sql import sqlite
 from tests.api.calling import Api
 from tests.protocol.api_callers import registers
@@ -264,7 +264,7 @@ async def test_processes_together_pass_a_limit_by_at_most_a_part_of_it_each(limi
     assert limit <= let_through <= limit + processes * part
 
 
-class SlowUnit(MemoryTransientUnit):
+class SlowUnit(MemoryTransientBatch):
     """Counts at once, and tells it only when the gate opens."""
 
     gate: asyncio.Event
@@ -277,7 +277,7 @@ class SlowUnit(MemoryTransientUnit):
 
 
 class SlowTransientStore(MemoryTransientStore):
-    def unit(self, now: float) -> MemoryTransientUnit:
+    def batch(self, now: float) -> MemoryTransientBatch:
         return SlowUnit(self, milliseconds(now))
 
 

@@ -132,7 +132,7 @@ def _counting(cost: Cost) -> Iterator[None]:
         elif code is _ON_POSTGRESQL:
             cost.statements += not frame.f_locals["text"].startswith(_TRANSACTION)
         elif code is _ON_REDIS:
-            # A count is one verb; its lifetime and a look at the epoch's marker travel with it.
+            # A count is one verb; its lifetime and a look at the incarnation's marker travel with it.
             cost.statements += sum(not _travels_along(command) for command in frame.f_locals["commands"])
 
     before, token = sys.getprofile(), _COUNTED.set(cost)

@@ -126,11 +126,11 @@ async def test_a_claim_and_a_sign_in_without_a_page_at_once_do_not_wait_for_each
             reference = parse_qs(urlsplit(url).query)["request_uri"][0].removeprefix(REQUEST_URI_PREFIX)
             place = (provider.policy.base_url, "rp1", reference)
             claim, completion = namespaces.CLAIM.entry(*place), namespaces.COMPLETED.entry(*place)
-            async with asyncio.timeout(PATIENCE_SECONDS), provider.transient.unit(provider.clock()) as unit:
-                assert await claim.add(unit, "another browser")
+            async with asyncio.timeout(PATIENCE_SECONDS), provider.transient.batch(provider.clock()) as batch:
+                assert await claim.add(batch, "another browser")
                 arriving = asyncio.create_task(arrive(made, url, browser))
                 await waits_for_a_row(dsn)
-                assert await completion.add(unit, "another 1")
+                assert await completion.add(batch, "another 1")
             assert await arriving == Reason.SIGN_IN_IN_ANOTHER_BROWSER.code
 
 

@@ -310,4 +310,4 @@ async def test_cancelled_sign_ins_are_no_refusals_that_are_kept_of_the_client(ma
     await walk_to(made, browser, await made.relying_party())
     await cancel(browser)
     await made.provider.refusals.flush(made.provider.registry)
-    assert await made.provider.registry.client_refusals.of("rp1") == []
+    assert await made.provider.registry.client_refusals.list_for_client("rp1") == []

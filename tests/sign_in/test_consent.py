@@ -95,7 +95,7 @@ async def test_consent_is_asked_every_time_if_it_is_not_remembered() -> None:
             await browser.fill_and_submit("decision", button="agree")
             await rp.redeem(browser.left or "")
             made.clock.pass_(60)
-        assert await made.provider.registry.consents.of("id-alice", now=made.clock()) == []
+        assert await made.provider.registry.consents.list_for_user("id-alice", now=made.clock()) == []
         given = await made.audit("consent.give")
         assert [each.detail.get("expires_at") for each in given] == [None, None]
 

@@ -189,12 +189,12 @@ async def test_a_request_that_meets_a_store_that_is_away_counts_nowhere(made: Wo
     table, prepare = CASES[case]
     send = await prepare(made)
     before = counted(made)
-    guesses = await made.provider.registry.code_guesses.of("id-alice")
+    guesses = await made.provider.registry.code_guesses.list_for_user("id-alice")
     with without(made, table):
         answers = [await send() for _ in range(8)]
     assert [answer.status_code for answer in answers] == [503] * 8, [answer.text for answer in answers]
     assert counted(made) == before
-    assert await made.provider.registry.code_guesses.of("id-alice") == guesses
+    assert await made.provider.registry.code_guesses.list_for_user("id-alice") == guesses
     assert (await send()).status_code in {200, 303}
 
 

@@ -104,7 +104,7 @@ async def test_a_right_code_that_may_have_been_used_counts_nowhere_and_the_next_
                 made.clock.pass_(1)
                 seen.append(await waits(browser, await type_code(made, browser, "person0")))
             assert seen == [WINDOW - second for second in range(len(seen))]
-            guesses = await made.provider.registry.code_guesses.of("id-person0")
+            guesses = await made.provider.registry.code_guesses.list_for_user("id-person0")
             assert [each.guesses for each in guesses if each.guesses] == []
             made.clock.pass_(seen[-1])
             assert (await type_code(made, browser, "person0")).status_code == 303

@@ -249,8 +249,8 @@ async def test_a_level_that_was_not_reached_is_refused_and_never_lowered(made: W
     interaction_id = browser.url.split("/sign-in/")[1].partition("/")[0]
     interaction = await interactions.load(await context(made.provider), interaction_id)
     assert interaction is not None
-    async with made.provider.transient.unit(made.clock()) as unit:
-        await interactions.save(await context(made.provider), unit, replace(interaction, level=1))
+    async with made.provider.transient.batch(made.clock()) as batch:
+        await interactions.save(await context(made.provider), batch, replace(interaction, level=1))
     await browser.fill_and_submit(entity="200000001A")
     assert query_of(browser.left)["error"] == "access_denied"
 
@@ -260,7 +260,7 @@ async def test_a_session_says_what_began_it() -> None:
     async with new_world(session_seconds=3600) as made:
         browser = await at_sign_in(made)
         await use(made, browser, await passkey(made))
-        (session,) = await made.provider.registry.sessions.of(ALICE, now=made.clock())
+        (session,) = await made.provider.registry.sessions.list_for_user(ALICE, now=made.clock())
         assert (session.amr, session.level) == (("pop", "user", "mfa"), 2)
 
 

@@ -55,7 +55,7 @@ async def given(made: World, *steps: str, scope: str = NAME, browser: Browser | 
 
 
 async def stored(made: World) -> list[Any]:
-    found: list[Any] = await made.provider.registry.consents.of("id-alice", now=made.clock())
+    found: list[Any] = await made.provider.registry.consents.list_for_user("id-alice", now=made.clock())
     return found
 
 

@@ -106,16 +106,16 @@ async def test_signing_out_makes_another_browser_of_it_and_only_one_that_is_know
         provider, cookie = made.provider, cookies_of(browser)["corpid"]
         before = await browsers.recognise(await context(provider), cookie)
         assert before is not None
-        async with provider.transient.unit(made.clock()) as unit:
-            successor = await browsers.sign_out(await context(provider), unit, cookie, before)
+        async with provider.transient.batch(made.clock()) as batch:
+            successor = await browsers.sign_out(await context(provider), batch, cookie, before)
         after = await browsers.recognise(await context(provider), successor)
         assert after is not None
         assert after.browser_id != before.browser_id
         assert (after.session_id, after.account_id) == ("", "")
         assert after.browser_key == before.browser_key
         with pytest.raises(StaleStep):
-            async with provider.transient.unit(made.clock()) as unit:
-                await browsers.sign_out(await context(provider), unit, cookie, before)
+            async with provider.transient.batch(made.clock()) as batch:
+                await browsers.sign_out(await context(provider), batch, cookie, before)
         assert await browsers.recognise(await context(provider), cookie) is None
 
 

@@ -288,7 +288,7 @@ async def test_another_account_needs_a_plain_sign_in_and_finds_nothing_of_the_pe
         await made.code(browser, made.people["bob"])
         assert browser.url == f"{made.base}/{site}"
         assert "You have signed in again" not in browser.page.text
-        assert await made.provider.registry.sessions.of(ALICE, now=made.clock()) == []
+        assert await made.provider.registry.sessions.list_for_user(ALICE, now=made.clock()) == []
 
 
 async def test_cancel_leads_back_to_the_person_before_also_after_the_link(made: World) -> None:
@@ -305,7 +305,7 @@ async def test_once_the_session_has_ended_anybody_may_sign_in(site: str, page: s
     async with new_world(**WITHOUT_PASSKEY) as made:
         await rights(made)
         browser = await inside(made, site)
-        (session,) = await made.provider.registry.sessions.of(ALICE, now=made.clock())
+        (session,) = await made.provider.registry.sessions.list_for_user(ALICE, now=made.clock())
         ends = session.auth_time + OWN_SESSIONS[site].seconds
         while made.clock() < ends - 300:
             made.clock.pass_(min(600, ends - 300 - made.clock()))

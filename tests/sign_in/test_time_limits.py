@@ -143,8 +143,8 @@ async def test_a_completion_whose_process_died_ends_after_sixty_seconds(made: Wo
     assert interaction is not None
     completed = namespaces.COMPLETED.entry(made.base, "rp1", interaction.reference)
     winner = interaction.interaction_id + time.format(now=int(now))
-    async with transient.unit(now) as unit:
-        await completed.add(unit, winner)
+    async with transient.batch(now) as batch:
+        await completed.add(batch, winner)
     if time:
         made.clock.pass_(59)
         assert "One moment" in (await browser.http.get(browser.url, headers={"Accept": "text/html"})).text

@@ -265,7 +265,7 @@ async def parts():
 metrics.watched = Watched(clock=float, signing_keys=Keys(), hashing=lambda: number, parts=parts)
 for _ in range(number):
     metrics.request("/token", 200, "", 0.01)
-asyncio.run(metrics.look())
+asyncio.run(metrics.update_gauges())
 print("ready", flush=True)
 gone = int(input())
 if gone:

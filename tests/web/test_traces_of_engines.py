@@ -28,8 +28,8 @@ KIND, KEY = "proof", secrets.token_bytes(32)
 
 
 async def refused_after_it_was_spent(transient: TransientStore) -> None:
-    async with transient.unit(time.time()) as unit:
-        assert await unit.add(KIND, KEY, 60)
+    async with transient.batch(time.time()) as batch:
+        assert await batch.add(KIND, KEY, 60)
         raise InvalidGrant(Reason.CODE_UNKNOWN, "after it was spent")
 
 
@@ -46,8 +46,8 @@ async def used(exporter: InMemorySpanExporter, **chosen: Any) -> set[tuple[Any, 
                 await refused_after_it_was_spent(transient)
             assert await registry.clients.get("nobody") is None
         told = exporter.get_finished_spans()
-        async with transient.unit(time.time()) as unit:
-            assert not await unit.add(KIND, KEY, 60)
+        async with transient.batch(time.time()) as batch:
+            assert not await batch.add(KIND, KEY, 60)
         assert exporter.get_finished_spans() == told
     return {
         (span.name, *((span.attributes or {}).get(name) for name in ("db.system.name", "corpid.kind"))) for span in told
@@ -65,7 +65,7 @@ def expected(lasting: str, short: str) -> set[tuple[Any, ...]]:
 
 
 def test_on_sqlite_and_lmdb_what_was_spent_stays_spent_and_is_told(tmp_path: Path) -> None:
-    """docs/architecture.md, "One-time use": a unit that ends with a refusal commits."""
+    """docs/architecture.md, "One-time use": a batch that ends with a refusal commits."""
     told = asyncio.run(used(InMemorySpanExporter(), data_dir=tmp_path))
     assert told == expected("sqlite", "lmdb")
 

@@ -18,7 +18,7 @@ async def test_nothing_of_a_test_is_left_for_the_next_one() -> None:
     async def story(made: World) -> None:
         assert await made.provider.registry.directory.user("id-bob") is None
         assert await made.audit("sign_in.complete") == []
-        assert await made.provider.registry.sessions.of("id-alice", now=made.clock()) == []
+        assert await made.provider.registry.sessions.list_for_user("id-alice", now=made.clock()) == []
         began = made.clock()
         await made.person("bob")
         browser = await made.browser()

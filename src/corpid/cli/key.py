@@ -21,7 +21,7 @@ from corpid.rules.oauth.generations import GENERATIONS
 from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
-    from corpid.rules.signing_keys import SealedKey
+    from corpid.rules.signing_keys import ProviderKey
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -141,7 +141,7 @@ def _time(at: int | None) -> str:
     return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _certificate(key: SealedKey, now: float) -> str:
+def _certificate(key: ProviderKey, now: float) -> str:
     if key.certificate_chain is None:
         return "self-signed"
     own = parse_chain(key.certificate_chain)[0]
@@ -152,23 +152,23 @@ def _certificate(key: SealedKey, now: float) -> str:
     return f"{until} ({ending})" if ending else until
 
 
-async def _all() -> tuple[list[SealedKey], float]:
+async def _all() -> tuple[list[ProviderKey], float]:
     async with open_registry(settings.load()) as stores:
         of_audit = await audit_seals.stored_audit_keys(stores.registry)
         return [*await signing_keys.stored_keys(stores.registry), *of_audit], stores.clock()
 
 
-async def _rotate(*, at_once: bool) -> SealedKey:
+async def _rotate(*, at_once: bool) -> ProviderKey:
     async with open_registry(settings.load()) as stores:
         return await signing_keys.rotate(stores.registry, stores.actor, now=stores.clock(), at_once=at_once)
 
 
-async def _rotate_audit() -> SealedKey:
+async def _rotate_audit() -> ProviderKey:
     async with open_registry(settings.load()) as stores:
         return await audit_seals.rotate_audit_key(stores.registry, stores.actor, now=stores.clock())
 
 
-async def _revoke(kid: str) -> SealedKey | None:
+async def _revoke(kid: str) -> ProviderKey | None:
     async with open_registry(settings.load()) as stores:
         try:
             return await signing_keys.revoke(stores.registry, stores.actor, kid, now=stores.clock())
@@ -183,13 +183,13 @@ async def _request_certificate(kid: str, subject_name: str | None) -> str:
         return await key_certificates.signing_request(stores.registry, stores.actor, kid, subject_name=name)
 
 
-async def _certify(kid: str, chain: str) -> tuple[SealedKey, float]:
+async def _certify(kid: str, chain: str) -> tuple[ProviderKey, float]:
     async with open_registry(settings.load()) as stores:
         now = stores.clock()
         return await key_certificates.certify(stores.registry, stores.actor, kid, chain, now=now), now
 
 
-async def _give_up(kid: str) -> tuple[SealedKey, float]:
+async def _give_up(kid: str) -> tuple[ProviderKey, float]:
     async with open_registry(settings.load()) as stores:
         return await key_certificates.give_up(stores.registry, stores.actor, kid), stores.clock()
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
 
 
-def seal(context: RequestContext, plaintext: bytes, kind: str, *place: str, bound_to: tuple[str, ...]) -> str:
+def encrypt_value(context: RequestContext, plaintext: bytes, kind: str, *place: str, bound_to: tuple[str, ...]) -> str:
     """Encrypt with a key of this kind and place alone.
 
     Returns URL-safe text. It opens only together with `bound_to`, which is not contained. Source: D34
@@ -20,7 +20,7 @@ def seal(context: RequestContext, plaintext: bytes, kind: str, *place: str, boun
     return encryption.seal(plaintext, _key(context, kind, *place), nonce, context=tuple_bytes(*bound_to))
 
 
-def unseal(context: RequestContext, text: str, kind: str, *place: str, bound_to: tuple[str, ...]) -> bytes:
+def decrypt_value(context: RequestContext, text: str, kind: str, *place: str, bound_to: tuple[str, ...]) -> bytes:
     """Decrypt the result of `seal`. Raises MalformedToken for anything else. Source: D34"""
     return encryption.unseal(text, _key(context, kind, *place), context=tuple_bytes(*bound_to))
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.flows.namespaces import Entry
-    from corpid.ports import TransientStore, TransientUnit
+    from corpid.ports import TransientBatch, TransientStore
 
-    _TakeBack: TypeAlias = Callable[[TransientUnit], Awaitable[object]]
+    _TakeBack: TypeAlias = Callable[[TransientBatch], Awaitable[object]]
 
 
 class LimitCounts:
@@ -31,9 +31,9 @@ class LimitCounts:
         self._noted: dict[int, _TakeBack] = {}
         self._in_process: list[Callable[[], None]] = []
 
-    async def count(self, unit: TransientUnit, entry: Entry[Any], by: int = 1) -> int:
+    async def count(self, batch: TransientBatch, entry: Entry[Any], by: int = 1) -> int:
         """Raise the counter of a limit, and note it. Raises StoreUnavailable. Source: D47"""
-        value = await entry.count(unit, by)
+        value = await entry.count(batch, by)
         self.note_raised(entry, by)
         return value
 
@@ -66,24 +66,24 @@ class LimitCounts:
         self._in_process.clear()
         if self._raised or self._noted:
             with suppress(StoreUnavailable):
-                async with transient.unit(now) as unit:
-                    await self._take_back(unit)
+                async with transient.batch(now) as batch:
+                    await self._take_back(batch)
 
-    async def take_back_within(self, unit: TransientUnit) -> None:
-        """Take back everything in a unit in which a store has failed.
+    async def take_back_within(self, batch: TransientBatch) -> None:
+        """Take back everything in a batch in which a store has failed.
 
-        An engine that rolls the unit back has not counted it, and rolls this back, too. Source: D47
+        An engine that rolls the batch back has not counted it, and rolls this back, too. Source: D47
         """
         with suppress(Exception):  # a transaction that has failed answers nothing more
-            await self._take_back(unit)
+            await self._take_back(batch)
 
-    async def _take_back(self, unit: TransientUnit) -> None:
+    async def _take_back(self, batch: TransientBatch) -> None:
         raised, self._raised = self._raised, {}
         noted, self._noted = self._noted, {}
         for entry, by in raised.items():
             if by:
                 with suppress(StoreUnavailable):
-                    await entry.count(unit, -by)
+                    await entry.count(batch, -by)
         for each in noted.values():
             with suppress(StoreUnavailable):
-                await each(unit)
+                await each(batch)

@@ -22,7 +22,7 @@ from corpid.rules.oauth.records import Grant, PushedRequest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpid.ports import TransientStore, TransientUnit
+    from corpid.ports import TransientBatch, TransientStore
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -74,7 +74,7 @@ class Namespace(Generic[T]):
 
 
 class EntryVerb(msgspec.Struct, Generic[T], frozen=True):
-    """A verb for one entry in a batch, with its result's decoder."""
+    """A verb for one entry in a pipeline, with its result's decoder."""
 
     verb: PipelinedVerb
     decode: Callable[[Any], Any]
@@ -90,61 +90,61 @@ class Entry(msgspec.Struct, Generic[T], frozen=True):
     key: bytes
 
     async def read(self, store: TransientStore, *, now: float) -> T | None:
-        """Read the value outside a unit. Raises StoreUnavailable."""
+        """Read the value outside a batch. Raises StoreUnavailable."""
         stored = await store.get(self.namespace.name, self.key, now=now)
         return None if stored is None else self.namespace.decoded(stored)
 
-    async def get(self, unit: TransientUnit) -> T | None:
+    async def get(self, batch: TransientBatch) -> T | None:
         """The value, if it is there. Raises StoreUnavailable."""
-        stored = await unit.get(self.namespace.name, self.key)
+        stored = await batch.get(self.namespace.name, self.key)
         return None if stored is None else self.namespace.decoded(stored)
 
-    async def take(self, unit: TransientUnit) -> T | None:
+    async def take(self, batch: TransientBatch) -> T | None:
         """Get and delete, atomically. Raises StoreUnavailable."""
-        stored = await unit.take(self.namespace.name, self.key)
+        stored = await batch.take(self.namespace.name, self.key)
         return None if stored is None else self.namespace.decoded(stored)
 
-    async def put(self, unit: TransientUnit, value: T, *, seconds: float | None = None) -> None:
+    async def put(self, batch: TransientBatch, value: T, *, seconds: float | None = None) -> None:
         """Overwrite the entry; `seconds` replaces the namespace's lifetime.
 
         Raises StoreUnavailable.
         """
         lifetime = self.namespace.seconds if seconds is None else seconds
-        await unit.put(self.namespace.name, self.key, self.namespace.encoded(value), lifetime)
+        await batch.put(self.namespace.name, self.key, self.namespace.encoded(value), lifetime)
 
-    async def add(self, unit: TransientUnit, value: T | None = None, *, seconds: float | None = None) -> bool:
+    async def add(self, batch: TransientBatch, value: T | None = None, *, seconds: float | None = None) -> bool:
         """True for the first only, until it expires.
 
         `seconds` if the entry decides. Raises StoreUnavailable.
         """
         stored = b"" if value is None else self.namespace.encoded(value)
         lifetime = self.namespace.seconds if seconds is None else seconds
-        return await unit.add(self.namespace.name, self.key, lifetime, stored)
+        return await batch.add(self.namespace.name, self.key, lifetime, stored)
 
     def getting(self) -> EntryVerb[T | None]:
-        """As `get`, for a batch."""
+        """As `get`, for a pipeline."""
         return EntryVerb(PipelinedVerb("get", self.namespace.name, self.key), self.namespace.decoded)
 
     def taking(self) -> EntryVerb[T | None]:
-        """As `take`, for a batch."""
+        """As `take`, for a pipeline."""
         return EntryVerb(PipelinedVerb("take", self.namespace.name, self.key), self.namespace.decoded)
 
     def adding(self, value: T | None = None, *, seconds: float | None = None) -> EntryVerb[bool]:
-        """As `add`, for a batch."""
+        """As `add`, for a pipeline."""
         stored = b"" if value is None else self.namespace.encoded(value)
         lifetime = self.namespace.seconds if seconds is None else seconds
         return EntryVerb(PipelinedVerb("add", self.namespace.name, self.key, lifetime, stored), bool)
 
-    async def count_unseen(self, unit: TransientUnit, by: int) -> None:
+    async def count_unseen(self, batch: TransientBatch, by: int) -> None:
         """As `count`, if the number is not needed. Raises StoreUnavailable."""
-        await unit.count_unseen(self.namespace.name, self.key, self.namespace.seconds, by)
+        await batch.count_unseen(self.namespace.name, self.key, self.namespace.seconds, by)
 
-    async def count(self, unit: TransientUnit, by: int = 1) -> int:
+    async def count(self, batch: TransientBatch, by: int = 1) -> int:
         """Raise a counter and return it.
 
         `by` may be below zero, never zero. The first raise starts its lifetime. Raises StoreUnavailable.
         """
-        return await unit.count(self.namespace.name, self.key, self.namespace.seconds, by)
+        return await batch.count(self.namespace.name, self.key, self.namespace.seconds, by)
 
 
 _PLACE: Final = attrgetter("namespace.name", "key")
@@ -155,7 +155,7 @@ _VERB: Final = attrgetter("verb")
 async def read_each(store: TransientStore, /, *entries: Entry[Any], now: float) -> list[Any]:
     """The values of several entries, None for those not there.
 
-    Read in one batch, outside a unit. Raises StoreUnavailable. Source: docs/architecture.md, "One-time use"
+    Read in one pipeline, outside a batch. Raises StoreUnavailable. Source: docs/architecture.md, "One-time use"
     """
     found: list[Any] = []
     stored = await store.get_each([*map(_PLACE, entries)], now=now)
@@ -165,27 +165,27 @@ async def read_each(store: TransientStore, /, *entries: Entry[Any], now: float) 
 
 
 @overload
-async def together(unit: TransientUnit, first: EntryVerb[T], second: EntryVerb[R], /) -> tuple[T, R]: ...
+async def pipeline(batch: TransientBatch, first: EntryVerb[T], second: EntryVerb[R], /) -> tuple[T, R]: ...
 @overload
-async def together(unit: TransientUnit, /, *verbs: EntryVerb[T]) -> tuple[T, ...]: ...
-async def together(unit: TransientUnit, /, *verbs: EntryVerb[Any]) -> tuple[Any, ...]:
-    """Run independent verbs in one batch, and return their results in order.
+async def pipeline(batch: TransientBatch, /, *verbs: EntryVerb[T]) -> tuple[T, ...]: ...
+async def pipeline(batch: TransientBatch, /, *verbs: EntryVerb[Any]) -> tuple[Any, ...]:
+    """Run independent verbs in one pipeline, and return their results in order.
 
     Raises StoreUnavailable. Source: docs/architecture.md, "One-time use"
     """
     found: list[Any] = []
-    results = await unit.together([*map(_VERB, verbs)])
+    results = await batch.pipeline([*map(_VERB, verbs)])
     for each, result in zip(verbs, results, strict=True):
         found.append(None if result is None else each.decode(result))
     return tuple(found)
 
 
-async def count_each(unit: TransientUnit, entries: Sequence[Entry[int]]) -> list[int]:
-    """Raise several counters by one in a batch. Raises StoreUnavailable.
+async def count_each(batch: TransientBatch, entries: Sequence[Entry[int]]) -> list[int]:
+    """Raise several counters by one in one pipeline. Raises StoreUnavailable.
 
     Source: docs/architecture.md, "One-time use"
     """
-    return await unit.count_each([*map(_COUNTER, entries)])
+    return await batch.count_each([*map(_COUNTER, entries)])
 
 
 PUSHED_REQUEST: Final = Namespace("pushed_request", limits.PUSHED_REQUEST_KEPT_SECONDS, PushedRequest)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _KIND: Final = "shown once"
 
 
-class _Stored(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class _ValueRecord(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     until: float
     secret: str
 
@@ -33,10 +33,10 @@ async def keep(context: RequestContext, place: tuple[str, ...], secret: str) -> 
 
     `place` names its session and page. Raises StoreUnavailable. Source: D73
     """
-    stored = _Stored(until=context.now + namespaces.SHOWN_ONCE.seconds, secret=secret)
-    sealed = encrypted_values.seal(context, msgspec.msgpack.encode(stored), _KIND, *place, bound_to=place)
-    async with context.provider.transient.unit(context.now) as unit:
-        await _entry(context, place).put(unit, sealed)
+    stored = _ValueRecord(until=context.now + namespaces.SHOWN_ONCE.seconds, secret=secret)
+    sealed = encrypted_values.encrypt_value(context, msgspec.msgpack.encode(stored), _KIND, *place, bound_to=place)
+    async with context.provider.transient.batch(context.now) as batch:
+        await _entry(context, place).put(batch, sealed)
 
 
 async def read(context: RequestContext, place: tuple[str, ...]) -> str:
@@ -48,8 +48,8 @@ async def read(context: RequestContext, place: tuple[str, ...]) -> str:
     if sealed is None:
         return ""
     try:
-        opened = encrypted_values.unseal(context, sealed, _KIND, *place, bound_to=place)
-        stored = msgspec.msgpack.decode(opened, type=_Stored)
+        opened = encrypted_values.decrypt_value(context, sealed, _KIND, *place, bound_to=place)
+        stored = msgspec.msgpack.decode(opened, type=_ValueRecord)
     except (MalformedToken, msgspec.DecodeError):
         return ""
     return stored.secret if context.now < stored.until else ""
@@ -57,5 +57,5 @@ async def read(context: RequestContext, place: tuple[str, ...]) -> str:
 
 async def forget(context: RequestContext, place: tuple[str, ...]) -> None:
     """Forget a secret that the person has copied. Raises StoreUnavailable. Source: D73"""
-    async with context.provider.transient.unit(context.now) as unit:
-        await _entry(context, place).take(unit)
+    async with context.provider.transient.batch(context.now) as batch:
+        await _entry(context, place).take(batch)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientUnit
+    from corpid.ports import TransientBatch
 
 _KIND: Final = "kept form"
 SECRETS: Final = frozenset({"form_token", "password", "code", "passkey"})
@@ -41,7 +41,7 @@ class StoredForm:
     """SHA-256 of the form as it was sent, to recognise it when it is sent again"""
 
 
-class _Stored(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class _FormRecord(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     until: float
     fields: dict[str, str]
     errors: list[tuple[str, Any]]
@@ -49,29 +49,29 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     digest: bytes
 
 
-def seal(context: RequestContext, place: tuple[str, ...], kept: StoredForm) -> str:
+def encrypt_form(context: RequestContext, place: tuple[str, ...], kept: StoredForm) -> str:
     """Encrypt a form for one place, for ten minutes. Returns URL-safe text.
 
     `place` names whose form it is, and of which page; only there it can be opened. Source: D73
     """
-    stored = _Stored(
+    stored = _FormRecord(
         until=context.now + namespaces.REJECTED_FORM.seconds,
         fields={name: value for name, value in kept.fields.items() if name not in SECRETS},
         errors=[(name, pack_text(text)) for name, text in kept.errors],
         checked=kept.checked,
         digest=kept.digest,
     )
-    return encrypted_values.seal(context, msgspec.msgpack.encode(stored), _KIND, *place, bound_to=place)
+    return encrypted_values.encrypt_value(context, msgspec.msgpack.encode(stored), _KIND, *place, bound_to=place)
 
 
-def unseal(context: RequestContext, place: tuple[str, ...], sealed: str) -> StoredForm | None:
+def decrypt_form(context: RequestContext, place: tuple[str, ...], sealed: str) -> StoredForm | None:
     """Decrypt the result of `seal`.
 
     None for anything else, or after ten minutes. Source: D73
     """
     try:
-        opened = encrypted_values.unseal(context, sealed, _KIND, *place, bound_to=place)
-        stored = msgspec.msgpack.decode(opened, type=_Stored)
+        opened = encrypted_values.decrypt_value(context, sealed, _KIND, *place, bound_to=place)
+        stored = msgspec.msgpack.decode(opened, type=_FormRecord)
         errors = tuple((name, unpack_text(text)) for name, text in stored.errors)
     except (MalformedToken, msgspec.DecodeError, ValueError):
         return None
@@ -84,22 +84,22 @@ def _entry(context: RequestContext, place: tuple[str, ...]) -> Entry[str]:
     return namespaces.REJECTED_FORM.entry(context.provider.policy.base_url, *place)
 
 
-async def keep(context: RequestContext, place: tuple[str, ...], kept: StoredForm) -> None:
+async def save_form(context: RequestContext, place: tuple[str, ...], kept: StoredForm) -> None:
     """Keep a form, in place of the one before.
 
     Raises StoreUnavailable. Source: D73
     """
-    async with context.provider.transient.unit(context.now) as unit:
-        await _entry(context, place).put(unit, seal(context, place, kept))
+    async with context.provider.transient.batch(context.now) as batch:
+        await _entry(context, place).put(batch, encrypt_form(context, place, kept))
 
 
-async def read(context: RequestContext, place: tuple[str, ...]) -> StoredForm | None:
+async def read_form(context: RequestContext, place: tuple[str, ...]) -> StoredForm | None:
     """The form at a place, which stays kept.
 
     Raises StoreUnavailable. Source: D73
     """
     sealed = await _entry(context, place).read(context.provider.transient, now=context.now)
-    return None if sealed is None else unseal(context, place, sealed)
+    return None if sealed is None else decrypt_form(context, place, sealed)
 
 
 async def add_error(context: RequestContext, place: tuple[str, ...], error: tuple[str, Phrase]) -> None:
@@ -107,14 +107,14 @@ async def add_error(context: RequestContext, place: tuple[str, ...], error: tupl
 
     Raises StoreUnavailable. Source: D73
     """
-    before = await read(context, place) or StoredForm()
+    before = await read_form(context, place) or StoredForm()
     others = tuple(each for each in before.errors if each != error)
-    await keep(context, place, replace(before, errors=(error, *others)))
+    await save_form(context, place, replace(before, errors=(error, *others)))
 
 
-async def drop(context: RequestContext, unit: TransientUnit, place: tuple[str, ...]) -> None:
+async def drop_form(context: RequestContext, batch: TransientBatch, place: tuple[str, ...]) -> None:
     """Forget a form once it was accepted. Raises StoreUnavailable. Source: D73"""
-    await _entry(context, place).take(unit)
+    await _entry(context, place).take(batch)
 
 
 def _bytes(context: RequestContext, place: tuple[str, ...], digest: bytes) -> Entry[bytes]:
@@ -134,9 +134,9 @@ async def is_first_rejection(context: RequestContext, place: tuple[str, ...], di
 
     If the same bytes were noted before, the caller gives back what it counted. Raises StoreUnavailable. Source: D73
     """
-    async with context.provider.transient.unit(context.now) as unit:
+    async with context.provider.transient.batch(context.now) as batch:
         entry = _bytes(context, place, digest)
-        first = await entry.add(unit)
+        first = await entry.add(batch)
     if first:
         context.counts.note(entry, entry.take)
     return first

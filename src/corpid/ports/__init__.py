@@ -96,9 +96,9 @@ from corpid.ports.transient import (
     OrderlyStops,
     PipelinedVerb,
     StoreUnavailable,
+    TransientBatch,
     TransientEngine,
     TransientStore,
-    TransientUnit,
 )
 from corpid.ports.usage import Usage, UseCount
 
@@ -203,9 +203,9 @@ __all__ = [
     "StoredResponse",
     "StreamFailed",
     "StreamInterrupted",
+    "TransientBatch",
     "TransientEngine",
     "TransientStore",
-    "TransientUnit",
     "Upsert",
     "Usage",
     "UseCount",

@@ -8,21 +8,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from corpid.ports.audit import AuditEvent
-    from corpid.rules.signing_keys import SealedKey
+    from corpid.rules.signing_keys import ProviderKey
 
 
 class Keys(Protocol):
     """The provider's own keys, encrypted at rest (D42, D43)."""
 
-    async def list_all(self) -> list[SealedKey]: ...
-    async def add(self, key: SealedKey, event: AuditEvent) -> None: ...
-    async def add_first(self, keys: Sequence[SealedKey]) -> bool:
+    async def list_all(self) -> list[ProviderKey]: ...
+    async def add(self, key: ProviderKey, event: AuditEvent) -> None: ...
+    async def add_first(self, keys: Sequence[ProviderKey]) -> bool:
         """Store the first keys of a deployment.
 
         False if there are keys already.
         """
 
-    async def add_first_audit_key(self, key: SealedKey) -> bool:
+    async def add_first_audit_key(self, key: ProviderKey) -> bool:
         """Store the first key that seals the audit.
 
         False if there was one.
@@ -31,8 +31,8 @@ class Keys(Protocol):
     async def had_audit_key(self) -> bool:
         """Return whether a first audit key was ever stored."""
 
-    async def update(self, key: SealedKey, event: AuditEvent) -> None: ...
-    async def change(self, decide: Callable[[list[SealedKey]], Iterable[tuple[SealedKey, AuditEvent]]]) -> None:
+    async def update(self, key: ProviderKey, event: AuditEvent) -> None: ...
+    async def change(self, decide: Callable[[list[ProviderKey]], Iterable[tuple[ProviderKey, AuditEvent]]]) -> None:
         """Write what is decided on the present keys.
 
         In one transaction. `decide` gets every key, oldest first, and returns those to be added or replaced. Two changes

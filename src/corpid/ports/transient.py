@@ -23,7 +23,7 @@ class StoreUnavailable(Attributed):
 
 
 class PipelinedVerb(NamedTuple):
-    """A verb of a unit that runs in a batch with others."""
+    """A verb of a batch that runs in one pipeline with others."""
 
     verb: Literal["get", "take", "add"]
     kind: str
@@ -34,8 +34,8 @@ class PipelinedVerb(NamedTuple):
     """of `add`"""
 
 
-class TransientUnit(Protocol):
-    """The verbs, inside one unit. Keys are hashes made by `flows.namespaces`."""
+class TransientBatch(Protocol):
+    """The verbs, inside one batch. Keys are hashes made by `flows.namespaces`."""
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None: ...
     async def get(self, kind: str, key: bytes) -> bytes | None: ...
@@ -54,17 +54,17 @@ class TransientUnit(Protocol):
     async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
         """As `count`, if the number is not needed.
 
-        Like a `put`, it may travel with the next verb or with the end of the unit.
+        Like a `put`, it may travel with the next verb or with the end of the batch.
         """
 
-    async def together(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
-        """Carry out independent verbs in one batch.
+    async def pipeline(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
+        """Carry out independent verbs in one pipeline.
 
         The results are those of the verbs alone, in the same order. No two name the same place.
         """
 
     async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
-        """Raise several counters by one, each once, in a batch.
+        """Raise several counters by one, each once, in one pipeline.
 
         A place is kind, key and lifetime in seconds. Keys are hashes, so that two kinds never have the same one.
         """
@@ -77,7 +77,7 @@ class TransientStore(Protocol):
     def loss(self) -> DataLoss:
         """The last data loss; what may have been spent before is refused."""
 
-    def unit(self, now: float) -> AbstractAsyncContextManager[TransientUnit]:
+    def batch(self, now: float) -> AbstractAsyncContextManager[TransientBatch]:
         """Several verbs together.
 
         Leaving it with an OAuthError commits what was spent. Nothing but verbs of the stores is awaited inside. Raises
@@ -85,10 +85,10 @@ class TransientStore(Protocol):
         """
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
-        """Read a value outside a unit."""
+        """Read a value outside a batch."""
 
     async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
-        """Read several values outside a unit, in a batch.
+        """Read several values outside a batch, in one pipeline.
 
         A place is kind and key.
         """
@@ -140,19 +140,19 @@ class OrderlyStops(Protocol):
     raises StoreUnavailable. Source: D67
     """
 
-    async def begin(self, name: str, *, lineage: str) -> None:
+    async def begin(self, name: str, *, store_identity: str) -> None:
         """Note that the marker of this name is about to be written.
 
         Ends every other stop.
         """
 
-    async def confirm(self, name: str, *, lineage: str) -> bool:
+    async def confirm(self, name: str, *, store_identity: str) -> bool:
         """Note that the marker was written, over data that was whole.
 
         False if the stop was ended meanwhile.
         """
 
-    async def end(self, name: str, *, lineage: str) -> bool:
+    async def end(self, name: str, *, store_identity: str) -> bool:
         """End a confirmed stop of the store in use.
 
         True for the first only, who may use what the marker proves.
@@ -173,17 +173,17 @@ class TransientEngine(Protocol):
         """
 
     @property
-    def lineage(self) -> str:
+    def store_identity(self) -> str:
         """The name of the data that is there.
 
         It is known once the engine is open, has no spaces and stays the same while the data does. Data that was begun
         while no process ran has another name.
         """
 
-    def reject_before(self, moment: float, *, lineage: str) -> None:
+    def reject_before(self, moment: float, *, store_identity: str) -> None:
         """Refuse anything issued before a time, in epoch seconds.
 
-        0.0: nothing was issued before the lineage began (D49, D67).
+        0.0: nothing was issued before the store identity began (D49, D67).
         """
 
     async def describe(self) -> Sequence[EngineCondition]:

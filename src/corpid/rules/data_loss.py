@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from corpid.jose.encoding import base64url
-from corpid.rules.client_clocks import LEAST_LEAD
+from corpid.rules.client_clocks import LEAST_SKEW
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, INTERACTION_SECONDS
 
 _TAG_CHARACTERS: Final = 16
@@ -86,7 +86,7 @@ class DataLoss(msgspec.Struct, frozen=True, kw_only=True):
         """
         if lead is None or self.spent_until is None:
             return self.ends_at
-        return min(self.ends_at, self.spent_until + max(lead, LEAST_LEAD) + _MARGIN_SECONDS)
+        return min(self.ends_at, self.spent_until + max(lead, LEAST_SKEW) + _MARGIN_SECONDS)
 
     def assertion_wait(self, issued_at: float, lead: int | None = None) -> int:
         """Seconds after which an assertion made in the same way is accepted.

@@ -42,7 +42,7 @@ KEPT_SECONDS: Final = ACCESS_TOKEN_SECONDS + METADATA_CACHE_SECONDS
 """a retired key stays published until the last token's exp and an hour"""
 
 
-class SealedKey(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key of the provider, opened.
 
     `use` is `sig` (an EC private JWK), `audit` (one that seals the audit), or `mac` (32 bytes, base64url).
@@ -62,28 +62,28 @@ class SealedKey(msgspec.Struct, frozen=True, kw_only=True):
 class KeyTransition(msgspec.Struct, frozen=True, kw_only=True):
     """A key as it becomes, and how the audit names that."""
 
-    key: SealedKey
+    key: ProviderKey
     action: AuditAction
     details: dict[str, str]
 
 
-def is_standby(key: SealedKey) -> bool:
+def is_standby(key: ProviderKey) -> bool:
     """Return whether a key is published without a date. Source: D42"""
     return key.active_from == STANDBY and key.retired_at is None and key.revoked_at is None
 
 
-def in_use(keys: Iterable[SealedKey], now: float) -> SealedKey | None:
+def in_use(keys: Iterable[ProviderKey], now: float) -> ProviderKey | None:
     """The key that signs: the newest in force. Source: D42"""
     return max((key for key in keys if _signs(key, now)), key=lambda key: key.active_from, default=None)
 
 
-def following(keys: Iterable[SealedKey], now: float) -> SealedKey | None:
+def following(keys: Iterable[ProviderKey], now: float) -> ProviderKey | None:
     """The first scheduled key, or else the oldest standby key. Source: D42"""
     ahead = [key for key in keys if key.revoked_at is None and key.active_from > now and _ends(key) > key.active_from]
     return min(ahead, key=lambda key: (key.active_from, key.created_at, key.kid), default=None)
 
 
-def state(key: SealedKey, now: float) -> str:
+def state(key: ProviderKey, now: float) -> str:
     """The state of a signing key, in words. Source: D42"""
     if key.revoked_at is not None and key.revoked_at <= now:
         return "revoked"
@@ -98,7 +98,7 @@ def state(key: SealedKey, now: float) -> str:
     return "in use"
 
 
-def signs_from(key: SealedKey) -> int | None:
+def signs_from(key: ProviderKey) -> int | None:
     """When a key begins or began to sign.
 
     Epoch seconds; None for a standby key, which has no date, and for one that ended before its date. Source: D42
@@ -107,7 +107,7 @@ def signs_from(key: SealedKey) -> int | None:
     return None if key.active_from == STANDBY or any(at <= key.active_from for at in ends) else key.active_from
 
 
-def retires_at(key: SealedKey) -> int | None:
+def retires_at(key: ProviderKey) -> int | None:
     """When a key stops or stopped signing.
 
     Epoch seconds; None if it was revoked before. Source: D42
@@ -117,7 +117,7 @@ def retires_at(key: SealedKey) -> int | None:
     return None if key.revoked_at is not None and key.revoked_at < key.retired_at else key.retired_at
 
 
-def published_until(key: SealedKey) -> int | None:
+def published_until(key: ProviderKey) -> int | None:
     """When a key is withdrawn or was.
 
     Epoch seconds; None: not planned. Source: D42
@@ -137,7 +137,7 @@ class KeyDate(msgspec.Struct, frozen=True, kw_only=True):
     """epoch seconds"""
 
 
-def next_dates(keys: Iterable[SealedKey], *, now: float) -> list[KeyDate]:
+def next_dates(keys: Iterable[ProviderKey], *, now: float) -> list[KeyDate]:
     """The dates of keys that are still ahead, in order. Source: D42"""
     found = []
     for key in keys:
@@ -151,14 +151,14 @@ def next_dates(keys: Iterable[SealedKey], *, now: float) -> list[KeyDate]:
     return sorted((each for each in found if each.at > now), key=lambda each: each.at)
 
 
-def calendar_tag(stored: Sequence[SealedKey]) -> str:
+def calendar_tag(stored: Sequence[ProviderKey]) -> str:
     """A name of the calendar that shows a repeated change. Source: D42"""
     dates = [(key.kid, key.active_from, key.retired_at, key.revoked_at) for key in stored]
     return base64url(sha256(msgspec.json.encode(dates)).digest())[:22]
 
 
 def rotation(
-    keys: Sequence[SealedKey], make: Callable[[], SealedKey], *, now: int, at_once: bool, unknown: bool = False
+    keys: Sequence[ProviderKey], make: Callable[[], ProviderKey], *, now: int, at_once: bool, unknown: bool = False
 ) -> list[KeyTransition]:
     """The steps of a rotation, that of the next key first.
 
@@ -182,7 +182,7 @@ def rotation(
 
 
 def revocation(
-    keys: Sequence[SealedKey], key: SealedKey, make: Callable[[], SealedKey], *, now: int
+    keys: Sequence[ProviderKey], key: ProviderKey, make: Callable[[], ProviderKey], *, now: int
 ) -> list[KeyTransition]:
     """The steps of a revocation, that of the revoked key first.
 
@@ -205,7 +205,7 @@ def revocation(
     return _completed(keys, [first, *steps], make, now=now)
 
 
-def standby(keys: Sequence[SealedKey], make: Callable[[], SealedKey]) -> list[KeyTransition]:
+def standby(keys: Sequence[ProviderKey], make: Callable[[], ProviderKey]) -> list[KeyTransition]:
     """The step that publishes a standby key, if there is none. Source: D42"""
     if any(is_standby(key) for key in keys):
         return []
@@ -213,7 +213,7 @@ def standby(keys: Sequence[SealedKey], make: Callable[[], SealedKey]) -> list[Ke
 
 
 def _completed(
-    keys: Sequence[SealedKey], steps: list[KeyTransition], make: Callable[[], SealedKey], *, now: int
+    keys: Sequence[ProviderKey], steps: list[KeyTransition], make: Callable[[], ProviderKey], *, now: int
 ) -> list[KeyTransition]:
     """The steps, and those that close gaps and publish a standby key."""
     after = {key.kid: key for key in keys} | {step.key.kid: step.key for step in steps}
@@ -231,33 +231,33 @@ def _completed(
     return [*steps, *standby(list(after.values()), make)]
 
 
-def _rotated(key: SealedKey, begins: int) -> KeyTransition:
+def _rotated(key: ProviderKey, begins: int) -> KeyTransition:
     details = {"active_from": str(begins), "at_once": "True"}
     return KeyTransition(key=_dated(key, active_from=begins), action=AuditAction.KEY_ROTATE, details=details)
 
 
-def _dated(key: SealedKey, **dates: int | None) -> SealedKey:
+def _dated(key: ProviderKey, **dates: int | None) -> ProviderKey:
     return msgspec.structs.replace(key, **dates)
 
 
-def _agreed(key: SealedKey, now: int) -> int:
+def _agreed(key: ProviderKey, now: int) -> int:
     """The first moment at which every process knows a key."""
     return max(now, min(key.created_at, now) + AGREED_SECONDS)
 
 
-def _signs(key: SealedKey, now: float) -> bool:
+def _signs(key: ProviderKey, now: float) -> bool:
     return key.revoked_at is None and key.active_from <= now < _ends(key)
 
 
-def _any_signs(keys: Iterable[SealedKey], now: float) -> bool:
+def _any_signs(keys: Iterable[ProviderKey], now: float) -> bool:
     """Return whether a key signs, also one that is revoked soon."""
     return any(key.active_from <= now < _ends(key) and (key.revoked_at is None or now < key.revoked_at) for key in keys)
 
 
-def _is_ahead(key: SealedKey, now: float) -> bool:
+def _is_ahead(key: ProviderKey, now: float) -> bool:
     """Return whether a key is in use or scheduled."""
     return key.active_from < STANDBY and key.active_from < _ends(key) and now < _ends(key)
 
 
-def _ends(key: SealedKey) -> float:
+def _ends(key: ProviderKey) -> float:
     return float("inf") if key.retired_at is None else key.retired_at

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.ports import PipelinedVerb, TransientUnit
+    from corpid.ports import PipelinedVerb, TransientBatch
 
 READINESS: Final = "readiness"
 """the kind of what is written to see that something can be written"""
@@ -34,7 +34,7 @@ def milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-async def in_turn(unit: TransientUnit, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
+async def in_turn(batch: TransientBatch, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
     """The results of several verbs, carried out one after another.
 
     For engines without batches. Raises StoreUnavailable. Source: docs/architecture.md, "One-time use"
@@ -42,7 +42,7 @@ async def in_turn(unit: TransientUnit, verbs: Sequence[PipelinedVerb]) -> list[b
     results: list[bytes | bool | None] = []
     for each in verbs:
         if each.verb == "add":
-            results.append(await unit.add(each.kind, each.key, each.ttl, each.value))
+            results.append(await batch.add(each.kind, each.key, each.ttl, each.value))
         else:
-            results.append(await (unit.get if each.verb == "get" else unit.take)(each.kind, each.key))
+            results.append(await (batch.get if each.verb == "get" else batch.take)(each.kind, each.key))
     return results

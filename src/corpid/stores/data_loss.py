@@ -17,14 +17,14 @@ What is noticed, and how:
 - `Takeovers`: a PostgreSQL standby was promoted, and may lack the last commits. Its timeline is higher than the one
   in the deployment table; every new connection is looked at before it is used.
 - `use_store`: `transient_url` names another store than before, or the store was emptied while no process looked
-  on. The deployment table holds the lineage that was used last; a process that starts compares it. An LMDB file that
+  on. The deployment table holds the store identity that was used last; a process that starts compares it. An LMDB file that
   was removed after a restart of the machine, copied or deleted has another one.
 - stores.sql.orderly_stops and stores.valkey.orderly_stops: a restart of Redis or Valkey that is proven to have lost
   nothing is no loss; the deployment table has the name of the one marker that proves it.
 - stores.valkey.incarnations and stores.valkey.keyspace: Redis or Valkey lost data while processes watch: it restarted,
   was emptied, went back to a snapshot, or a slot moved. Markers in every part name the run of the engine and the
-  epoch; one that does not fit begins a new epoch for all parts, in the same lineage. They are with their engine,
-  since commands travel with a look at the marker; an engine without such markers needs only a lineage.
+  incarnation; one that does not fit begins a new incarnation for all parts, in the same store identity. They are with their engine,
+  since commands travel with a look at the marker; an engine without such markers needs only a store identity.
 
 What follows, the same in each case:
 
@@ -34,7 +34,7 @@ What follows, the same in each case:
 - ports.TransientStore.loss names it, with its moment in epoch seconds; if several nodes write
   their own time, the seconds are added by which their clocks may differ. Flows compare it with `iat`: of proofs
   (flows.oauth.dpop), of assertions (flows.oauth.client_authentication) and of access tokens (flows.oauth.userinfo).
-- The moment is stored with the notice of the loss: in the deployment table, or in the name of the epoch. Of several
+- The moment is stored with the notice of the loss: in the deployment table, or in the name of the incarnation. Of several
   processes that notice at once one writes it, in the transaction that ends what is incomplete; the others read it.
 - A first start has lost nothing: a note made before the first keys distinguishes it from a deployment without notes.
 Source: D49, D67
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
-    from corpid.ports import AuditEvent, Clock, PipelinedVerb, TransientStore, TransientUnit
+    from corpid.ports import AuditEvent, Clock, PipelinedVerb, TransientBatch, TransientStore
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.statements import Database
     from corpid.stores.sql.transient import SqlTransientStore
@@ -192,42 +192,42 @@ class SinceRestore(WrappedStore):
     def __init__(self, store: TransientStore, restored_at: float) -> None:
         super().__init__(store)
         self._restored_at: Final = restored_at
-        self._epoch: Final = f"{restored_at!r}:"
+        self._incarnation: Final = f"{restored_at!r}:"
 
     @property
     def loss(self) -> DataLoss:
         """The restore, or a later loss of the other store."""
         inner = self._store.loss
         return DataLoss(
-            name=f"{self._epoch}{inner.name}",
+            name=f"{self._incarnation}{inner.name}",
             reject_issued_before=max(self._restored_at, inner.reject_issued_before),
             complete_from=inner.complete_from,
             spent_until=inner.spent_until if are_known(self._restored_at, lost_at=inner.spent_until or 0.0) else None,
         )
 
-    def unit(self, now: float) -> SinceRestoreUnit:
-        return SinceRestoreUnit(self._store.unit(now), self._epoch)
+    def batch(self, now: float) -> SinceRestoreBatch:
+        return SinceRestoreBatch(self._store.batch(now), self._incarnation)
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
-        return await self._store.get(self._epoch + kind, key, now=now)
+        return await self._store.get(self._incarnation + kind, key, now=now)
 
     async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
-        return await self._store.get_each([(self._epoch + kind, key) for kind, key in places], now=now)
+        return await self._store.get_each([(self._incarnation + kind, key) for kind, key in places], now=now)
 
 
-class SinceRestoreUnit:
+class SinceRestoreBatch:
     """A ports.TransientUnit over another."""
 
-    __slots__ = ("_entered", "_epoch", "_unit")
+    __slots__ = ("_batch", "_entered", "_incarnation")
 
-    _unit: TransientUnit
+    _batch: TransientBatch
 
-    def __init__(self, entered: AbstractAsyncContextManager[TransientUnit], epoch: str) -> None:
+    def __init__(self, entered: AbstractAsyncContextManager[TransientBatch], incarnation: str) -> None:
         self._entered = entered
-        self._epoch = epoch
+        self._incarnation = incarnation
 
     async def __aenter__(self) -> Self:
-        self._unit = await self._entered.__aenter__()
+        self._batch = await self._entered.__aenter__()
         return self
 
     async def __aexit__(
@@ -236,28 +236,28 @@ class SinceRestoreUnit:
         return await self._entered.__aexit__(kind, error, trace)
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
-        await self._unit.put(self._epoch + kind, key, value, ttl)
+        await self._batch.put(self._incarnation + kind, key, value, ttl)
 
     async def get(self, kind: str, key: bytes) -> bytes | None:
-        return await self._unit.get(self._epoch + kind, key)
+        return await self._batch.get(self._incarnation + kind, key)
 
     async def take(self, kind: str, key: bytes) -> bytes | None:
-        return await self._unit.take(self._epoch + kind, key)
+        return await self._batch.take(self._incarnation + kind, key)
 
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
-        return await self._unit.add(self._epoch + kind, key, ttl, value)
+        return await self._batch.add(self._incarnation + kind, key, ttl, value)
 
     async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
-        return await self._unit.count(self._epoch + kind, key, ttl, by)
+        return await self._batch.count(self._incarnation + kind, key, ttl, by)
 
-    async def together(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
-        return await self._unit.together([each._replace(kind=self._epoch + each.kind) for each in verbs])
+    async def pipeline(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
+        return await self._batch.pipeline([each._replace(kind=self._incarnation + each.kind) for each in verbs])
 
     async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
-        await self._unit.count_unseen(self._epoch + kind, key, ttl, by)
+        await self._batch.count_unseen(self._incarnation + kind, key, ttl, by)
 
     async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
-        return await self._unit.count_each([(self._epoch + kind, key, ttl) for kind, key, ttl in places])
+        return await self._batch.count_each([(self._incarnation + kind, key, ttl) for kind, key, ttl in places])
 
 
 # `after_copy`: the file of a backup, which was copied over a SQLite database.
@@ -428,26 +428,26 @@ async def no_store_yet(database: Database) -> None:
         await NamedValues(database).put_first(STORE_IN_USE, _encoded_use(_NO_STORE, 0.0))
 
 
-async def use_store(database: Database, lineage: str, *, moment: float) -> float:
-    """Note that the store of this lineage is used from now on.
+async def use_store(database: Database, store_identity: str, *, moment: float) -> float:
+    """Note that the store of this identity is used from now on.
 
-    Raises StoreUnavailable, and ValueError for a lineage with spaces, which would be another one at each start.
+    Raises StoreUnavailable, and ValueError for a store identity with spaces, which would be another one at each start.
 
     Returns before when everything is to be refused, epoch seconds: 0.0 if no other store was ever used, what was
     noted if it is this one already, else `moment`.
     """
-    if not lineage or " " in lineage:
-        msg = f"a lineage is a name without spaces, not {lineage!r}"
+    if not store_identity or " " in store_identity:
+        msg = f"a store identity is a name without spaces, not {store_identity!r}"
         raise ValueError(msg)
     values = NamedValues(database)
     while True:
         before = await values.get(STORE_IN_USE) or await _store_before_notes(database)
         used, _, since = before.partition(" ")
-        if used == lineage:
+        if used == store_identity:
             return float(since)
         refused_before = 0.0 if used == _NO_STORE else moment
         async with database.transaction():
-            if await values.change(STORE_IN_USE, before, _encoded_use(lineage, refused_before)):
+            if await values.change(STORE_IN_USE, before, _encoded_use(store_identity, refused_before)):
                 await database.run(database.prepare(sa.delete(transient)), {})  # of a store that is not used any more
                 return refused_before
 
@@ -460,5 +460,5 @@ async def _store_before_notes(database: Database) -> str:
     return str(await values.get(STORE_IN_USE))
 
 
-def _encoded_use(lineage: str, since: float) -> str:
-    return f"{lineage} {since!r}"
+def _encoded_use(store_identity: str, since: float) -> str:
+    return f"{store_identity} {since!r}"

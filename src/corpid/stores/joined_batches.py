@@ -1,7 +1,7 @@
-"""Units of a local transient store, joined with their writes to SQLite.
+"""Batches of a local transient store, joined with their writes to SQLite.
 
-A flow writes records and audit entries inside a unit. With one engine they are one transaction; with two, each of these
-writes would be a transaction of its own. Here they are one that begins with the first of them, so a unit without such a
+A flow writes records and audit entries inside a batch. With one engine they are one transaction; with two, each of these
+writes would be a transaction of its own. Here they are one that begins with the first of them, so a batch without such a
 write costs SQLite nothing. The order is that of Redis: what was spent stays spent, also if the transaction fails.
 """
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
-    from corpid.ports import TransientStore, TransientUnit
+    from corpid.ports import TransientBatch, TransientStore
     from corpid.rules.data_loss import DataLoss
     from corpid.stores.sql.sqlite import SqliteDatabase
 
 
-class JoinedUnits(WrappedStore):
+class JoinedBatches(WrappedStore):
     """A ports.TransientStore over another, next to a SQLite database."""
 
     def __init__(self, store: TransientStore, database: SqliteDatabase) -> None:
@@ -33,8 +33,8 @@ class JoinedUnits(WrappedStore):
     def loss(self) -> DataLoss:
         return self._store.loss
 
-    def unit(self, now: float) -> JoinedUnit:
-        return JoinedUnit(self._store.unit(now), self._database)
+    def batch(self, now: float) -> JoinedBatch:
+        return JoinedBatch(self._store.batch(now), self._database)
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
         return await self._store.get(kind, key, now=now)
@@ -43,25 +43,25 @@ class JoinedUnits(WrappedStore):
         return await self._store.get_each(places, now=now)
 
 
-class JoinedUnit:
-    """Opens the other store's unit, whose verbs it leaves as they are."""
+class JoinedBatch:
+    """Opens the other store's batch, whose verbs it leaves as they are."""
 
-    __slots__ = ("_database", "_is_outermost", "_unit")
+    __slots__ = ("_batch", "_database", "_is_outermost")
 
-    def __init__(self, unit: AbstractAsyncContextManager[TransientUnit], database: SqliteDatabase) -> None:
-        self._unit = unit
+    def __init__(self, batch: AbstractAsyncContextManager[TransientBatch], database: SqliteDatabase) -> None:
+        self._batch = batch
         self._database = database
 
-    async def __aenter__(self) -> TransientUnit:
-        unit = await self._unit.__aenter__()
+    async def __aenter__(self) -> TransientBatch:
+        batch = await self._batch.__aenter__()
         self._is_outermost = self._database.hold_transaction()
-        return unit
+        return batch
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await self._unit.__aexit__(kind, error, trace)
+            await self._batch.__aexit__(kind, error, trace)
         except BaseException as failure:
             error = failure
             raise

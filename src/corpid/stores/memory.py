@@ -42,11 +42,11 @@ class MemoryTransientStore:
         self.lock: Final = asyncio.Lock()
         self.owner: asyncio.Task[Any] | None = None
         self.replaced: Final[list[tuple[tuple[str, bytes], _Entry | None]]] = []
-        """the values that the open unit replaced, in order"""
+        """the values that the open batch replaced, in order"""
 
-    def unit(self, now: float) -> MemoryTransientUnit:
-        """A unit of the task that has one open joins it."""
-        return MemoryTransientUnit(self, milliseconds(now))
+    def batch(self, now: float) -> MemoryTransientBatch:
+        """A batch of the task that has one open joins it."""
+        return MemoryTransientBatch(self, milliseconds(now))
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
         if self.owner is not None and self.owner is not current_task():
@@ -81,7 +81,7 @@ class MemoryTransientStore:
         return entry if entry is not None and now < entry.expires_at else None
 
 
-class MemoryTransientUnit:
+class MemoryTransientBatch:
     """A ports.TransientUnit; on an error it restores replaced entries."""
 
     __slots__ = ("_now", "_outermost", "_store")
@@ -136,7 +136,7 @@ class MemoryTransientUnit:
         self._write(kind, key, raised)
         return raised.count
 
-    async def together(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
+    async def pipeline(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
         return await in_turn(self, verbs)
 
     async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:

@@ -260,7 +260,7 @@ async def _shown(request: Request, at: At, page: SitePage[At], *, checked: bool 
 
 async def _get(site: Site[At], request: Request, at: At, page: SitePage[At]) -> Response:
     place = own_sessions.form_place(at.visit, at.page, at.entered)
-    kept = await stored_forms.read(at.context, place) if at.entered else None
+    kept = await stored_forms.read_form(at.context, place) if at.entered else None
     if page.fresh:
         try:
             # A form that was in time is shown for as long as it can be sent.
@@ -300,7 +300,7 @@ async def _not_accepted(
     fields = page.kept(dict(at.form)) if form is None else form
     typed = {field: value for field, value in fields.items() if field != ENTERED}
     kept = StoredForm(fields=typed, errors=errors, checked=checked)
-    await stored_forms.keep(at.context, own_sessions.form_place(at.visit, at.page, name), kept)
+    await stored_forms.save_form(at.context, own_sessions.form_place(at.visit, at.page, name), kept)
     return _to(site, at.web, replace(at, entered=name).here)
 
 

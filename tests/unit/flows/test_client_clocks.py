@@ -17,8 +17,8 @@ from corpid.ports import Delete, StoreUnavailable, Upsert
 from corpid.rules.client_clocks import (
     CHECKED_SECONDS,
     KNOWN_AFTER_SECONDS,
-    LARGEST_LEAD,
     LARGEST_RECORDED,
+    LARGEST_SKEW,
     PERIOD_SECONDS,
 )
 from corpid.rules.data_loss import DataLoss
@@ -78,11 +78,11 @@ class Nodes:
         await registry.directory.write([Upsert(client("rp0")), Upsert(client("rp1"))], EVENT)
         await registry.client_clocks.begin(now=AGO)
 
-    def dated(self, lead: float, client_id: str = "rp0") -> Assertion:
+    def dated(self, skew: float, client_id: str = "rp0") -> Assertion:
         """An assertion of a client whose clock is ahead by this."""
         self.made += 1
         return Assertion(
-            client_id=client_id, jti=f"{self.made}", issued_at=self.clock.now + lead, has_iat=True,
+            client_id=client_id, jti=f"{self.made}", issued_at=self.clock.now + skew, has_iat=True,
             remember_seconds=600, lifetime=60, names_endpoint=False,
         )  # fmt: skip
 
@@ -96,9 +96,9 @@ class Nodes:
             clock=lambda: self.clock.now + off,
         )
         context = await request_context(at, request_id="r", address="192.0.2.1")
-        lead = await at.client_clocks.record_skew(assertion, at.transient)
-        async with at.transient.unit(context.now) as unit:
-            await dpop.spend_proof_and_assertion(context, unit, None, assertion, lead)
+        skew = await at.client_clocks.record_skew(assertion, at.transient)
+        async with at.transient.batch(context.now) as batch:
+            await dpop.spend_proof_and_assertion(context, batch, None, assertion, skew)
 
     async def is_accepted(self, assertion: Assertion, node: int = 0, **how: float) -> bool:
         try:
@@ -116,30 +116,30 @@ async def two_nodes(path: Path) -> AsyncIterator[Nodes]:
         yield nodes
 
 
-async def sign_ins(nodes: Nodes, lead: float) -> list[Assertion]:
+async def sign_ins(nodes: Nodes, skew: float) -> list[Assertion]:
     """A sign-in now and then until NOW, the last ones at either node; some are late."""
     sent = []
     for at in (AGO + 10, NOW - 100, *(NOW - 40 + second for second in range(41))):
         nodes.clock.now = at
         for node, off, late in ((0, 8, 0), (1, -8, 0), (0, 8, 0.4), (1, 0, 3)):
-            assertion = nodes.dated(lead - late)
+            assertion = nodes.dated(skew - late)
             await nodes.send(assertion, node, off=off)
             sent.append(assertion)
     return sent
 
 
-@pytest.mark.parametrize("lead", [-60, -59.6, -3.5, 0, 5, 25, 29.9, LARGEST_LEAD])
+@pytest.mark.parametrize("skew", [-60, -59.6, -3.5, 0, 5, 25, 29.9, LARGEST_SKEW])
 async def test_an_assertion_that_was_spent_before_a_loss_is_never_accepted_after_it(
-    tmp_path: Path, lead: float
+    tmp_path: Path, skew: float
 ) -> None:
     """Every captured assertion is sent again at every second, to nodes whose clocks are off."""
     async with two_nodes(tmp_path) as nodes:
-        captured = await sign_ins(nodes, lead)
+        captured = await sign_ins(nodes, skew)
         before = nodes.engine
         nodes.engine, until = before.lost()
         while nodes.clock.now < until + LONG:
             if nodes.clock.now <= until:  # one node has not noticed yet, and even sees a faster clock
-                captured.append(nodes.dated(min(lead + 4, LARGEST_LEAD)))
+                captured.append(nodes.dated(min(skew + 4, LARGEST_SKEW)))
                 await nodes.send(captured[-1], 1, engine=before)
             for number, assertion in enumerate(captured):
                 with pytest.raises(TemporarilyUnavailable):
@@ -147,23 +147,23 @@ async def test_an_assertion_that_was_spent_before_a_loss_is_never_accepted_after
             nodes.clock.pass_(1)
 
 
-@pytest.mark.parametrize("lead", [-60, -59.6, -3.5, 0, 5, 25, 29.9])
+@pytest.mark.parametrize("skew", [-60, -59.6, -3.5, 0, 5, 25, 29.9])
 async def test_a_client_whose_clock_is_known_signs_in_within_ten_seconds_and_is_told_when(
-    tmp_path: Path, lead: float
+    tmp_path: Path, skew: float
 ) -> None:
     """D67: Retry-After is the truth: what is made then is accepted, what is made a second earlier is not."""
     async with two_nodes(tmp_path) as nodes:
-        await sign_ins(nodes, lead)
+        await sign_ins(nodes, skew)
         nodes.engine, _ = nodes.engine.lost()
         lost_at = nodes.clock.now
         with pytest.raises(TemporarilyUnavailable) as told:
-            await nodes.send(nodes.dated(lead), 1)
+            await nodes.send(nodes.dated(skew), 1)
         nodes.clock.now = lost_at + told.value.retry_after - 1
-        assert not await nodes.is_accepted(nodes.dated(lead), 1)
+        assert not await nodes.is_accepted(nodes.dated(skew), 1)
         nodes.clock.pass_(1)
         assert nodes.clock.now <= lost_at + 10
         for node in (0, 1):
-            assertion = nodes.dated(lead)
+            assertion = nodes.dated(skew)
             await nodes.send(assertion, node)
             with pytest.raises(InvalidClient, match="already used"):
                 await nodes.send(assertion, 1 - node)
@@ -174,7 +174,7 @@ async def test_a_client_without_a_record_waits_for_the_largest_lead(tmp_path: Pa
     async with two_nodes(tmp_path) as nodes:
         nodes.clock.now = NOW
         nodes.engine, until = nodes.engine.lost()
-        nodes.clock.now = until + LARGEST_LEAD
+        nodes.clock.now = until + LARGEST_SKEW
         assert not await nodes.is_accepted(nodes.dated(0, "rp1"))
         nodes.clock.pass_(1)
         assert await nodes.is_accepted(nodes.dated(0, "rp1"))
@@ -221,7 +221,7 @@ async def test_a_client_that_dates_far_ahead_at_a_node_that_is_ahead_makes_nobod
         captured = await sign_ins(nodes, 0)
         for ago in range(100, -1, -5):
             nodes.clock.now = NOW - ago
-            hostile = [nodes.dated(lead, "rp1") for lead in (LARGEST_LEAD + 1, LARGEST_LEAD + 7, LARGEST_RECORDED)]
+            hostile = [nodes.dated(skew, "rp1") for skew in (LARGEST_SKEW + 1, LARGEST_SKEW + 7, LARGEST_RECORDED)]
             for assertion in hostile:
                 await nodes.send(assertion, off=9.9)
         assert await nodes.provider.registry.client_clocks.recorded_since() == AGO
@@ -239,7 +239,7 @@ async def test_a_client_that_dates_far_ahead_at_a_node_that_is_ahead_makes_nobod
 
 
 async def test_a_client_that_was_removed_may_have_had_a_larger_lead(tmp_path: Path) -> None:
-    """Its record went with it; one of the same name proves nothing until that lead is past."""
+    """Its record went with it; one of the same name proves nothing until that skew is past."""
     async with two_nodes(tmp_path) as nodes:
         directory = nodes.provider.registry.directory
         nodes.clock.now = NOW - 1

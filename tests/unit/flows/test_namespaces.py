@@ -152,21 +152,21 @@ async def test_an_entry_has_its_namespaces_name_lifetime_and_codec_whatever_the_
     )  # fmt: skip
     code = namespaces.code_entry("https://op", "current", "rp", "code", "challenge")
 
-    async with store.unit(0) as unit:
-        await code.put(unit, grant)
-        assert await unit.get("code", code.key) == msgspec.msgpack.encode(grant)
-        assert not await code.add(unit, grant)
+    async with store.batch(0) as batch:
+        await code.put(batch, grant)
+        assert await batch.get("code", code.key) == msgspec.msgpack.encode(grant)
+        assert not await code.add(batch, grant)
     assert await code.read(store, now=59.9) == grant
     assert await code.read(store, now=60) is None
-    async with store.unit(1) as unit:
-        assert await code.get(unit) == grant
-        assert await code.take(unit) == grant
-        assert await code.take(unit) is None
+    async with store.batch(1) as batch:
+        assert await code.get(batch) == grant
+        assert await code.take(batch) == grant
+        assert await code.take(batch) is None
         proof = namespaces.PROOF.entry("https://op", "jkt", "jti")
-        assert await proof.add(unit, seconds=9)
-        assert not await proof.add(unit, seconds=9)
+        assert await proof.add(batch, seconds=9)
+        assert not await proof.add(batch, seconds=9)
         rate = namespaces.RATE.entry("https://op", "rp")
-        assert [await rate.count(unit), await rate.count(unit)] == [1, 2]
+        assert [await rate.count(batch), await rate.count(batch)] == [1, 2]
     assert await proof.read(store, now=9.9) == b""
     assert await proof.read(store, now=10) is None
     assert await rate.read(store, now=120.9) == b"2"

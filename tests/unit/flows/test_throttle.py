@@ -104,9 +104,9 @@ async def test_a_sign_in_of_the_owner_gives_a_guesser_at_many_addresses_nothing_
     async with provider_at(tmp_path) as provider:
         for number in range(120):
             await delay(provider, address=f"192.0.2.{number}", browser="stranger")
-        async with provider.transient.unit(NOW) as unit:
+        async with provider.transient.batch(NOW) as batch:
             owner = await context(provider, now=NOW, address="198.51.100.7")
-            await throttle.forget_attempts(owner, unit, "rina", "own", known=False, of_address=2)
+            await throttle.forget_attempts(owner, batch, "rina", "own", known=False, of_address=2)
         assert await delay(provider, address="192.0.2.200", browser="stranger") > 0
 
 
@@ -114,8 +114,8 @@ async def test_unlocking_ends_the_delay_of_a_neighbourhood_too(tmp_path: Path) -
     async with provider_at(tmp_path) as provider:
         for number in range(120):
             await delay(provider, address=f"192.0.2.{number}", browser="b")
-        async with provider.transient.unit(NOW) as unit:
-            await throttle.unlock(unit, provider.policy.base_url, "rina")
+        async with provider.transient.batch(NOW) as batch:
+            await throttle.unlock(batch, provider.policy.base_url, "rina")
         again = [await delay(provider, address=f"192.0.2.{number}", browser="b") for number in range(106)]
         assert not any(again)
 
@@ -128,8 +128,8 @@ async def test_each_unlocking_lasts_as_long_as_the_first(tmp_path: Path) -> None
             for _ in range(12):
                 await delay(provider, unlocked - 10)
             assert await delay(provider, unlocked - 10) > 0
-            async with provider.transient.unit(unlocked) as unit:
-                await throttle.unlock(unit, provider.policy.base_url, "rina")
+            async with provider.transient.batch(unlocked) as batch:
+                await throttle.unlock(batch, provider.policy.base_url, "rina")
         assert [await delay(provider, begin + 2001) for _ in range(6)] == [0] * 6
 
 
@@ -139,8 +139,8 @@ async def test_unlocking_ends_the_delay_at_every_address(tmp_path: Path) -> None
             for _ in range(7):
                 await delay(provider, address=address)
             assert await delay(provider, address=address) > 0
-        async with provider.transient.unit(NOW) as unit:
-            await throttle.unlock(unit, provider.policy.base_url, "rina")
+        async with provider.transient.batch(NOW) as batch:
+            await throttle.unlock(batch, provider.policy.base_url, "rina")
         for address in ("192.0.2.1", "198.51.100.1"):
             assert await delay(provider, address=address) == 0
 
@@ -148,11 +148,11 @@ async def test_unlocking_ends_the_delay_at_every_address(tmp_path: Path) -> None
 async def test_a_browser_that_signed_in_before_is_not_slowed_by_strangers(tmp_path: Path) -> None:
     """D47: a known browser keeps its own allowance, and only for its own account."""
     async with provider_at(tmp_path) as provider:
-        async with provider.transient.unit(NOW) as unit:
+        async with provider.transient.batch(NOW) as batch:
             await throttle.forget_attempts(
-                await context(provider, now=NOW, address="192.0.2.1"), unit, "rina", "known", known=False, of_address=2
+                await context(provider, now=NOW, address="192.0.2.1"), batch, "rina", "known", known=False, of_address=2
             )
-            await throttle.remember(await context(provider, now=NOW), unit, "rina", "known", None, user_id="u1")
+            await throttle.remember(await context(provider, now=NOW), batch, "rina", "known", None, user_id="u1")
         for _ in range(7):
             await delay(provider, browser="stranger")
         assert await delay(provider, browser="stranger") > 0
@@ -165,16 +165,16 @@ async def test_a_known_browser_is_slowed_by_nobody_at_its_address_and_forgives_n
     """D47: what strangers try at an office's address is theirs, also after somebody there has signed in."""
     async with provider_at(tmp_path) as provider:
         request = await context(provider, now=NOW, address="192.0.2.1")
-        async with provider.transient.unit(NOW) as unit:
-            await throttle.remember(request, unit, "rina", "known", None, user_id="u1")
+        async with provider.transient.batch(NOW) as batch:
+            await throttle.remember(request, batch, "rina", "known", None, user_id="u1")
         for number in range(60):
             await delay(provider, user_name=f"victim{number}", browser="stranger")
         for _ in range(7):
             await delay(provider, browser="stranger", address="198.51.100.1")
         assert await delay(provider, user_name="another", browser="stranger") > 0
         assert [await delay(provider, browser="known") for _ in range(5)] == [0] * 5
-        async with provider.transient.unit(NOW) as unit:
-            await throttle.forget_attempts(request, unit, "rina", "known", known=True, of_address=0)
+        async with provider.transient.batch(NOW) as batch:
+            await throttle.forget_attempts(request, batch, "rina", "known", known=True, of_address=0)
         assert [await delay(provider, browser="known") for _ in range(5)] == [0] * 5
         assert await delay(provider, user_name="another", browser="stranger") > 0
         assert await delay(provider, browser="stranger", address="198.51.100.1") > 0
@@ -186,10 +186,10 @@ async def test_an_account_of_ones_own_is_no_licence_to_try_others(tmp_path: Path
     async def signs_in(provider: Provider, number: int) -> None:
         for _ in range(2):
             assert await delay(provider, user_name=f"own{number}", browser="b") == 0
-        async with provider.transient.unit(NOW) as unit:
+        async with provider.transient.batch(NOW) as batch:
             await throttle.forget_attempts(
                 await context(provider, now=NOW, address="192.0.2.1"),
-                unit,
+                batch,
                 f"own{number}",
                 "b",
                 known=False,
@@ -210,10 +210,10 @@ async def test_an_office_behind_one_address_is_not_slowed_by_its_own_sign_ins(tm
         for number in range(100):
             for _ in range(2):
                 assert await delay(provider, user_name=f"person{number}", browser=f"b{number}") == 0
-            async with provider.transient.unit(NOW) as unit:
+            async with provider.transient.batch(NOW) as batch:
                 await throttle.forget_attempts(
                     await context(provider, now=NOW, address="192.0.2.1"),
-                    unit,
+                    batch,
                     f"person{number}",
                     f"b{number}",
                     known=False,
@@ -246,12 +246,12 @@ async def test_success_and_an_operator_end_the_delay(tmp_path: Path) -> None:
         for _ in range(7):
             await delay(provider)
         assert await delay(provider) > 0
-        async with provider.transient.unit(NOW) as unit:
-            await throttle.unlock(unit, issuer, "rina")
+        async with provider.transient.batch(NOW) as batch:
+            await throttle.unlock(batch, issuer, "rina")
         assert [await delay(provider) for _ in range(6)] == [0] * 6
         assert await delay(provider) > 0
-        async with provider.transient.unit(NOW) as unit:
+        async with provider.transient.batch(NOW) as batch:
             await throttle.forget_attempts(
-                await context(provider, now=NOW, address="192.0.2.1"), unit, "rina", "b1", known=False, of_address=2
+                await context(provider, now=NOW, address="192.0.2.1"), batch, "rina", "b1", known=False, of_address=2
             )
         assert [await delay(provider, browser="b2") for _ in range(6)] == [0] * 6

@@ -55,7 +55,7 @@ def test_the_lead_of_a_clock_decides_from_when_an_assertion_is_new() -> None:
     """D67: one second is added; nobody waits longer than for an unknown clock, and -60 s are the least that counts."""
     lost_at = LOST.complete_from
     known = msgspec.structs.replace(LOST, spent_until=lost_at)
-    found = {lead: known.assertions_from(lead) - lost_at for lead in (-600, -60, -1, 0, 31, 38, 45)}
+    found = {skew: known.assertions_from(skew) - lost_at for skew in (-600, -60, -1, 0, 31, 38, 45)}
     assert found == {-600: -59, -60: -59, -1: 0, 0: 1, 31: 32, 38: 39, 45: 40}
     assert known.assertions_from(None) == LOST.assertions_from(0) == LOST.ends_at
     assert (known.assertion_wait(lost_at - 3.5, 0), known.assertion_wait(lost_at + 1, 0)) == (5, 0)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from corpid.rules import signing_keys
-from corpid.rules.signing_keys import AGREED_SECONDS, STANDBY, SealedKey
+from corpid.rules.signing_keys import AGREED_SECONDS, STANDBY, ProviderKey
 
 if TYPE_CHECKING:
     from corpid.rules.signing_keys import KeyTransition
@@ -30,9 +30,9 @@ class Calendar:
         self.keys["k2"] = self.make()
         self.now += 60
 
-    def make(self) -> SealedKey:
+    def make(self) -> ProviderKey:
         self._made += 1
-        return SealedKey(kid=f"k{self._made}", use="sig", secret="", created_at=self.now, active_from=STANDBY)
+        return ProviderKey(kid=f"k{self._made}", use="sig", secret="", created_at=self.now, active_from=STANDBY)
 
     def rotate(self, *, at_once: bool = False) -> None:
         self._take(signing_keys.rotation(list(self.keys.values()), self.make, now=self.now, at_once=at_once))
@@ -44,7 +44,7 @@ class Calendar:
     def _take(self, steps: list[KeyTransition]) -> None:
         self.keys |= {step.key.kid: step.key for step in steps}
 
-    def signing(self, moment: int) -> SealedKey:
+    def signing(self, moment: int) -> ProviderKey:
         """The newest key whose dates let it sign."""
         found = [
             key

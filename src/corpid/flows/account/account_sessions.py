@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, TransientUnit
+    from corpid.ports import AuditEvent, TransientBatch
     from corpid.rules.audit_actions import AuditAction
 
 
@@ -85,8 +85,8 @@ async def open_page(context: RequestContext, visit: AccountRequest, page: str) -
     if found is None or await _is_closed(context, found):
         require_fresh(visit, now=context.now)
         found = Opening(opening_id=context.provider.new_id(), page=page, ends_at=_from(context, visit))
-        async with context.provider.transient.unit(context.now) as unit:
-            await _save(context, unit, visit, found)
+        async with context.provider.transient.batch(context.now) as batch:
+            await _save(context, batch, visit, found)
     return replace(visit, opening=found)
 
 
@@ -159,12 +159,12 @@ async def extend(context: RequestContext, visit: AccountRequest) -> None:
         return
     longer = msgspec.structs.replace(before, ends_at=_from(context, visit), extensions=before.extensions + 1)
     step = namespaces.STEP.entry(context.provider.policy.base_url, before.opening_id, str(before.extensions))
-    async with context.provider.transient.unit(context.now) as unit:
-        if await _closed(context, before).get(unit) is not None:
+    async with context.provider.transient.batch(context.now) as batch:
+        if await _closed(context, before).get(batch) is not None:
             raise StaleStep
-        if not await step.add(unit):
+        if not await step.add(batch):
             raise StaleStep
-        await _save(context, unit, visit, longer)
+        await _save(context, batch, visit, longer)
 
 
 async def close(context: RequestContext, visit: AccountRequest) -> None:
@@ -175,8 +175,8 @@ async def close(context: RequestContext, visit: AccountRequest) -> None:
     """
     if visit.opening is not None:
         # A separate entry, since another request may write the opening that it read before this.
-        async with context.provider.transient.unit(context.now) as unit:
-            await _closed(context, visit.opening).add(unit)
+        async with context.provider.transient.batch(context.now) as batch:
+            await _closed(context, visit.opening).add(batch)
 
 
 def _from(context: RequestContext, visit: AccountRequest) -> float:
@@ -192,8 +192,8 @@ async def _is_closed(context: RequestContext, opening: Opening) -> bool:
     return await _closed(context, opening).read(context.provider.transient, now=context.now) is not None
 
 
-async def _save(context: RequestContext, unit: TransientUnit, visit: AccountRequest, opening: Opening) -> None:
-    await _entry(context, visit, opening.page).put(unit, opening)
+async def _save(context: RequestContext, batch: TransientBatch, visit: AccountRequest, opening: Opening) -> None:
+    await _entry(context, visit, opening.page).put(batch, opening)
 
 
 def _entry(context: RequestContext, visit: AccountRequest, page: str) -> Entry[Opening]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import EmailChange, Link, OpenInvitation, TransientUnit
+    from corpid.ports import EmailChange, Link, OpenInvitation, TransientBatch
     from corpid.rules.directory.records import Entity
 
 _PURPOSE: Final = "enrolment"
@@ -271,9 +271,9 @@ async def open_link(context: RequestContext, browser: Browser, code: str, *, dig
             await sent_forms.counts(context, SentForm(place=place, digest=digest, attempt=attempt))
         raise
     opened_id = derive_opened_id(context, browser.browser_id, link_hash)
-    async with context.provider.transient.unit(context.now) as unit:
-        await throttle.link_code_accepted(context, unit, attempt)
-        await _opened_entry(context, opened_id).put(unit, f"{browser.browser_id} {link_hash}")
+    async with context.provider.transient.batch(context.now) as batch:
+        await throttle.link_code_accepted(context, batch, attempt)
+        await _opened_entry(context, opened_id).put(batch, f"{browser.browser_id} {link_hash}")
     return opened_id
 
 
@@ -314,22 +314,22 @@ async def begin(context: RequestContext, link: Link, browser: Browser, *, user_i
         expires_at=min(context.now + ENROLMENT_SECONDS, float(link.expires_at)),
     )
     claim, mine = _claim(context, enrolment)
-    async with context.provider.transient.unit(context.now) as unit:
-        if await claim.add(unit, mine):
-            await _open(context, unit, enrolment)
+    async with context.provider.transient.batch(context.now) as batch:
+        if await claim.add(batch, mine):
+            await _open(context, batch, enrolment)
             return enrolment
-        whose, _, enrolment_id = (await claim.get(unit) or "").partition(" ")
+        whose, _, enrolment_id = (await claim.get(batch) or "").partition(" ")
         if whose != browser.browser_id:
             raise OpenElsewhere
         # Whatever process claimed it may have ended before it wrote more: on Valkey, one verb may be written without the next.
-        await _open(context, unit, msgspec.structs.replace(enrolment, enrolment_id=enrolment_id))
+        await _open(context, batch, msgspec.structs.replace(enrolment, enrolment_id=enrolment_id))
     return (await load_own_enrolment(context, enrolment_id, browser.browser_id)).enrolment
 
 
-async def _open(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
+async def _open(context: RequestContext, batch: TransientBatch, enrolment: Enrolment) -> None:
     """Write a new enrolment, unless it exists."""
-    if await _entry(context, enrolment.enrolment_id).add(unit, enrolment):
-        await _note(context, unit, enrolment)
+    if await _entry(context, enrolment.enrolment_id).add(batch, enrolment):
+        await _note(context, batch, enrolment)
 
 
 def _claim(context: RequestContext, enrolment: Enrolment) -> tuple[Entry[str], str]:
@@ -342,8 +342,8 @@ def _under_way(context: RequestContext, user_id: str, purpose: LinkPurpose) -> E
     return namespaces.UNDER_WAY.entry(context.provider.policy.base_url, user_id, purpose)
 
 
-async def _note(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
-    await _under_way(context, enrolment.user_id, enrolment.purpose).put(unit, enrolment.enrolment_id)
+async def _note(context: RequestContext, batch: TransientBatch, enrolment: Enrolment) -> None:
+    await _under_way(context, enrolment.user_id, enrolment.purpose).put(batch, enrolment.enrolment_id)
 
 
 async def under_way(context: RequestContext, user: User, purpose: LinkPurpose) -> str:
@@ -393,21 +393,21 @@ async def load_own_enrolment(context: RequestContext, enrolment_id: str, browser
     )
 
 
-async def save(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
+async def save(context: RequestContext, batch: TransientBatch, enrolment: Enrolment) -> None:
     """Write an enrolment (D34)."""
-    await _entry(context, enrolment.enrolment_id).put(unit, enrolment)
+    await _entry(context, enrolment.enrolment_id).put(batch, enrolment)
 
 
-async def stop(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
+async def stop(context: RequestContext, batch: TransientBatch, enrolment: Enrolment) -> None:
     """End an enrolment before its time.
 
     Its link stays claimed by it (D45).
     """
-    await save(context, unit, msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, stopped=True))
+    await save(context, batch, msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, stopped=True))
 
 
-async def _claim_step(context: RequestContext, unit: TransientUnit, enrolment: Enrolment) -> None:
-    await claim_step_of(context, unit, _ENROLMENT, enrolment.enrolment_id, enrolment)
+async def _claim_step(context: RequestContext, batch: TransientBatch, enrolment: Enrolment) -> None:
+    await claim_step_of(context, batch, _ENROLMENT, enrolment.enrolment_id, enrolment)
 
 
 async def move(context: RequestContext, enrolment: Enrolment, step: EnrolmentStep, **changes: object) -> Enrolment:
@@ -430,9 +430,9 @@ async def claim_step(
     moved = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, **changes)
     if moved.step is EnrolmentStep.RECOVERY_CODES:
         moved = msgspec.structs.replace(moved, codes_at=context.now)
-    async with context.provider.transient.unit(context.now) as unit:
-        await _claim_step(context, unit, enrolment)
-        await save(context, unit, moved)
+    async with context.provider.transient.batch(context.now) as batch:
+        await _claim_step(context, batch, enrolment)
+        await save(context, batch, moved)
     return moved
 
 
@@ -452,11 +452,11 @@ async def extend(context: RequestContext, visit: EnrolmentContext) -> Enrolment:
         expires_at=min(context.now + ENROLMENT_SECONDS, visit.link_ends_at),
     )
     claim, mine = _claim(context, enrolment)
-    async with context.provider.transient.unit(context.now) as unit:
-        await _claim_step(context, unit, enrolment)
-        await save(context, unit, extended)
-        await claim.put(unit, mine)
-        await _note(context, unit, extended)
+    async with context.provider.transient.batch(context.now) as batch:
+        await _claim_step(context, batch, enrolment)
+        await save(context, batch, extended)
+        await claim.put(batch, mine)
+        await _note(context, batch, extended)
     return extended
 
 

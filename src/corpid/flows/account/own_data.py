@@ -62,8 +62,8 @@ async def copy_data(context: RequestContext, visit: AccountRequest) -> AsyncIter
     if account is None:  # the person was erased at this moment
         raise StaleStep
     counter = namespaces.DATA_COPIES.entry(context.provider.policy.deployment_url, user_id)
-    async with context.provider.transient.unit(context.now) as unit:
-        if await context.counts.count(unit, counter) > DATA_COPIES_PER_DAY:
+    async with context.provider.transient.batch(context.now) as batch:
+        if await context.counts.count(batch, counter) > DATA_COPIES_PER_DAY:
             raise InvalidInput(
                 phrase(
                     "You have downloaded your data {copies} times today. Try again tomorrow.",

@@ -117,8 +117,8 @@ async def ask(context: RequestContext, visit: AccountRequest, *, email: str) -> 
     if await _counted(context, to_address) > EMAIL_CODES_PER_ADDRESS:
         raise InvalidInput(phrase("We have sent too many codes to this address. Try again tomorrow."), field="email")
     wanted = UnprovenAddress(wanted_id=context.provider.new_id(), email=address, sent_at=int(context.now))
-    async with context.provider.transient.unit(context.now) as unit:
-        await _entry(context, visit).put(unit, wanted)
+    async with context.provider.transient.batch(context.now) as batch:
+        await _entry(context, visit).put(batch, wanted)
         event = account_sessions.event(context, visit, AuditAction.USER_MAIL_CODE)
         await context.provider.registry.audit.write(event, now=context.now)
     why = phrase(
@@ -131,8 +131,8 @@ async def ask(context: RequestContext, visit: AccountRequest, *, email: str) -> 
 
 
 async def _counted(context: RequestContext, entry: Entry[int]) -> int:
-    async with context.provider.transient.unit(context.now) as unit:
-        return await context.counts.count(unit, entry)
+    async with context.provider.transient.batch(context.now) as batch:
+        return await context.counts.count(batch, entry)
 
 
 def _checked(visit: AccountRequest, email: str) -> str:
@@ -166,8 +166,8 @@ async def send_again(context: RequestContext, visit: AccountRequest) -> None:
 
 async def forget(context: RequestContext, visit: AccountRequest) -> None:
     """Give up an address that was not proven yet (D61)."""
-    async with context.provider.transient.unit(context.now) as unit:
-        await _entry(context, visit).take(unit)
+    async with context.provider.transient.batch(context.now) as batch:
+        await _entry(context, visit).take(batch)
 
 
 async def prove(context: RequestContext, visit: AccountRequest, *, code: str) -> None:
@@ -183,8 +183,8 @@ async def prove(context: RequestContext, visit: AccountRequest, *, code: str) ->
     await _require_code(context, visit, wanted, code)
     account_sessions.require(visit, now=context.now)
     _authorise(visit)
-    async with context.provider.transient.unit(context.now) as unit:
-        if await _entry(context, visit).take(unit) != wanted:
+    async with context.provider.transient.batch(context.now) as batch:
+        if await _entry(context, visit).take(batch) != wanted:
             raise StaleStep
     link_code = link_codes.code_from(context.provider.new_id())
     change = EmailChange(
@@ -224,13 +224,13 @@ async def _require_code(context: RequestContext, visit: AccountRequest, wanted: 
     It is counted before it is compared, and once for the same bytes.
     """
     misses = namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, wanted.wanted_id)
-    async with context.provider.transient.unit(context.now) as unit:
-        tries = await context.counts.count(unit, misses)
+    async with context.provider.transient.batch(context.now) as batch:
+        tries = await context.counts.count(batch, misses)
     if tries <= CODE_MISSES and second_factors.is_code(code, _code(context, visit, wanted)):
         return
     if not await sent_forms.counts(context, visit.sent):
-        async with context.provider.transient.unit(context.now) as unit:
-            tries = await context.counts.count(unit, misses, -1)
+        async with context.provider.transient.batch(context.now) as batch:
+            tries = await context.counts.count(batch, misses, -1)
     if tries >= CODE_MISSES:
         await forget(context, visit)
         raise InvalidInput(phrase("Too many wrong codes. Enter your new e-mail address again."))
@@ -269,8 +269,8 @@ async def undo(context: RequestContext, browser: Browser, opened_id: str, found:
     event = _undoing(context, change, "link")
     if not await context.provider.registry.email_changes.undo(change, event):
         raise NotHere
-    async with context.provider.transient.unit(context.now) as unit:
-        await _undone_entry(context, opened_id).put(unit, browser.browser_id)
+    async with context.provider.transient.batch(context.now) as batch:
+        await _undone_entry(context, opened_id).put(batch, browser.browser_id)
     _tell_both(context, found.user, change)
 
 

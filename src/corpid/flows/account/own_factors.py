@@ -200,8 +200,8 @@ async def offer(context: RequestContext, visit: AccountRequest, what: Offered) -
     entry, made = _offer(context, visit, credentials, what), f"{context.provider.new_id()}.{context.now:.3f}"
     offered = await entry.read(context.provider.transient, now=context.now)
     if offered is None:
-        async with context.provider.transient.unit(context.now) as unit:
-            offered = made if await entry.add(unit, made) else await entry.get(unit)
+        async with context.provider.transient.batch(context.now) as batch:
+            offered = made if await entry.add(batch, made) else await entry.get(batch)
     if offered is None:
         raise StaleStep
     return offered
@@ -215,8 +215,8 @@ def _offer(context: RequestContext, visit: AccountRequest, credentials: Credenti
 async def _spend(
     context: RequestContext, visit: AccountRequest, before: Credentials, what: Offered, shown: str
 ) -> None:
-    async with context.provider.transient.unit(context.now) as unit:
-        spent = await _offer(context, visit, before, what).take(unit)
+    async with context.provider.transient.batch(context.now) as batch:
+        spent = await _offer(context, visit, before, what).take(batch)
     if spent != shown:
         raise StaleStep
 
@@ -249,8 +249,8 @@ async def offer_other_codes(context: RequestContext, visit: AccountRequest, *, s
     credentials = await context.provider.registry.factors.credentials(visit.user.user_id)
     entry = _offer(context, visit, credentials, "codes")
     if await entry.read(context.provider.transient, now=context.now) == shown:
-        async with context.provider.transient.unit(context.now) as unit:
-            await entry.take(unit)
+        async with context.provider.transient.batch(context.now) as batch:
+            await entry.take(batch)
 
 
 async def set_up_app(context: RequestContext, visit: AccountRequest, *, code: str) -> None:

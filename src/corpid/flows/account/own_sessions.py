@@ -106,7 +106,7 @@ async def enter(
     )
     held = ""
     if browser is None:
-        held = pending_requests.seal(context, begun)
+        held = pending_requests.encrypt_pending(context, begun)
     else:
         await pending_requests.store(context, browser, begun)
     return InteractionRedirect(interaction_id=begun.interaction.interaction_id, cookie=cookie, held=held)
@@ -126,9 +126,9 @@ async def keep_late_form(context: RequestContext, visit: SelfServiceRequest, pag
 
     Its step stays with it: what was changed meanwhile is not overwritten. Raises StoreUnavailable. Source: D54, D73
     """
-    sealed = stored_forms.seal(context, _late_place(visit, page), StoredForm(fields=form))
-    async with context.provider.transient.unit(context.now) as unit:
-        await _late(context, visit, page).put(unit, sealed.encode())
+    sealed = stored_forms.encrypt_form(context, _late_place(visit, page), StoredForm(fields=form))
+    async with context.provider.transient.batch(context.now) as batch:
+        await _late(context, visit, page).put(batch, sealed.encode())
 
 
 async def late_form(context: RequestContext, visit: SelfServiceRequest, page: str, *, take: bool) -> dict[str, str]:
@@ -138,11 +138,11 @@ async def late_form(context: RequestContext, visit: SelfServiceRequest, page: st
     """
     entry = _late(context, visit, page)
     if take:
-        async with context.provider.transient.unit(context.now) as unit:
-            sealed = await entry.take(unit)
+        async with context.provider.transient.batch(context.now) as batch:
+            sealed = await entry.take(batch)
     else:
         sealed = await entry.read(context.provider.transient, now=context.now)
-    kept = stored_forms.unseal(context, _late_place(visit, page), (sealed or b"").decode("latin-1"))
+    kept = stored_forms.decrypt_form(context, _late_place(visit, page), (sealed or b"").decode("latin-1"))
     return dict(kept.fields) if kept else {}
 
 
@@ -164,8 +164,8 @@ def form_place(visit: SelfServiceRequest, page: str, name: str) -> tuple[str, ..
 
 async def forget_form(context: RequestContext, visit: SelfServiceRequest, page: str, name: str) -> None:
     """Forget a kept form after its next submission. Raises StoreUnavailable. Source: D73"""
-    async with context.provider.transient.unit(context.now) as unit:
-        await stored_forms.drop(context, unit, form_place(visit, page, name))
+    async with context.provider.transient.batch(context.now) as batch:
+        await stored_forms.drop_form(context, batch, form_place(visit, page, name))
 
 
 def _late(context: RequestContext, visit: SelfServiceRequest, page: str) -> Entry[bytes]:

@@ -119,10 +119,10 @@ async def miss(context: RequestContext, visit: EnrolmentContext, guesses: CodeGu
         if guesses is not None:
             await code_guesses.give_back(context, guesses)
         return
-    async with context.provider.transient.unit(context.now) as unit:
-        last = await second_factors.count_miss(context, unit, enrolment.enrolment_id)
+    async with context.provider.transient.batch(context.now) as batch:
+        last = await second_factors.count_miss(context, batch, enrolment.enrolment_id)
         if last:
-            await enrolments.stop(context, unit, enrolment)
+            await enrolments.stop(context, batch, enrolment)
         await context.provider.registry.audit.write(
             event(context, visit.user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused"), now=context.now
         )
@@ -161,8 +161,8 @@ async def submit_passkey(context: RequestContext, visit: EnrolmentContext, *, pa
     Raises InvalidInput, Throttled and StaleStep (WebAuthn §7.2, D46).
     """
     enrolment, user = _at(visit, EnrolmentStep.PROVE_SECOND_FACTOR), visit.user
-    async with context.provider.transient.unit(context.now) as unit:
-        await throttle.attempt_unguessable(context, unit)
+    async with context.provider.transient.batch(context.now) as batch:
+        await throttle.attempt_unguessable(context, batch)
     try:
         await passkeys.verify_claim(
             context,

@@ -31,8 +31,8 @@ async def ask(context: RequestContext) -> None:
     kind = namespaces.RECOVERIES
     window = str(int(context.now // kind.seconds))
     requests = kind.entry(context.provider.policy.base_url, site(context.address), window)
-    async with context.provider.transient.unit(context.now) as unit:
-        asked = await context.counts.count(unit, requests)
+    async with context.provider.transient.batch(context.now) as batch:
+        asked = await context.counts.count(batch, requests)
     if asked > RECOVERIES_PER_ADDRESS:
         raise Throttled(ceil(kind.seconds - context.now % kind.seconds))
 
@@ -93,8 +93,8 @@ async def _admitted(context: RequestContext, user: User, browser_key: str, diges
     emails = namespaces.RECOVERY_EMAILS.entry(
         context.provider.policy.base_url, user.user_id, browser_key if known else ""
     )
-    async with context.provider.transient.unit(context.now) as unit:
-        sent = await context.counts.count(unit, emails)
+    async with context.provider.transient.batch(context.now) as batch:
+        sent = await context.counts.count(batch, emails)
     return sent <= RECOVERIES_PER_ACCOUNT
 
 

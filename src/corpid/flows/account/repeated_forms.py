@@ -52,23 +52,23 @@ async def claim(
     """
     digest = digest_of(form)
     sent, entry = f"{page} {digest}", _entry(context, visit, page, digest)
-    async with context.provider.transient.unit(context.now) as unit:
-        if await entry.add(unit, ""):
+    async with context.provider.transient.batch(context.now) as batch:
+        if await entry.add(batch, ""):
             return FormClaim(sent=sent, entries=(entry,))
-        if not await entry.get(unit):
+        if not await entry.get(batch):
             return ""
-        newest = await _newest(context, visit).get(unit)
+        newest = await _newest(context, visit).get(batch)
         if newest is not None and newest.sent == sent:
             return newest.led_to
         # An entry for each acceptance: of identical forms that come after it, the first to add that entry is used.
         again = _entry(context, visit, page, digest, newest.save_id if newest else "")
-        return FormClaim(sent=sent, entries=(entry, again)) if await again.add(unit, "") else ""
+        return FormClaim(sent=sent, entries=(entry, again)) if await again.add(batch, "") else ""
 
 
 async def release(context: RequestContext, claimed: FormClaim) -> None:
     """Release a claimed form that changed nothing. Raises StoreUnavailable. Source: D15, D73"""
-    async with context.provider.transient.unit(context.now) as unit:
-        await claimed.entries[-1].take(unit)
+    async with context.provider.transient.batch(context.now) as batch:
+        await claimed.entries[-1].take(batch)
 
 
 async def save(context: RequestContext, visit: SelfServiceRequest, claimed: FormClaim, led_to: str) -> None:
@@ -77,10 +77,10 @@ async def save(context: RequestContext, visit: SelfServiceRequest, claimed: Form
     It counts for ten minutes, until the session accepts another form. Raises StoreUnavailable. Source: D15, D73
     """
     newest = _AcceptedForm(save_id=context.provider.new_id(), sent=claimed.sent, led_to=led_to)
-    async with context.provider.transient.unit(context.now) as unit:
+    async with context.provider.transient.batch(context.now) as batch:
         for entry in claimed.entries:
-            await entry.put(unit, led_to, seconds=_NEWEST_FORM.seconds)
-        await _newest(context, visit).put(unit, newest)
+            await entry.put(batch, led_to, seconds=_NEWEST_FORM.seconds)
+        await _newest(context, visit).put(batch, newest)
 
 
 def _entry(context: RequestContext, visit: SelfServiceRequest, *parts: str) -> Entry[str]:

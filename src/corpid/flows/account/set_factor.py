@@ -337,11 +337,11 @@ async def end_written(context: RequestContext, visit: EnrolmentContext) -> None:
     enrolment, user = visit.enrolment, visit.user
     notifications.notify(context, user, links.PURPOSES[enrolment.purpose].notice or _made(enrolment))
     finished = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, finished=True, password_hash="")
-    async with context.provider.transient.unit(context.now) as unit:
-        await enrolments.save(context, unit, finished)
+    async with context.provider.transient.batch(context.now) as batch:
+        await enrolments.save(context, batch, finished)
         if links.PURPOSES[enrolment.purpose].begins:
-            await session_start.expect_first_sign_in(context, unit, user.user_id)
-        await throttle.unlock(unit, context.provider.policy.deployment_url, names.user_name(user.user_name))
+            await session_start.expect_first_sign_in(context, batch, user.user_id)
+        await throttle.unlock(batch, context.provider.policy.deployment_url, names.user_name(user.user_name))
         await context.provider.registry.code_guesses.forget_all(user.user_id)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.namespaces import Entry, Namespace
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Session, SessionPurpose, TransientUnit
+    from corpid.ports import Session, SessionPurpose, TransientBatch
     from corpid.rules.oauth.records import AuthorizationRequest
 
 T = TypeVar("T")
@@ -183,14 +183,14 @@ async def issue_cookie(context: RequestContext) -> tuple[Browser, str]:
     return Browser(browser_id=browser_id(context, cookie)), cookie
 
 
-async def sign_out(context: RequestContext, unit: TransientUnit, old_cookie: str, browser: Browser) -> str:
+async def sign_out(context: RequestContext, batch: TransientBatch, old_cookie: str, browser: Browser) -> str:
     """Replace a browser by a new one and return its cookie value.
 
     Nothing of the old browser belongs to the new one, but it is still known for the people who sign in here. Raises
     StaleStep if the old value was already invalidated: with two browsers of one name, the second would pass for the one
     in which a person signs in. Source: D30, D34, D47
     """
-    if not await retire(context, unit, old_cookie, browser):
+    if not await retire(context, batch, old_cookie, browser):
         raise StaleStep
     another = Browser(
         browser_id=context.provider.new_id(),
@@ -199,31 +199,31 @@ async def sign_out(context: RequestContext, unit: TransientUnit, old_cookie: str
         language=browser.language,
     )
     cookie = context.provider.new_id()
-    await _BROWSER.entry(context.provider.policy.base_url, cookie).put(unit, another)
+    await _BROWSER.entry(context.provider.policy.base_url, cookie).put(batch, another)
     return cookie
 
 
-async def retire(context: RequestContext, unit: TransientUnit, cookie: str, browser: Browser) -> bool:
+async def retire(context: RequestContext, batch: TransientBatch, cookie: str, browser: Browser) -> bool:
     """Invalidate a cookie value before another replaces it.
 
     `browser` is the one that it stood for. Returns False if another request was first. Source: D34
     """
     issuer = context.provider.policy.base_url
     if browser.is_stored:
-        return await _BROWSER.entry(issuer, cookie).take(unit) is not None
-    return await namespaces.RETIRED_BROWSER.entry(issuer, cookie).add(unit)
+        return await _BROWSER.entry(issuer, cookie).take(batch) is not None
+    return await namespaces.RETIRED_BROWSER.entry(issuer, cookie).add(batch)
 
 
-async def revive(context: RequestContext, unit: TransientUnit, cookie: str, browser: Browser) -> None:
+async def revive(context: RequestContext, batch: TransientBatch, cookie: str, browser: Browser) -> None:
     """Undo `retire` after a failure.
 
-    It also works on an engine that does not roll back its units. Source: D34
+    It also works on an engine that does not roll back its batches. Source: D34
     """
     issuer = context.provider.policy.base_url
     if browser.is_stored:
-        await _BROWSER.entry(issuer, cookie).put(unit, browser)
+        await _BROWSER.entry(issuer, cookie).put(batch, browser)
     else:
-        await namespaces.RETIRED_BROWSER.entry(issuer, cookie).take(unit)
+        await namespaces.RETIRED_BROWSER.entry(issuer, cookie).take(batch)
 
 
 async def record_passkey(context: RequestContext, cookie: str, browser: Browser) -> None:
@@ -235,10 +235,10 @@ async def record_passkey(context: RequestContext, cookie: str, browser: Browser)
     if browser.used_passkey:
         return
     entry = _BROWSER.entry(context.provider.policy.base_url, cookie)
-    async with context.provider.transient.unit(context.now) as unit:
-        stored = await entry.take(unit)
+    async with context.provider.transient.batch(context.now) as batch:
+        stored = await entry.take(batch)
         if stored is not None:
-            await entry.put(unit, msgspec.structs.replace(stored, used_passkey=True))
+            await entry.put(batch, msgspec.structs.replace(stored, used_passkey=True))
 
 
 def _successor(context: RequestContext, old_cookie: str, form: bytes) -> str:
@@ -269,7 +269,7 @@ class FormHandled(Exception):
     """The error for a form that another request handles or has handled (D15, D34)."""
 
 
-async def note_form(context: RequestContext, unit: TransientUnit, cookie: str, form: SubmittedForm) -> None:
+async def note_form(context: RequestContext, batch: TransientBatch, cookie: str, form: SubmittedForm) -> None:
     """Record that a form is being handled, by its cookie value.
 
     If another form of this browser is being handled, both are tried. Raises FormHandled, also for a form that was
@@ -278,19 +278,19 @@ async def note_form(context: RequestContext, unit: TransientUnit, cookie: str, f
     if not form.digest or form.waited:
         return
     repeated = namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, cookie)
-    form.noted = await repeated.add(unit, form.digest)
+    form.noted = await repeated.add(batch, form.digest)
     if form.noted:
         return
-    stored = await repeated.get(unit) or b""
+    stored = await repeated.get(batch) or b""
     if stored.removeprefix(_REJECTED).startswith(form.digest):
         raise FormHandled
     if not stored.startswith(_REJECTED):
         return
     following = _following(context, cookie, stored)
-    form.noted = await following.add(unit, form.digest)
+    form.noted = await following.add(batch, form.digest)
     if form.noted:
-        await repeated.put(unit, form.digest)
-    elif await following.get(unit) == form.digest:
+        await repeated.put(batch, form.digest)
+    elif await following.get(batch) == form.digest:
         raise FormHandled
 
 
@@ -320,25 +320,25 @@ async def handled_in_vain(context: RequestContext, cookie: str, form: SubmittedF
     if not form.noted or not await is_handled(context, cookie, form.digest):
         return
     entry = namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, cookie)
-    async with context.provider.transient.unit(context.now) as unit:
+    async with context.provider.transient.batch(context.now) as batch:
         if rejected:
             rejection = _REJECTED + form.digest + context.provider.new_id().encode()
-            await entry.put(unit, rejection, seconds=namespaces.REJECTED_FORM.seconds)
+            await entry.put(batch, rejection, seconds=namespaces.REJECTED_FORM.seconds)
         else:
-            await entry.take(unit)
+            await entry.take(batch)
 
 
 async def replace_by_form(
-    context: RequestContext, unit: TransientUnit, old_cookie: str, form: SubmittedForm, browser: Browser
+    context: RequestContext, batch: TransientBatch, old_cookie: str, form: SubmittedForm, browser: Browser
 ) -> str:
     """Give a browser the value that follows a retired one.
 
     The form that caused it is stored for a minute. Source: D15, D34
     """
     cookie, issuer = _successor(context, old_cookie, form.digest), context.provider.policy.base_url
-    await _BROWSER.entry(issuer, cookie).put(unit, browser)
+    await _BROWSER.entry(issuer, cookie).put(batch, browser)
     if not form.noted:
-        await namespaces.REPEATED_FORM.entry(issuer, old_cookie).put(unit, form.digest)
+        await namespaces.REPEATED_FORM.entry(issuer, old_cookie).put(batch, form.digest)
     return cookie
 
 
@@ -373,10 +373,10 @@ async def _count_other_form(context: RequestContext, old_cookie: str, browser: B
     entry = context.event(
         ANONYMOUS, AuditAction.SIGN_IN_REPEAT, subject=browser.user_id if browser else "", outcome="refused"
     )
-    async with context.provider.transient.unit(context.now) as unit:
-        misses = await namespaces.REPEAT_MISSES.entry(issuer, old_cookie).count(unit)
+    async with context.provider.transient.batch(context.now) as batch:
+        misses = await namespaces.REPEAT_MISSES.entry(issuer, old_cookie).count(batch)
         if misses >= REPEAT_MISSES:
-            await namespaces.REPEATED_FORM.entry(issuer, old_cookie).take(unit)
+            await namespaces.REPEATED_FORM.entry(issuer, old_cookie).take(batch)
         if misses <= REPEAT_MISSES:
             await context.provider.registry.audit.write(entry, now=context.now)
 

@@ -24,7 +24,7 @@ from corpid.texts import counted, phrase
 if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, TransientUnit
+    from corpid.ports import AuditEvent, TransientBatch
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.texts import Phrase
@@ -114,7 +114,7 @@ async def give_back(context: RequestContext, counted: CodeGuesses) -> None:
     await context.provider.registry.code_guesses.replace(counted, before)
 
 
-async def _taken_back(context: RequestContext, counted: CodeGuesses, _: TransientUnit) -> None:
+async def _taken_back(context: RequestContext, counted: CodeGuesses, _: TransientBatch) -> None:
     await give_back(context, counted)
 
 

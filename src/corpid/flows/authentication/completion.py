@@ -24,7 +24,7 @@ from corpid.rules.oauth.refusals import Reason
 if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, TransientUnit
+    from corpid.ports import AuditEvent, TransientBatch
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid.rules.oauth.errors import OAuthError
     from corpid.rules.oauth.records import AuthorizationRequest, Client
@@ -127,14 +127,14 @@ def code_of(context: RequestContext, interaction: Interaction) -> str:
     return prefix + context.keys.mac("code", interaction.interaction_id)
 
 
-async def complete_request(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
+async def complete_request(context: RequestContext, batch: TransientBatch, interaction: Interaction) -> None:
     """Complete the request of an interaction; only one can.
 
     Raises OtherBrowser and AlreadyCompleted. Source: D15
     """
-    if not await interactions.claim_request(context, unit, interaction):
+    if not await interactions.claim_request(context, batch, interaction):
         raise OtherBrowser
-    if not await interactions.completion_of(context, interaction).add(unit, _winner(context, interaction)):
+    if not await interactions.completion_of(context, interaction).add(batch, _winner(context, interaction)):
         raise AlreadyCompleted
 
 
@@ -142,18 +142,20 @@ def _winner(context: RequestContext, interaction: Interaction) -> str:
     return f"{interaction.interaction_id} {int(context.now)}"
 
 
-async def reopen(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
+async def reopen(context: RequestContext, batch: TransientBatch, interaction: Interaction) -> None:
     """Undo `complete_request` after a failure.
 
-    It also works on an engine that does not roll back its units. Source: D15
+    It also works on an engine that does not roll back its batches. Source: D15
     """
-    await interactions.completion_of(context, interaction).take(unit)
+    await interactions.completion_of(context, interaction).take(batch)
 
 
-async def write_code(context: RequestContext, unit: TransientUnit, interaction: Interaction, owner: str | None) -> str:
+async def write_code(
+    context: RequestContext, batch: TransientBatch, interaction: Interaction, owner: str | None
+) -> str:
     """Complete a new interaction, and write its code; returns the code.
 
-    All in one batch. `owner` is the browser that had claimed the request when it was loaded, if any. The completion
+    All in one pipeline. `owner` is the browser that had claimed the request when it was loaded, if any. The completion
     decides: a browser that claims the request at the same moment finds it completed. Raises OtherBrowser and
     AlreadyCompleted. Source: D15, D18
     """
@@ -162,26 +164,26 @@ async def write_code(context: RequestContext, unit: TransientUnit, interaction: 
     code, entry, grant = _granted(context, interaction)
     completion, claim = interactions.completion_of(context, interaction), interactions.claim_of(context, interaction)
     # The claim before the completion, as `complete_request` writes them, else both wait for each other's rows in PostgreSQL.
-    *_, is_first = await namespaces.together(
-        unit,
+    *_, is_first = await namespaces.pipeline(
+        batch,
         entry.adding(grant),
         claim.adding(interaction.browser_id),
         completion.adding(_winner(context, interaction)),
     )
     if not is_first:  # nobody knows the code yet
-        _, claimed_by = await namespaces.together(unit, entry.taking(), claim.getting())
+        _, claimed_by = await namespaces.pipeline(batch, entry.taking(), claim.getting())
         raise AlreadyCompleted if claimed_by in (None, interaction.browser_id) else OtherBrowser
     await _record(context, interaction, code)
     return code
 
 
-async def write_grant(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> str:
+async def write_grant(context: RequestContext, batch: TransientBatch, interaction: Interaction) -> str:
     """Write the code of a request that was won; returns the code.
 
     Source: D15, D18
     """
     code, entry, grant = _granted(context, interaction)
-    await entry.put(unit, grant)
+    await entry.put(batch, grant)
     await _record(context, interaction, code)
     return code
 
@@ -276,13 +278,13 @@ def _refused(context: RequestContext, before: Interaction, after: Interaction, e
     )
 
 
-async def write_outcome(context: RequestContext, unit: TransientUnit, finished: Interaction) -> None:
+async def write_outcome(context: RequestContext, batch: TransientBatch, finished: Interaction) -> None:
     """Write the code or the audit entry of a completed request.
 
     The request must have been won; the interaction itself is written afterwards. Source: D15, D18, SECURITY.md
     """
     if finished.outcome is InteractionOutcome.CODE:
-        await write_grant(context, unit, finished)
+        await write_grant(context, batch, finished)
         return
     refused = finished.error_description if finished.outcome is InteractionOutcome.REFUSED else ""
     action = AuditAction.SIGN_IN_REFUSE if refused else AuditAction.SIGN_IN_COMPLETE
@@ -297,12 +299,12 @@ async def refuse(context: RequestContext, interaction: Interaction, error: OAuth
     anybody may have its URL. Raises StaleStep, OtherBrowser, AlreadyCompleted. Source: D15, D17
     """
     finished = _refused(context, interaction, interaction, error)
-    async with context.provider.transient.unit(context.now) as unit:
-        await interactions.claim_step(context, unit, interaction)
-        if interaction.user_id or await interactions.is_claimed(context, unit, interaction):
-            await complete_request(context, unit, interaction)
-        await interactions.save(context, unit, finished)
-        await write_outcome(context, unit, finished)
+    async with context.provider.transient.batch(context.now) as batch:
+        await interactions.claim_step(context, batch, interaction)
+        if interaction.user_id or await interactions.is_claimed(context, batch, interaction):
+            await complete_request(context, batch, interaction)
+        await interactions.save(context, batch, finished)
+        await write_outcome(context, batch, finished)
     return finished
 
 

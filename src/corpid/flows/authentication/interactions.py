@@ -16,7 +16,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientUnit
+    from corpid.ports import TransientBatch
     from corpid.rules.authentication.records import Credentials
     from corpid.texts import Phrase
 
@@ -60,47 +60,47 @@ def loss_reason(context: RequestContext) -> Phrase | None:
     return _LOST if context.provider.transient.loss.may_have_ended_sign_in(context.now) else None
 
 
-async def save(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
+async def save(context: RequestContext, batch: TransientBatch, interaction: Interaction) -> None:
     """Store an interaction; it outlives its end.
 
     A page can then report its outcome. One without a first factor expires soon, however often it is written, since any
     stranger can begin one. Source: D15
     """
     stored = INTERACTION.entry(context.provider.policy.base_url, interaction.interaction_id)
-    await stored.put(unit, interaction, seconds=None if interaction.user_id else namespaces.UNTOUCHED_SECONDS)
+    await stored.put(batch, interaction, seconds=None if interaction.user_id else namespaces.UNTOUCHED_SECONDS)
 
 
-async def begin(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
+async def begin(context: RequestContext, batch: TransientBatch, interaction: Interaction) -> bool:
     """Store an interaction unless it exists; return whether it was new.
 
     It is stored for as long as by `save`. Source: D15
     """
     stored = INTERACTION.entry(context.provider.policy.base_url, interaction.interaction_id)
-    return await stored.add(unit, interaction, seconds=None if interaction.user_id else namespaces.UNTOUCHED_SECONDS)
+    return await stored.add(batch, interaction, seconds=None if interaction.user_id else namespaces.UNTOUCHED_SECONDS)
 
 
-async def claim_step(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
+async def claim_step(context: RequestContext, batch: TransientBatch, interaction: Interaction) -> None:
     """Claim the next step of an interaction whose request is unanswered, once.
 
     Raises StaleStep for every request except the first, and if the sign-in was completed in another page or tab.
     Source: D15
     """
     answered = completion_of(context, interaction)
-    await claim_step_of(context, unit, INTERACTION, interaction.interaction_id, interaction, unless=answered)
+    await claim_step_of(context, batch, INTERACTION, interaction.interaction_id, interaction, unless=answered)
 
 
-async def release_step(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
+async def release_step(context: RequestContext, batch: TransientBatch, interaction: Interaction) -> None:
     """Release a claimed step, so that it can be claimed again.
 
-    It also works on an engine that does not roll back its units. Source: D15
+    It also works on an engine that does not roll back its batches. Source: D15
     """
     issuer = context.provider.policy.base_url
-    await namespaces.STEP.entry(issuer, interaction.interaction_id, str(interaction.serial)).take(unit)
+    await namespaces.STEP.entry(issuer, interaction.interaction_id, str(interaction.serial)).take(batch)
 
 
 async def claim_step_of(
     context: RequestContext,
-    unit: TransientUnit,
+    batch: TransientBatch,
     kind: namespaces.Namespace[Moving],
     name: str,
     looked_at: Moving,
@@ -117,14 +117,14 @@ async def claim_step_of(
     issuer = context.provider.policy.base_url
     step, met = namespaces.STEP.entry(issuer, name, str(looked_at.serial)), None
     if unless is None:
-        is_first = await step.add(unit)
+        is_first = await step.add(batch)
     else:
-        is_first, met = await namespaces.together(unit, step.adding(), unless.getting())
+        is_first, met = await namespaces.pipeline(batch, step.adding(), unless.getting())
     if not is_first or met is not None:
         raise StaleStep
     if 0 <= context.provider.clock() - context.now < namespaces.STEP.seconds / 2:
         return
-    stored = await kind.entry(issuer, name).get(unit)
+    stored = await kind.entry(issuer, name).get(batch)
     if stored is None or stored.serial != looked_at.serial:
         raise StaleStep
 
@@ -134,9 +134,9 @@ async def move(context: RequestContext, before: Interaction, after: Interaction)
 
     Raises StaleStep. Source: D15
     """
-    async with context.provider.transient.unit(context.now) as unit:
-        await claim_step(context, unit, before)
-        await save(context, unit, after)
+    async with context.provider.transient.batch(context.now) as batch:
+        await claim_step(context, batch, before)
+        await save(context, batch, after)
 
 
 def claim_of(context: RequestContext, interaction: Interaction) -> Entry[str]:
@@ -157,12 +157,12 @@ def completion_of(context: RequestContext, interaction: Interaction) -> Entry[st
     return namespaces.COMPLETED.entry(issuer, interaction.request.client_id, interaction.reference)
 
 
-async def is_claimed(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
+async def is_claimed(context: RequestContext, batch: TransientBatch, interaction: Interaction) -> bool:
     """Return whether any browser has claimed the request (D15)."""
-    return await claim_of(context, interaction).get(unit) is not None
+    return await claim_of(context, interaction).get(batch) is not None
 
 
-async def claim_request(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
+async def claim_request(context: RequestContext, batch: TransientBatch, interaction: Interaction) -> bool:
     """Claim the pushed request; return whether this browser owns it now.
 
     The first factor has claimed it, for longer than a sign-in can last; single sign-on has not. Source: D15
@@ -170,7 +170,7 @@ async def claim_request(context: RequestContext, unit: TransientUnit, interactio
     if interaction.user_id and not interaction.session_id:
         return True
     claim = claim_of(context, interaction)
-    return await claim.add(unit, interaction.browser_id) or await claim.get(unit) == interaction.browser_id
+    return await claim.add(batch, interaction.browser_id) or await claim.get(batch) == interaction.browser_id
 
 
 def form_token(context: RequestContext, browser_id: str, form: str) -> str:

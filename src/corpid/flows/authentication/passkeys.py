@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Account, AuditEvent, TransientUnit
+    from corpid.ports import Account, AuditEvent, TransientBatch
     from corpid.rules.authentication.passkeys import NewPasskey
     from corpid.rules.authentication.rp_id import RelyingParty
     from corpid.rules.authentication.sign_in import Interaction
@@ -60,8 +60,8 @@ async def redeem(context: RequestContext, challenge: bytes, purpose: str, subjec
     §7.2, D46
     """
     require_own(context, challenge, purpose, subject)
-    async with context.provider.transient.unit(context.now) as unit:
-        if not await spend(context, unit, challenge):
+    async with context.provider.transient.batch(context.now) as batch:
+        if not await spend(context, batch, challenge):
             raise StaleStep
 
 
@@ -75,13 +75,13 @@ def require_own(context: RequestContext, challenge: bytes, purpose: str, subject
         raise ForeignChallenge
 
 
-async def spend(context: RequestContext, unit: TransientUnit, challenge: bytes) -> bool:
+async def spend(context: RequestContext, batch: TransientBatch, challenge: bytes) -> bool:
     """Use up a challenge. Return True for the first request only.
 
     Source: WebAuthn §7.2, D46
     """
     text = challenge.decode("ascii", "replace")
-    return await namespaces.CHALLENGE.entry(context.provider.policy.base_url, text).add(unit)
+    return await namespaces.CHALLENGE.entry(context.provider.policy.base_url, text).add(batch)
 
 
 def _mac(context: RequestContext, purpose: str, subject: str, nonce: str) -> str:
@@ -342,11 +342,11 @@ async def submit_passkey(context: RequestContext, visit: InteractionContext, *, 
         refusal = PasskeyRefused("the challenge was not made for this page")
     except PasskeyRefused as malformed:
         refusal = malformed
-    async with context.provider.transient.unit(context.now) as unit:
-        await browsers.note_form(context, unit, visit.cookie, visit.form)
-        await throttle.attempt_unguessable(context, unit)
+    async with context.provider.transient.batch(context.now) as batch:
+        await browsers.note_form(context, batch, visit.cookie, visit.form)
+        await throttle.attempt_unguessable(context, batch)
         if refusal is None:
-            spent = await spend(context, unit, challenge)
+            spent = await spend(context, batch, challenge)
     pending = await second_factors.person(context, visit, SignInEvent.PASSKEY) if interaction.user_id else None
     account = pending.account if pending else None
     try:

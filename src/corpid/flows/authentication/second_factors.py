@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.notifications import Notice
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Account, AuditEvent, TransientUnit
+    from corpid.ports import Account, AuditEvent, TransientBatch
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.authentication.throttling import CodeGuesses
@@ -100,13 +100,13 @@ async def accept_recovery(context: RequestContext, user: User, code: str, entry:
     notifications.notify(context, user, notifications.code_used(left))
 
 
-async def count_miss(context: RequestContext, unit: TransientUnit, name: str) -> bool:
+async def count_miss(context: RequestContext, batch: TransientBatch, name: str) -> bool:
     """Count a wrong code; return whether it was one too many.
 
     `name` is an interaction or an enrolment. Source: D45
     """
     misses = namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, name)
-    return await context.counts.count(unit, misses) >= CODE_MISSES
+    return await context.counts.count(batch, misses) >= CODE_MISSES
 
 
 async def send(context: RequestContext, visit: InteractionContext, user: User) -> Interaction:
@@ -121,9 +121,9 @@ async def send(context: RequestContext, visit: InteractionContext, user: User) -
         )
     await count(context, user, visit.browser.browser_key, known=visit.last_entity is not None)
     moved = machine.with_mailed_code(interaction, now=context.now)
-    async with context.provider.transient.unit(context.now) as unit:
-        await interactions.claim_step(context, unit, interaction)
-        await interactions.save(context, unit, moved)
+    async with context.provider.transient.batch(context.now) as batch:
+        await interactions.claim_step(context, batch, interaction)
+        await interactions.save(context, batch, moved)
         await context.provider.registry.audit.write(
             event(context, visit, user, AuditAction.SIGN_IN_MAIL_CODE, "ok"), now=context.now
         )
@@ -142,8 +142,8 @@ async def count(context: RequestContext, user: User, browser_key: str, *, known:
     too many were sent within an hour. Source: D45, D47
     """
     issuer, browser = context.provider.policy.deployment_url, browser_key if known else ""
-    async with context.provider.transient.unit(context.now) as unit:
-        sent = await context.counts.count(unit, namespaces.MAILED_CODES.entry(issuer, user.user_id, browser))
+    async with context.provider.transient.batch(context.now) as batch:
+        sent = await context.counts.count(batch, namespaces.MAILED_CODES.entry(issuer, user.user_id, browser))
     if sent > MAILED_CODES_PER_HOUR:
         raise InvalidInput(phrase("We have sent you too many codes. Wait an hour, then try again."))
 
@@ -255,8 +255,8 @@ async def person(context: RequestContext, visit: InteractionContext, event: Sign
     """
     if visit.lacks_second_factor is not None:
         user = visit.lacks_second_factor
-        async with context.provider.transient.unit(context.now) as unit:
-            await _throttle(context, unit, visit, user)
+        async with context.provider.transient.batch(context.now) as batch:
+            await _throttle(context, batch, visit, user)
         await context.provider.registry.audit.write(without_second_factor(context, visit, user), now=context.now)
     visit.require(context, event)
     if visit.pending is None:
@@ -271,9 +271,9 @@ async def person(context: RequestContext, visit: InteractionContext, event: Sign
     return visit.pending
 
 
-async def _throttle(context: RequestContext, unit: TransientUnit, visit: InteractionContext, user: User) -> Attempt:
+async def _throttle(context: RequestContext, batch: TransientBatch, visit: InteractionContext, user: User) -> Attempt:
     name, known = names.user_name(user.user_name), visit.last_entity is not None
-    return await throttle.attempt_second_factor(context, unit, name, visit.browser.browser_key, known=known)
+    return await throttle.attempt_second_factor(context, batch, name, visit.browser.browser_key, known=known)
 
 
 async def _try(
@@ -285,25 +285,25 @@ async def _try(
     recovery code, which cannot be guessed; and whether the code was right. Raises PerhapsUsed after giving both back.
     """
     refused: PerhapsUsed | None = None
-    async with context.provider.transient.unit(context.now) as unit:
+    async with context.provider.transient.batch(context.now) as batch:
         if way is not SecondFactorMethod.RECOVERY:
             after = code_guesses.one_more_guess(context, account.guesses, visit.interaction.factors)
-            await browsers.note_form(context, unit, visit.cookie, visit.form)
-            attempt = await _throttle(context, unit, visit, account.user)
+            await browsers.note_form(context, batch, visit.cookie, visit.form)
+            attempt = await _throttle(context, batch, visit, account.user)
             try:
                 guesses = await code_guesses.count(context, account.guesses, after, visit.interaction.factors)
                 return guesses, await _accepts(context, visit, account, way, code)
             except PerhapsUsed as perhaps:
-                # Raised below: an engine that rolls units back would keep what another one forgets.
+                # Raised below: an engine that rolls batches back would keep what another one forgets.
                 refused = perhaps
-                await throttle.give_back_within(context, unit, attempt)
+                await throttle.give_back_within(context, batch, attempt)
                 await code_guesses.give_back(context, guesses)
             except StoreUnavailable:
-                await context.counts.take_back_within(unit)
+                await context.counts.take_back_within(batch)
                 raise
         else:
-            await browsers.note_form(context, unit, visit.cookie, visit.form)
-            await throttle.attempt_unguessable(context, unit)
+            await browsers.note_form(context, batch, visit.cookie, visit.form)
+            await throttle.attempt_unguessable(context, batch)
     if refused is not None:
         raise refused
     # In a transaction of its own: the owner is notified at once, so this must not be rolled back afterwards.
@@ -342,14 +342,14 @@ async def _miss(
     if guesses is not None and guesses.paused_until:
         entry = event(context, visit, user, AuditAction.SIGN_IN_PAUSE_CODES, "refused")
         events.append(code_guesses.pause_event(entry, guesses))
-    async with context.provider.transient.unit(context.now) as unit:
-        too_many = await count_miss(context, unit, visit.interaction.interaction_id)
-        misses = await context.counts.count(unit, of_owner)
+    async with context.provider.transient.batch(context.now) as batch:
+        too_many = await count_miss(context, batch, visit.interaction.interaction_id)
+        misses = await context.counts.count(batch, of_owner)
         try:
             for each in events:
                 await context.provider.registry.audit.write(each, now=context.now)
         except StoreUnavailable:
-            await context.counts.take_back_within(unit)
+            await context.counts.take_back_within(batch)
             raise
     if guesses is not None and guesses.paused_until and guesses.told_at == int(context.now):
         notifications.notify(context, user, _paused(context, guesses))

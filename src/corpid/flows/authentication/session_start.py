@@ -31,13 +31,13 @@ from corpid.rules.oauth import acr
 if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import SessionPurpose, TransientUnit
+    from corpid.ports import SessionPurpose, TransientBatch
     from corpid.rules.authentication.sign_in import Interaction
 
 
-async def expect_first_sign_in(context: RequestContext, unit: TransientUnit, user_id: str) -> None:
+async def expect_first_sign_in(context: RequestContext, batch: TransientBatch, user_id: str) -> None:
     """Record that a person has just set up their sign-in (D47)."""
-    await namespaces.NEWCOMER.entry(context.provider.policy.deployment_url, user_id).put(unit, b"")
+    await namespaces.NEWCOMER.entry(context.provider.policy.deployment_url, user_id).put(batch, b"")
 
 
 def _new_here(account: Account, *, expected: bool) -> bool:
@@ -101,24 +101,24 @@ async def complete(context: RequestContext, visit: InteractionContext, shown: Au
         guesses.browser if visit.pending else code_guesses.group(context, finished.user_id, browser_key, known=known)
     )
     new_here = False
-    async with context.provider.transient.unit(context.now) as unit:
+    async with context.provider.transient.batch(context.now) as batch:
         # The request may be answered meanwhile: whatever completes it finds out by itself.
-        await interactions.claim_step_of(context, unit, interactions.INTERACTION, before.interaction_id, before)
-        if not before.user_id and not await interactions.claim_request(context, unit, before):
+        await interactions.claim_step_of(context, batch, interactions.INTERACTION, before.interaction_id, before)
+        if not before.user_id and not await interactions.claim_request(context, batch, before):
             raise completion.OtherBrowser
         # A browser never has two valid values: of two tabs that finish at once, one tries again with the other's value.
-        if not await browsers.retire(context, unit, visit.cookie, visit.browser):
-            await interactions.release_step(context, unit, before)
+        if not await browsers.retire(context, batch, visit.cookie, visit.browser):
+            await interactions.release_step(context, batch, before)
             raise StaleStep
         try:
             if over:
-                await completion.complete_request(context, unit, finished)
+                await completion.complete_request(context, batch, finished)
             await throttle.forget_attempts(
-                context, unit, name, browser_key, known=known, of_address=_cost(before, shown, known=known)
+                context, batch, name, browser_key, known=known, of_address=_cost(before, shown, known=known)
             )
             if not known and shown.account.user.email:
                 expected = namespaces.NEWCOMER.entry(context.provider.policy.deployment_url, finished.user_id)
-                new_here = _new_here(shown.account, expected=await expected.take(unit) is not None)
+                new_here = _new_here(shown.account, expected=await expected.take(batch) is not None)
             if not await sessions.begin(context, session, shown.account, passkey=shown.passkey):
                 raise StaleStep
             # After `begin`, which locks the person if a session begins: deleting a person locks in this order.
@@ -126,11 +126,11 @@ async def complete(context: RequestContext, visit: InteractionContext, shown: Au
             for other in sorted(others, key=lambda each: each.session_id):
                 await sessions.end(context, other)
             if finished.outcome is not None:
-                await completion.write_outcome(context, unit, finished)
-            await interactions.save(context, unit, finished)
+                await completion.write_outcome(context, batch, finished)
+            await interactions.save(context, batch, finished)
             last = finished.entity_id if finished.outcome is InteractionOutcome.CODE else visit.last_entity
-            await throttle.remember(context, unit, name, browser_key, last, user_id=finished.user_id)
-            cookie = await browsers.replace_by_form(context, unit, visit.cookie, visit.form, browser)
+            await throttle.remember(context, batch, name, browser_key, last, user_id=finished.user_id)
+            cookie = await browsers.replace_by_form(context, batch, visit.cookie, visit.form, browser)
         except Exception as failure:
             with suppress(Exception):
                 await _undo(context, visit, won=over and not isinstance(failure, completion.AlreadyCompleted))
@@ -213,14 +213,14 @@ def _cost(before: Interaction, shown: Authentication, *, known: bool) -> int:
 async def _undo(context: RequestContext, visit: InteractionContext, *, won: bool) -> None:
     """Undo the claims of a failed sign-in.
 
-    Some engines do not roll back their units. It is a unit of its own, so that nothing that the failed one was about to
+    Some engines do not roll back their batches. It is a batch of its own, so that nothing that the failed one was about to
     write travels with it.
     """
-    async with context.provider.transient.unit(context.now) as unit:
+    async with context.provider.transient.batch(context.now) as batch:
         if won:
-            await completion.reopen(context, unit, visit.interaction)
-        await browsers.revive(context, unit, visit.cookie, visit.browser)
-        await interactions.release_step(context, unit, visit.interaction)
+            await completion.reopen(context, batch, visit.interaction)
+        await browsers.revive(context, batch, visit.cookie, visit.browser)
+        await interactions.release_step(context, batch, visit.interaction)
 
 
 def _new_session(

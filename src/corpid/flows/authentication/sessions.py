@@ -147,8 +147,8 @@ async def sign_out(context: RequestContext, cookie: str, browser: Browser, endin
     From then on it is a new browser, except that it is still known for its people. The next user cannot continue what
     other tabs had begun. Raises StaleStep if another tab has signed in or out meanwhile. Source: D30, D34, D47
     """
-    async with context.provider.transient.unit(context.now) as unit:
-        successor = await browsers.sign_out(context, unit, cookie, browser)
+    async with context.provider.transient.batch(context.now) as batch:
+        successor = await browsers.sign_out(context, batch, cookie, browser)
         # In one order, or two that end the same sessions would wait for each other on PostgreSQL.
         for session in sorted(ending, key=lambda each: each.session_id):
             await end(context, session)

@@ -1,7 +1,7 @@
 """The sign-in, step by step: password, code, entity, consent (Spec 3, D15, D29, D34, D45).
 
 `visits.visit` loads the data of a step, once. `rules.authentication.sign_in` decides the result of the step. Each
-`submit_…` writes it in one unit, which claims the step; any later request gets the current page.
+`submit_…` writes it in one batch, which claims the step; any later request gets the current page.
 """
 
 from __future__ import annotations
@@ -261,11 +261,11 @@ async def submit_password(
         # The code that follows may be refused without the person's fault, and then this would stay counted.
         await throttle.give_back(context, attempt)
         moved = replace(moved, uncounted=True)
-    async with context.provider.transient.unit(context.now) as unit:
-        await interactions.claim_step(context, unit, visit.interaction)
-        if not await interactions.claim_request(context, unit, visit.interaction):
+    async with context.provider.transient.batch(context.now) as batch:
+        await interactions.claim_step(context, batch, visit.interaction)
+        if not await interactions.claim_request(context, batch, visit.interaction):
             raise completion.OtherBrowser
-        await interactions.save(context, unit, moved)
+        await interactions.save(context, batch, moved)
         await context.provider.registry.audit.write(
             event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "ok"), now=context.now
         )
@@ -355,21 +355,21 @@ async def continue_sign_in(
         return replace(visit, interaction=after)
     finished = await completion.conclude_sign_in(context, visit.client, before, after)
     used = await _session_used(context, visit)
-    async with context.provider.transient.unit(context.now) as unit:
-        await interactions.claim_step(context, unit, before)
+    async with context.provider.transient.batch(context.now) as batch:
+        await interactions.claim_step(context, batch, before)
         lives = used is None or await sessions.use(context, used, entity_id=finished.entity_id) is not None
         if not lives or not await sessions.end_with_sign_in(context, _made(visit)):
             # Somebody has signed out since the sign-in was loaded: the next request finds that.
-            await interactions.release_step(context, unit, before)
+            await interactions.release_step(context, batch, before)
             raise StaleStep
-        await completion.complete_request(context, unit, before)
-        await completion.write_outcome(context, unit, finished)
+        await completion.complete_request(context, batch, before)
+        await completion.write_outcome(context, batch, finished)
         if finished.consented and finished.outcome is InteractionOutcome.CODE:
             await consents.give(context, visit.client, finished)
-        await interactions.save(context, unit, finished)
+        await interactions.save(context, batch, finished)
         if finished.user_name and finished.outcome is InteractionOutcome.CODE:
             name, browser_key = finished.user_name, visit.browser.browser_key
-            await throttle.remember(context, unit, name, browser_key, finished.entity_id, user_id=finished.user_id)
+            await throttle.remember(context, batch, name, browser_key, finished.entity_id, user_id=finished.user_id)
     return replace(visit, interaction=finished)
 
 

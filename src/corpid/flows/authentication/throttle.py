@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientUnit
+    from corpid.ports import TransientBatch
     from corpid.rules.authentication.throttling import Bucket
     from corpid.texts import Phrase
 
@@ -128,7 +128,7 @@ async def last_entity(context: RequestContext, user_name: str, browser_key: str,
 
 async def remember(
     context: RequestContext,
-    unit: TransientUnit,
+    batch: TransientBatch,
     user_name: str,
     browser_key: str,
     entity_id: str | None,
@@ -137,7 +137,7 @@ async def remember(
 ) -> None:
     """Remember a browser as known, with the person's last entity (D17, D47)."""
     known = namespaces.KNOWN_BROWSER.entry(context.provider.policy.deployment_url, user_name, browser_key)
-    await known.put(unit, f"{entity_id or ''} {user_id}")
+    await known.put(batch, f"{entity_id or ''} {user_id}")
 
 
 async def is_known(context: RequestContext, user_name: str, browser_key: str, *, user_id: str = "") -> bool:
@@ -167,9 +167,9 @@ async def attempt(context: RequestContext, user_name: str, browser_key: str, *, 
 
     `known` says that the browser is known for the account. Raises Throttled if the attempt comes too early. Source: D47
     """
-    async with context.provider.transient.unit(context.now) as unit:
+    async with context.provider.transient.batch(context.now) as batch:
         if known:
-            return await _attempt_in_browser(context, unit, user_name, browser_key)
+            return await _attempt_in_browser(context, batch, user_name, browser_key)
         here = _in_window(context, "account", user_name, site(context.address))
         around = _in_window(context, "account", user_name, neighbourhood(context.address))
         nearby = _limit(context, around, _FREE_FOR_ACCOUNT, user_name=user_name, longest=_LONGEST_NEARBY_SECONDS)
@@ -180,11 +180,11 @@ async def attempt(context: RequestContext, user_name: str, browser_key: str, *, 
             nearby=nearby,
         )
         own = _limit(context, here, _FREE_FOR_ACCOUNT, user_name=user_name)
-        return await _admit(context, unit, own, everywhere, _limit(context, _address(context), _FREE_FOR_ADDRESS))
+        return await _admit(context, batch, own, everywhere, _limit(context, _address(context), _FREE_FOR_ADDRESS))
 
 
 async def attempt_second_factor(
-    context: RequestContext, unit: TransientUnit, user_name: str, browser_key: str, *, known: bool
+    context: RequestContext, batch: TransientBatch, user_name: str, browser_key: str, *, known: bool
 ) -> Attempt:
     """Count an attempt at a second factor that can be guessed.
 
@@ -193,11 +193,11 @@ async def attempt_second_factor(
     attempt comes too early. Source: D45, D47
     """
     if known:
-        return await _attempt_in_browser(context, unit, user_name, browser_key)
+        return await _attempt_in_browser(context, batch, user_name, browser_key)
     here = _in_window(context, "account", user_name, site(context.address))
     return await _admit(
         context,
-        unit,
+        batch,
         _limit(context, _codes(user_name), _FREE_FOR_ACCOUNT),
         _limit(context, here, _FREE_FOR_ACCOUNT, user_name=user_name),
         _limit(context, _address(context), _FREE_FOR_ADDRESS),
@@ -205,21 +205,21 @@ async def attempt_second_factor(
 
 
 async def _attempt_in_browser(
-    context: RequestContext, unit: TransientUnit, user_name: str, browser_key: str
+    context: RequestContext, batch: TransientBatch, user_name: str, browser_key: str
 ) -> Attempt:
     own = _limit(
         context, _in_window(context, "browser", user_name, browser_key), _FREE_FOR_ACCOUNT, user_name=user_name
     )
-    return replace(await _admit(context, unit, own), known=True)
+    return replace(await _admit(context, batch, own), known=True)
 
 
-async def attempt_unguessable(context: RequestContext, unit: TransientUnit) -> Attempt:
+async def attempt_unguessable(context: RequestContext, batch: TransientBatch) -> Attempt:
     """Count an attempt with a passkey or a recovery code.
 
     A signature or 80 random bits cannot be guessed, so nothing is counted for the owner; otherwise a stranger or a
     thief of the password could keep them out. Raises Throttled if the attempt comes too early. Source: D45, D46, D47
     """
-    return await _admit(context, unit, _limit(context, _address(context), _FREE_FOR_ADDRESS))
+    return await _admit(context, batch, _limit(context, _address(context), _FREE_FOR_ADDRESS))
 
 
 async def attempt_with_link(context: RequestContext, link_hash: str) -> Attempt:
@@ -228,9 +228,9 @@ async def attempt_with_link(context: RequestContext, link_hash: str) -> Attempt:
     Attempts with a link are counted by the link alone, so that guesses in the sign-in never block recovery. Raises
     Throttled if the attempt comes too early. Source: D47
     """
-    async with context.provider.transient.unit(context.now) as unit:
+    async with context.provider.transient.batch(context.now) as batch:
         of_link = _limit(context, _in_window(context, "link", link_hash), _FREE_FOR_ACCOUNT)
-        return await _admit(context, unit, of_link, _limit(context, _address(context), _FREE_FOR_ADDRESS))
+        return await _admit(context, batch, of_link, _limit(context, _address(context), _FREE_FOR_ADDRESS))
 
 
 async def attempt_link_code(context: RequestContext) -> Attempt:
@@ -238,17 +238,17 @@ async def attempt_link_code(context: RequestContext) -> Attempt:
 
     Raises Throttled if the attempt comes too early. Source: D47
     """
-    async with context.provider.transient.unit(context.now) as unit:
-        return await _admit(context, unit, _limit(context, _link_codes(context), _FREE_FOR_LINK_CODES))
+    async with context.provider.transient.batch(context.now) as batch:
+        return await _admit(context, batch, _limit(context, _link_codes(context), _FREE_FOR_LINK_CODES))
 
 
-async def link_code_accepted(context: RequestContext, unit: TransientUnit, attempt: Attempt) -> None:
+async def link_code_accepted(context: RequestContext, batch: TransientBatch, attempt: Attempt) -> None:
     """Give back the attempt that opened a link.
 
     Many people may share one address. Source: D47
     """
     context.counts.settle(attempt.counts)
-    await _bucket_of(context, _link_codes(context)).count(unit, -1)
+    await _bucket_of(context, _link_codes(context)).count(batch, -1)
 
 
 def _link_codes(context: RequestContext) -> _Who:
@@ -266,27 +266,27 @@ async def change(context: RequestContext, by: str) -> Attempt:
     shared by everybody. Attempts with a link are counted by the link alone, so that a thief in the account never blocks
     recovery. Raises Throttled if the attempt comes too early. Source: D47
     """
-    async with context.provider.transient.unit(context.now) as unit:
-        return await _admit(context, unit, _limit(context, _in_window(context, "change", by), FACTOR_CHANGES))
+    async with context.provider.transient.batch(context.now) as batch:
+        return await _admit(context, batch, _limit(context, _in_window(context, "change", by), FACTOR_CHANGES))
 
 
 async def give_back(context: RequestContext, attempt: Attempt) -> None:
     """Remove an attempt in which nothing was tried, or guessed (D47)."""
-    async with context.provider.transient.unit(context.now) as unit:
-        await give_back_within(context, unit, attempt)
+    async with context.provider.transient.batch(context.now) as batch:
+        await give_back_within(context, batch, attempt)
 
 
-async def give_back_within(context: RequestContext, unit: TransientUnit, attempt: Attempt) -> None:
-    """As `give_back`, in a unit that is open (D47)."""
+async def give_back_within(context: RequestContext, batch: TransientBatch, attempt: Attempt) -> None:
+    """As `give_back`, in a batch that is open (D47)."""
     context.counts.settle(attempt.counts)
-    await _take_back(context, attempt.counts, unit)
+    await _take_back(context, attempt.counts, batch)
 
 
-async def _take_back(context: RequestContext, counts: Sequence[_Count], unit: TransientUnit) -> None:
+async def _take_back(context: RequestContext, counts: Sequence[_Count], batch: TransientBatch) -> None:
     for each in counts:
         # After the delay has ended, another attempt may have begun a new one.
         begun = each.step if context.provider.clock() < each.until else 0
-        await each.entry.count(unit, -1 - begun)
+        await each.entry.count(batch, -1 - begun)
 
 
 def _bucket_of(context: RequestContext, who: _Who) -> Entry[int]:
@@ -300,66 +300,66 @@ def _limit(
     return _Limit(who=who, entry=entry, free=free, user_name=user_name, longest=longest)
 
 
-async def _admit(context: RequestContext, unit: TransientUnit, *limits: _Limit) -> Attempt:
+async def _admit(context: RequestContext, batch: TransientBatch, *limits: _Limit) -> Attempt:
     """Count an attempt at each limit, in order.
 
     Raises Throttled if the attempt comes too early; then it is counted at no limit, and has begun no delay.
     """
-    counted = await namespaces.count_each(unit, [*map(_ENTRY, limits)])
+    counted = await namespaces.count_each(batch, [*map(_ENTRY, limits)])
     counts: list[_Count] = []
     for limit, value in zip(limits, counted, strict=True):
         found = bucket(value)
         try:
             if found.attempts > limit.free:
-                counts += await _beyond(context, unit, limit, found)
+                counts += await _beyond(context, batch, limit, found)
             else:
                 counts.append(_Count(entry=limit.entry))
         except Throttled:
             for each in limits:
-                await each.entry.count(unit, -1)
+                await each.entry.count(batch, -1)
             own = {each.entry for each in limits}
             for begun in counts:
                 if by := -begun.step - (begun.entry not in own):
-                    await begun.entry.count(unit, by)
+                    await begun.entry.count(batch, by)
             raise
     raised = tuple(counts)
     context.counts.note(raised, partial(_take_back, context, raised))
     return Attempt(counts=raised, earlier=bucket(counted[0]).attempts > 1)
 
 
-async def _beyond(context: RequestContext, unit: TransientUnit, limit: _Limit, found: Bucket) -> Sequence[_Count]:
+async def _beyond(context: RequestContext, batch: TransientBatch, limit: _Limit, found: Bucket) -> Sequence[_Count]:
     """Return what was counted for an attempt beyond the free ones.
 
     `found` includes it. Raises Throttled if the attempt comes too early.
     """
     who, free, longest = limit.who, limit.free, limit.longest
     if limit.nearby is not None:
-        return (_Count(entry=limit.entry), *await _admitted(context, unit, limit.nearby))
-    unlocks = await _unlocks(context, unit, limit.user_name)
+        return (_Count(entry=limit.entry), *await _admitted(context, batch, limit.nearby))
+    unlocks = await _unlocks(context, batch, limit.user_name)
     if unlocks:
         since = _limit(context, (*who, unlocks), free, longest=longest)
-        return (_Count(entry=limit.entry), *await _admitted(context, unit, since))
+        return (_Count(entry=limit.entry), *await _admitted(context, batch, since))
     now, ends = int(context.now), found.blocked_until(context.now)
     if context.now < ends:
         raise Throttled(min(max(1, ends - now), longest))
     until = now + delay(found.attempts, free=free, longest=longest)
     step = until - ends
-    begun = bucket(await limit.entry.count(unit, blocking(step)))
+    begun = bucket(await limit.entry.count(batch, blocking(step)))
     if begun.blocked != found.blocked + step:
         # Another attempt has begun a delay meanwhile: that one is tried.
-        await limit.entry.count(unit, -blocking(step))
+        await limit.entry.count(batch, -blocking(step))
         raise Throttled(max(1, until - now))
     return (_Count(entry=limit.entry, until=until, step=blocking(step)),)
 
 
-async def _admitted(context: RequestContext, unit: TransientUnit, limit: _Limit) -> Sequence[_Count]:
+async def _admitted(context: RequestContext, batch: TransientBatch, limit: _Limit) -> Sequence[_Count]:
     """Return the counts of a limit that stands for another."""
-    attempt = await _admit(context, unit, limit)
+    attempt = await _admit(context, batch, limit)
     context.counts.settle(attempt.counts)
     return attempt.counts
 
 
-async def _unlocks(context: RequestContext, unit: TransientUnit, user_name: str) -> str:
+async def _unlocks(context: RequestContext, batch: TransientBatch, user_name: str) -> str:
     """Return the part of a counter's key that each unlocking changes.
 
     It is used after the free attempts, so that they are counted again after each unlocking, which knows neither
@@ -367,12 +367,12 @@ async def _unlocks(context: RequestContext, unit: TransientUnit, user_name: str)
     """
     if not user_name:
         return ""
-    unlocks = await namespaces.UNLOCKS.entry(context.provider.policy.deployment_url, user_name).get(unit)
+    unlocks = await namespaces.UNLOCKS.entry(context.provider.policy.deployment_url, user_name).get(batch)
     return str(unlocks) if unlocks else ""
 
 
 async def forget_attempts(
-    context: RequestContext, unit: TransientUnit, user_name: str, browser_key: str, *, known: bool, of_address: int
+    context: RequestContext, batch: TransientBatch, user_name: str, browser_key: str, *, known: bool, of_address: int
 ) -> None:
     """Forget an account's attempts after full authentication.
 
@@ -382,34 +382,34 @@ async def forget_attempts(
     passwords of others. Source: D47
     """
     if known:
-        await _forget(context, unit, user_name, _in_window(context, "browser", user_name, browser_key))
+        await _forget(context, batch, user_name, _in_window(context, "browser", user_name, browser_key))
     else:
         here = _in_window(context, "account", user_name, site(context.address))
-        await _forget(context, unit, user_name, here, _codes(user_name))
+        await _forget(context, batch, user_name, here, _codes(user_name))
     if of_address:
-        await _bucket_of(context, _address(context)).count_unseen(unit, -of_address)
+        await _bucket_of(context, _address(context)).count_unseen(batch, -of_address)
 
 
-async def _forget(context: RequestContext, unit: TransientUnit, user_name: str, own: _Who, *others: _Who) -> None:
+async def _forget(context: RequestContext, batch: TransientBatch, user_name: str, own: _Who, *others: _Who) -> None:
     """Forget what is counted for `others` and for `own`.
 
     Of `own` also what was counted since the account was unlocked.
     """
     issuer, entry = context.provider.policy.deployment_url, namespaces.ATTEMPT_BUCKET.entry
-    *_, stored = await namespaces.together(unit, *[entry(issuer, *who).taking() for who in (*others, own)])
+    *_, stored = await namespaces.pipeline(batch, *[entry(issuer, *who).taking() for who in (*others, own)])
     if bucket(stored or 0).attempts > _FREE_FOR_ACCOUNT:
-        unlocks = await _unlocks(context, unit, user_name)
+        unlocks = await _unlocks(context, batch, user_name)
         if unlocks:
-            await entry(issuer, *own, unlocks).take(unit)
+            await entry(issuer, *own, unlocks).take(batch)
 
 
-async def unlock(unit: TransientUnit, issuer: str, user_name: str) -> None:
+async def unlock(batch: TransientBatch, issuer: str, user_name: str) -> None:
     """End the delay of an account for an operator.
 
     `user_name` is in its mapped form. Source: D47
     """
-    await namespaces.ATTEMPT_BUCKET.entry(issuer, *_codes(user_name)).take(unit)
-    await _everywhere(issuer, user_name).take(unit)
+    await namespaces.ATTEMPT_BUCKET.entry(issuer, *_codes(user_name)).take(batch)
+    await _everywhere(issuer, user_name).take(batch)
     unlocks = namespaces.UNLOCKS.entry(issuer, user_name)
     # Written, not counted: each unlocking lasts as long as the first.
-    await unlocks.put(unit, (await unlocks.get(unit) or 0) + 1)
+    await unlocks.put(batch, (await unlocks.get(batch) or 0) + 1)

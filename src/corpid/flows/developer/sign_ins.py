@@ -91,8 +91,8 @@ async def at_once(
     if account is None or expected not in ("", account.user.user_id):
         raise InvalidInput(phrase("Choose one of the test people."))
     user, amr = account.user, acr.SIMULATED[way]
-    async with context.provider.transient.unit(context.now) as unit:
-        await browsers.note_form(context, unit, visit.cookie, visit.form)
+    async with context.provider.transient.batch(context.now) as batch:
+        await browsers.note_form(context, batch, visit.cookie, visit.form)
     if visit.knows():
         name, browser_key = names.user_name(user.user_name), visit.browser.browser_key
         last = await throttle.last_entity(context, name, browser_key, user_id=user.user_id)

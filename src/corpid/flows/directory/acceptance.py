@@ -141,8 +141,8 @@ async def finish(context: RequestContext, visit: EnrolmentContext, *, language: 
     except NameTaken:
         without = tuple(step for step in enrolment.done if step is not EnrolmentStep.PROFILE)
         again = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, done=without, name_taken=True)
-        async with context.provider.transient.unit(context.now) as unit:
-            await enrolments.save(context, unit, again)
+        async with context.provider.transient.batch(context.now) as batch:
+            await enrolments.save(context, batch, again)
         raise StaleStep from None
     except Conflict:
         # The page looks again: the invitation is gone, or it can be saved now.
@@ -183,8 +183,8 @@ async def _note_accepted(
 
 
 async def _note(context: RequestContext, opened_id: str, found: InvitationAnswer) -> None:
-    async with context.provider.transient.unit(context.now) as unit:
-        await _entry(context, opened_id).put(unit, found)
+    async with context.provider.transient.batch(context.now) as batch:
+        await _entry(context, opened_id).put(batch, found)
 
 
 def _entry(context: RequestContext, opened_id: str) -> Entry[InvitationAnswer]:

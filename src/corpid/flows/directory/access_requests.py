@@ -147,8 +147,8 @@ async def _acting(context: RequestContext, user_id: str, entity_id: str) -> Acti
 
 async def _count(context: RequestContext, user_id: str) -> None:
     counter = namespaces.ACCESS_REQUESTS.entry(context.provider.policy.deployment_url, user_id)
-    async with context.provider.transient.unit(context.now) as unit:
-        counted = await context.counts.count(unit, counter)
+    async with context.provider.transient.batch(context.now) as batch:
+        counted = await context.counts.count(batch, counter)
     if counted > ACCESS_REQUESTS_PER_DAY:
         raise TooManyAsked
 

@@ -105,8 +105,8 @@ class InvitationEmails:
         now = self._provider.clock()
         window = str(int(now) // MINUTE)
         counted = namespaces.INVITATION_EMAILS.entry(self._provider.policy.deployment_url, window)
-        async with self._provider.transient.unit(now) as unit:
-            return await counted.count(unit) <= INVITATIONS_PER_MINUTE
+        async with self._provider.transient.batch(now) as batch:
+            return await counted.count(batch) <= INVITATIONS_PER_MINUTE
 
     async def _send(self, invited: OpenInvitation, taken: float) -> bool:
         """Send one taken e-mail, and store the outcome. Raises MailDelayed."""
@@ -160,8 +160,8 @@ class InvitationEmails:
     async def _count_address(self, address: str, by: int) -> int:
         deployment, day = self._provider.policy.deployment_url, str(self._day())
         entry = namespaces.INVITATIONS_TO_ADDRESS.entry(deployment, address.casefold(), day)
-        async with self._provider.transient.unit(self._provider.clock()) as unit:
-            return await entry.count(unit, by)
+        async with self._provider.transient.batch(self._provider.clock()) as batch:
+            return await entry.count(batch, by)
 
     def _day(self) -> int:
         return int(self._provider.clock() // namespaces.INVITATIONS_TO_ADDRESS.seconds)

@@ -47,8 +47,8 @@ class InvitationLimit:
             return
         entries = [INVITATIONS.entry(self.issuer, entity_id)]
         entries += [INVITATIONS.entry(self.issuer, entity_id, fold_text(email))] if email else []
-        async with self.transient.unit(now) as unit:
-            counts = await count_each(unit, entries)
+        async with self.transient.batch(now) as batch:
+            counts = await count_each(batch, entries)
         for each in entries:
             self.counts.note_raised(each)
         if counts[0] > INVITATIONS_PER_DAY:

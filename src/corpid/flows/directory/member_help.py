@@ -110,8 +110,8 @@ async def request_help(context: RequestContext, of: Membership, asked: Help, *, 
 async def _count(context: RequestContext, of: Membership, asked: Help) -> None:
     """Count what the entity knows of. Raises Refused."""
     url = context.provider.policy.deployment_url
-    async with context.provider.transient.unit(context.now) as unit:
-        if await context.counts.count(unit, namespaces.HELP_BY_ENTITY.entry(url, of.entity_id)) > HELP_PER_ENTITY:
+    async with context.provider.transient.batch(context.now) as batch:
+        if await context.counts.count(batch, namespaces.HELP_BY_ENTITY.entry(url, of.entity_id)) > HELP_PER_ENTITY:
             raise Refused(
                 phrase(
                     "an organisation can help at most {count} times a day: go on tomorrow, or ask the operator",
@@ -120,11 +120,11 @@ async def _count(context: RequestContext, of: Membership, asked: Help) -> None:
             )
         if asked == "unlock":
             unlock = namespaces.HELP_UNLOCK_OF_MEMBER.entry(url, of.entity_id, of.user_id)
-            if not await unlock.add(unit):
+            if not await unlock.add(batch):
                 raise Refused(phrase("an account is unlocked at most once an hour: wait, or send a link"))
             context.counts.note(unlock, unlock.take)
             unlocks = namespaces.HELP_UNLOCKS_OF_MEMBER.entry(url, of.entity_id, of.user_id)
-            if await context.counts.count(unit, unlocks) > UNLOCKS_PER_DAY:
+            if await context.counts.count(batch, unlocks) > UNLOCKS_PER_DAY:
                 raise Refused(
                     phrase(
                         "an account is unlocked at most {count} times a day: send a link, or ask the operator",
@@ -132,7 +132,7 @@ async def _count(context: RequestContext, of: Membership, asked: Help) -> None:
                     )
                 )
         elif (
-            await context.counts.count(unit, namespaces.HELP_LINKS_TO_MEMBER.entry(url, of.entity_id, of.user_id))
+            await context.counts.count(batch, namespaces.HELP_LINKS_TO_MEMBER.entry(url, of.entity_id, of.user_id))
             > HELP_LINKS_PER_MEMBER
         ):
             raise Refused(
@@ -194,17 +194,17 @@ async def _check(context: RequestContext, of: Membership, asked: Help, *, actor:
     operates = await registry.directory.read(Operator, [(user_id,)])
     authorise(actor, rule.action, _thing(rule, of, await read_level(registry, of), operates=bool(operates)))
     url = context.provider.policy.deployment_url
-    async with context.provider.transient.unit(context.now) as unit:
+    async with context.provider.transient.batch(context.now) as batch:
         if asked == "unlock":
             unlock = namespaces.HELP_UNLOCK_OF_PERSON.entry(url, user_id)
-            if not await unlock.add(unit):
+            if not await unlock.add(batch):
                 raise HelpRefusal("another entity had the account unlocked less than an hour ago")
             context.counts.note(unlock, unlock.take)
             unlocks = namespaces.HELP_UNLOCKS_OF_PERSON.entry(url, user_id)
-            if await context.counts.count(unit, unlocks) > UNLOCKS_PER_DAY:
+            if await context.counts.count(batch, unlocks) > UNLOCKS_PER_DAY:
                 raise HelpRefusal("the account was unlocked too often today")
         elif (
-            await context.counts.count(unit, namespaces.HELP_LINKS_TO_PERSON.entry(url, user_id))
+            await context.counts.count(batch, namespaces.HELP_LINKS_TO_PERSON.entry(url, user_id))
             > HELP_LINKS_PER_PERSON
         ):
             raise HelpRefusal("the person was sent too many links today")

@@ -98,8 +98,8 @@ class NoticeEmails:
         """Count an e-mail; False beyond the limit of this minute."""
         now = self._provider.clock()
         counted = namespaces.NOTICE_EMAILS.entry(self._provider.policy.deployment_url, str(int(now) // MINUTE))
-        async with self._provider.transient.unit(now) as unit:
-            return await counted.count(unit) <= NOTICES_PER_MINUTE
+        async with self._provider.transient.batch(now) as batch:
+            return await counted.count(batch) <= NOTICES_PER_MINUTE
 
     async def _send(self, group: NoticeGroup, queued: Sequence[QueuedNotice], by: str, untaken: dict[str, str]) -> bool:
         """Send one e-mail about taken notices, and store the outcome.
@@ -144,8 +144,8 @@ class NoticeEmails:
     async def _count_person(self, user_id: str, by: int) -> int:
         deployment, day = self._provider.policy.deployment_url, str(self._day())
         entry = namespaces.NOTICES_TO_PERSON.entry(deployment, user_id, day)
-        async with self._provider.transient.unit(self._provider.clock()) as unit:
-            return await entry.count(unit, by)
+        async with self._provider.transient.batch(self._provider.clock()) as batch:
+            return await entry.count(batch, by)
 
     def _day(self) -> int:
         return int(self._provider.clock() // namespaces.NOTICES_TO_PERSON.seconds)

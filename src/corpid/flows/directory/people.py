@@ -164,8 +164,8 @@ async def unlock(
 
     Who was found and authorised before. `now` in epoch seconds. Raises StoreUnavailable. D45, D47
     """
-    async with transient.unit(now) as unit:
-        await throttle.unlock(unit, issuer, canonical(user.user_name))
+    async with transient.batch(now) as batch:
+        await throttle.unlock(batch, issuer, canonical(user.user_name))
         await registry.code_guesses.forget_all(user.user_id, event)
 
 

@@ -61,9 +61,9 @@ async def issue(
             raise UnauthorizedClient(
                 Reason.API_CLIENT_ENTITY, "the entity that this client is bound to is disabled or removed"
             )
-        lead = await context.provider.client_clocks.record_skew(assertion, context.provider.transient)
-        async with context.provider.transient.unit(context.now) as unit:
-            await dpop.spend_proof_and_assertion(context, unit, proof, assertion, lead)
+        skew = await context.provider.client_clocks.record_skew(assertion, context.provider.transient)
+        async with context.provider.transient.batch(context.now) as batch:
+            await dpop.spend_proof_and_assertion(context, batch, proof, assertion, skew)
     claims = api_server.access_token_claims(
         base_url=policy.base_url,
         client_id=client.client_id,
@@ -163,8 +163,8 @@ async def _spend(context: RequestContext, token: AccessToken, proof: Proof) -> N
             Reason.ACCESS_TOKEN_BEFORE_RESTART,
             "access token: issued before this provider lost its short-lived data; request a new one",
         )
-    async with context.provider.transient.unit(context.now) as unit:
-        await dpop.spend(context, unit, proof, client_id=token.client_id)
+    async with context.provider.transient.batch(context.now) as batch:
+        await dpop.spend(context, batch, proof, client_id=token.client_id)
 
 
 async def refuse_ended(context: RequestContext, actor: ApiClient, *, now: float) -> None:

@@ -214,8 +214,8 @@ async def complete_at_once(
     interaction = result.interaction
     await completion.still_allowed(context, client, interaction)
     try:
-        async with context.provider.transient.unit(context.now) as unit:
-            code = await completion.write_code(context, unit, interaction, owner)
+        async with context.provider.transient.batch(context.now) as batch:
+            code = await completion.write_code(context, batch, interaction, owner)
             if result.session is not None:
                 await sessions.use_seldom(context, result.session)
     except completion.AlreadyCompleted:

@@ -246,15 +246,15 @@ async def _open_pushed(
     interaction = await authorization.add_user_name(context, result.interaction)
     opened = namespaces.INTERACTION_COUNT.entry(issuer, client_id, arriving.reference)
     here = namespaces.ARRIVAL.entry(issuer, client_id, arriving.fingerprint, interaction.browser_id)
-    async with context.provider.transient.unit(context.now) as unit:
-        if await context.counts.count(unit, opened) > INTERACTIONS_PER_REQUEST:
+    async with context.provider.transient.batch(context.now) as batch:
+        if await context.counts.count(batch, opened) > INTERACTIONS_PER_REQUEST:
             raise InvalidRequestURI(
                 Reason.REQUEST_IN_TOO_MANY_BROWSERS, "too many browsers have opened this request: push a new one"
             )
         # It travels with the claim of the request; if that fails, nobody knows its name, and it ends by itself.
-        await interactions.save(context, unit, interaction)
-        if not await here.add(unit, interaction.interaction_id):
-            return InteractionRedirect(interaction_id=await here.get(unit) or "", cookie=None)
+        await interactions.save(context, batch, interaction)
+        if not await here.add(batch, interaction.interaction_id):
+            return InteractionRedirect(interaction_id=await here.get(batch) or "", cookie=None)
     return InteractionRedirect(interaction_id=interaction.interaction_id, cookie=result.cookie)
 
 
@@ -360,7 +360,7 @@ async def _open_with_query(
         return InteractionRedirect(
             interaction_id=begun.interaction.interaction_id,
             cookie=result.cookie,
-            held=pending_requests.seal(context, begun),
+            held=pending_requests.encrypt_pending(context, begun),
             requesting_client=RequestingClient(client=arriving.client, ui_locales=arriving.request.ui_locales),
         )
     before = await pending_requests.open_pending(context, arriving.browser, held)

@@ -166,15 +166,15 @@ def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKey
         raise client_assertion.refuse_assertion(reason, candidate, issuer=issuer, explanation=explanation) from None
 
 
-def refuse_spent_before_loss(context: RequestContext, assertion: Assertion, lead: ClockSkew) -> None:
+def refuse_spent_before_loss(context: RequestContext, assertion: Assertion, skew: ClockSkew) -> None:
     """Refuse an assertion that may have been spent before data was lost.
 
-    It comes before the proof, inside the unit: a proof waits less, and Retry-After is that of both. `lead` is that of the
+    It comes before the proof, inside the batch: a proof waits less, and Retry-After is that of both. `skew` is that of the
     client, from `ClientClocks.record_skew`. Raises TemporarilyUnavailable. Source: D67
     """
     loss = context.provider.transient.loss
     if loss.may_have_been_spent(assertion.issued_at):
-        of_this = lead if lead.loss == loss.name else UNKNOWN
+        of_this = skew if skew.loss == loss.name else UNKNOWN
         if wait := max(of_this.wait, loss.assertion_wait(assertion.issued_at, of_this.seconds)):
             raise data_lost(max(wait, loss.completion_wait(context.now)))
 
@@ -189,7 +189,7 @@ def unspent(context: RequestContext, assertion: Assertion) -> Entry[bytes] | Non
 async def refuse_replay(context: RequestContext, assertion: Assertion) -> InvalidClient:
     """The refusal of an assertion that was spent before, which is audited.
 
-    It is called inside the unit that detected it. Raises StoreUnavailable. Source: RFC 7523 §3, D8
+    It is called inside the batch that detected it. Raises StoreUnavailable. Source: RFC 7523 §3, D8
     """
     await audit_replay(context, AuditAction.ASSERTION_REPLAY, assertion.client_id, Reason.ASSERTION_REPLAYED)
     return InvalidClient(
@@ -214,8 +214,8 @@ def data_lost(seconds: int) -> TemporarilyUnavailable:
 async def audit_replay(context: RequestContext, action: AuditAction, client_id: str, reason: Reason) -> None:
     """Write the audit event of a replay.
 
-    `reason` is that of the refusal. Before, the client has been authenticated or its access token verified. It is called inside the unit that detected
-    the replay, so the event is stored together with what that unit spent. Raises StoreUnavailable. Source: SECURITY.md,
+    `reason` is that of the refusal. Before, the client has been authenticated or its access token verified. It is called inside the batch that detected
+    the replay, so the event is stored together with what that batch spent. Raises StoreUnavailable. Source: SECURITY.md,
     D7, D8, D18
     """
     event = context.event(ANONYMOUS, action, client_id=client_id, outcome="refused", reason=reason.code)

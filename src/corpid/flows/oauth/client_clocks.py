@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from corpid.rules import client_clocks
-from corpid.rules.client_clocks import CHECKED_SECONDS, LARGEST_LEAD, LARGEST_RECORDED, are_known, lead_of, period_at
+from corpid.rules.client_clocks import CHECKED_SECONDS, LARGEST_RECORDED, LARGEST_SKEW, are_known, period_at, skew_of
 
 if TYPE_CHECKING:
     from corpid.ports import Registry, TransientStore
@@ -21,12 +21,12 @@ _ENTRIES: Final = 4096
 
 
 class ClockSkew(NamedTuple):
-    """The lead of an assertion's client, for `dpop.spend_proof_and_assertion`."""
+    """The skew of an assertion's client, for `dpop.spend_proof_and_assertion`."""
 
     loss: str = ""
     """the name of the loss that it was looked up after; empty if there was none"""
     seconds: int | None = None
-    """its largest lead; None: unknown"""
+    """its largest skew; None: unknown"""
     wait: int = 0
     """seconds until no process can record a larger one that counts"""
 
@@ -37,13 +37,13 @@ UNKNOWN: Final = ClockSkew()
 
 class _CheckedClock(NamedTuple):
     period: int
-    lead: int
+    skew: int
     """at least this is recorded for the period"""
     at: float
 
 
 class ClientClocks:
-    """The records of leads, as far as this process knows them.
+    """The records of skews, as far as this process knows them.
 
     All issuers of a deployment share it.
     """
@@ -59,57 +59,57 @@ class ClientClocks:
         """leads from before the loss of that name"""
 
     async def record_skew(self, assertion: Assertion, store: TransientStore) -> ClockSkew:
-        """Record the lead of an assertion that is about to be spent.
+        """Record the skew of an assertion that is about to be spent.
 
-        It is called before the unit that spends it. Returns what `dpop.spend_proof_and_assertion` needs if data was lost.
+        It is called before the batch that spends it. Returns what `dpop.spend_proof_and_assertion` needs if data was lost.
         Raises StoreUnavailable. Source: D67, docs/decisions/0026
         """
         moment = store.engine_time_at_least()
         if moment is None or not assertion.has_iat:
             return UNKNOWN
-        await self.record(assertion.client_id, lead_of(assertion.issued_at, moment), moment)
+        await self.record(assertion.client_id, skew_of(assertion.issued_at, moment), moment)
         loss = store.loss
         lost_at = loss.spent_until
         if lost_at is None or not loss.may_have_been_spent(assertion.issued_at):
             return UNKNOWN
         seconds = await self._largest(assertion.client_id, loss, lost_at, moment)
-        # Until then a process that has not noticed the loss may record a larger lead, and spend in the lost epoch.
+        # Until then a process that has not noticed the loss may record a larger skew, and spend in what was lost.
         wait = max(0, math.floor(lost_at - moment) + 1)
         return ClockSkew(loss=loss.name, seconds=seconds, wait=wait)
 
-    async def record(self, client_id: str, lead: int, moment: float) -> None:
-        """Record a lead unless as large a one is recorded already.
+    async def record(self, client_id: str, skew: int, moment: float) -> None:
+        """Record a skew unless as large a one is recorded already.
 
-        It is on disk when this returns. A node whose clock is ahead of the engine's may accept a lead that is larger than
+        It is on disk when this returns. A node whose clock is ahead of the engine's may accept a skew that is larger than
         that of a client without a record: this is noted for all of these, since this one's record may end with the client.
         If its clock is ahead by more than it may be, the records are incomplete. Raises StoreUnavailable. Source:
         docs/decisions/0026
         """
-        if lead > LARGEST_RECORDED:
+        if skew > LARGEST_RECORDED:
             await self._begin_again(moment)
             return
-        if lead > LARGEST_LEAD:
+        if skew > LARGEST_SKEW:
             await self._note_larger(moment)
         period, checked = period_at(moment), self._checked.get(client_id)
         if (
             checked is not None
             and checked.period == period
-            and checked.lead >= lead
+            and checked.skew >= skew
             and 0 <= moment - checked.at < CHECKED_SECONDS
         ):
             return
         stored = await self._registry.client_clocks.find(client_id)
         recorded = stored.lead if stored is not None and stored.period >= period else None
-        if recorded is None or recorded < lead:
-            await self._registry.client_clocks.note(client_id, lead=lead, period=period, now=moment)
-            recorded = lead
+        if recorded is None or recorded < skew:
+            await self._registry.client_clocks.note(client_id, skew=skew, period=period, now=moment)
+            recorded = skew
         if len(self._checked) >= _ENTRIES:
             self._checked.popitem(last=False)
         self._checked.pop(client_id, None)
         self._checked[client_id] = _CheckedClock(period, recorded, moment)
 
     async def _begin_again(self, moment: float) -> None:
-        """Begin the records, since a lead may be missing; once a minute."""
+        """Begin the records, since a skew may be missing; once a minute."""
         if not 0 <= moment - self._incomplete_at < CHECKED_SECONDS:
             await self._registry.client_clocks.begin(now=moment)
             self._incomplete_at = moment
@@ -120,7 +120,7 @@ class ClientClocks:
             self._larger_noted_at = moment
 
     async def _largest(self, client_id: str, loss: DataLoss, lost_at: float, moment: float) -> int | None:
-        """The largest lead before a loss; None if it may be any."""
+        """The largest skew before a loss; None if it may be any."""
         if self._loss != loss.name:
             self._loss, self._known = loss.name, {}
         if client_id in self._known:
@@ -141,4 +141,4 @@ class ClientClocks:
         if largest is not None and clock is not None and are_known(clock.since, lost_at=lost_at):
             return largest
         larger_at = await recorded.larger_at()
-        return LARGEST_LEAD if larger_at is None or are_known(larger_at, lost_at=lost_at) else None
+        return LARGEST_SKEW if larger_at is None or are_known(larger_at, lost_at=lost_at) else None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry, EntryVerb
     from corpid.flows.oauth.client_clocks import ClockSkew
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientUnit
+    from corpid.ports import TransientBatch
     from corpid.rules.oauth.client_assertion import Assertion
     from corpid.rules.oauth.dpop import Proof, Target
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
@@ -86,33 +86,33 @@ def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generati
     return proof.jkt if proof is not None else dpop_jkt
 
 
-async def spend(context: RequestContext, unit: TransientUnit, proof: Proof, *, client_id: str) -> None:
+async def spend(context: RequestContext, batch: TransientBatch, proof: Proof, *, client_id: str) -> None:
     """Spend the jti of a client's proof.
 
     Raises InvalidDPoPProof if it was spent before, UseDPoPNonce or TemporarilyUnavailable if it may have been spent
     before data was lost. Source: RFC 9449 §11.1, D7, D67
     """
-    if not await _unspent(context, proof).add(unit, seconds=proof.remember_seconds):
+    if not await _unspent(context, proof).add(batch, seconds=proof.remember_seconds):
         raise await _replayed(context, client_id)
 
 
 async def spend_proof_and_assertion(
     context: RequestContext,
-    unit: TransientUnit,
+    batch: TransientBatch,
     proof: Proof | None,
     assertion: Assertion,
-    lead: ClockSkew,
+    skew: ClockSkew,
     *further: EntryVerb[bool],
 ) -> None:
     """Spend a client's proof, if any, and its assertion.
 
-    Both are spent in one batch, together with further verbs. A replayed proof leaves the assertion unspent: it is given
+    Both are spent in one pipeline, together with further verbs. A replayed proof leaves the assertion unspent: it is given
     back then, which only the request that has just spent it does. The further verbs are carried out also if proof or
-    assertion was replayed; nothing is, if either is refused before. `lead` is that of the client, from
+    assertion was replayed; nothing is, if either is refused before. `skew` is that of the client, from
     `ClientClocks.record_skew`. Raises as `spend`, and InvalidClient for a replayed assertion.
     Source: RFC 9449 §11.1, RFC 7523 §3, Spec "The order of a request", D67
     """
-    client_authentication.refuse_spent_before_loss(context, assertion, lead)
+    client_authentication.refuse_spent_before_loss(context, assertion, skew)
     verbs, spent = [*further], client_authentication.unspent(context, assertion)
     if proof is not None:
         verbs.append(_unspent(context, proof).adding(seconds=proof.remember_seconds))
@@ -120,26 +120,26 @@ async def spend_proof_and_assertion(
         verbs.append(spent.adding(seconds=assertion.remember_seconds))
     if not verbs:
         return
-    results = [*await namespaces.together(unit, *verbs)]
+    results = [*await namespaces.pipeline(batch, *verbs)]
     is_new_assertion = results.pop() if spent is not None else True
     is_new_proof = results.pop() if proof is not None else True
     if not is_new_proof:
         if spent is not None and is_new_assertion:
-            await spent.take(unit)
+            await spent.take(batch)
         raise await _replayed(context, assertion.client_id)
     if not is_new_assertion:
         raise await client_authentication.refuse_replay(context, assertion)
 
 
 async def spend_with(
-    context: RequestContext, unit: TransientUnit, proof: Proof, verb: EntryVerb[T], *, client_id: str
+    context: RequestContext, batch: TransientBatch, proof: Proof, verb: EntryVerb[T], *, client_id: str
 ) -> T:
-    """As `spend`, in one batch with another verb.
+    """As `spend`, in one pipeline with another verb.
 
     Returns the result of that verb. Raises as `spend`. Source: RFC 9449 §11.1, D7, D67
     """
     spending = _unspent(context, proof).adding(seconds=proof.remember_seconds)
-    is_new, result = await namespaces.together(unit, spending, verb)
+    is_new, result = await namespaces.pipeline(batch, spending, verb)
     if not is_new:
         raise await _replayed(context, client_id)
     return result

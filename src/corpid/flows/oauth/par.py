@@ -97,14 +97,14 @@ async def _write(
     request: AuthorizationRequest,
 ) -> ParResponse:
     reference, client_id = context.provider.new_id(), caller.client.client_id
-    lead = await context.provider.client_clocks.record_skew(caller.assertion, context.provider.transient)
+    skew = await context.provider.client_clocks.record_skew(caller.assertion, context.provider.transient)
     entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client_id, reference)
     pushed = entry.adding(PushedRequest(request=request, pushed_at=context.now))
-    async with context.provider.transient.unit(context.now) as unit:
+    async with context.provider.transient.batch(context.now) as batch:
         try:
-            await dpop.spend_proof_and_assertion(context, unit, proof, caller.assertion, lead, pushed)
+            await dpop.spend_proof_and_assertion(context, batch, proof, caller.assertion, skew, pushed)
         except OAuthError:
-            await entry.take(unit)  # it may have been written; nobody knows its reference yet
+            await entry.take(batch)  # it may have been written; nobody knows its reference yet
             raise
     context.provider.issued.request(reference, client_id)
     return ParResponse(request_uri=REQUEST_URI_PREFIX + reference, expires_in=REQUEST_URI_SECONDS, client_id=client_id)

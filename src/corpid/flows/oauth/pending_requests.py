@@ -22,7 +22,7 @@ from corpid.rules.oauth.refusals import Reason
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientUnit
+    from corpid.ports import TransientBatch
 
 _KIND: Final = "held arrival"
 
@@ -35,7 +35,7 @@ class PendingRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True)
     """what its browser asked with: with the same again it comes to the same sign-in; empty: to another one"""
 
 
-def seal(context: RequestContext, arrival: PendingRequest) -> str:
+def encrypt_pending(context: RequestContext, arrival: PendingRequest) -> str:
     """Encrypt an arrival for its browser to hold.
 
     Returns URL-safe text. The key serves this arrival alone, and opens it only together with the browser's identifier.
@@ -43,7 +43,9 @@ def seal(context: RequestContext, arrival: PendingRequest) -> str:
     """
     interaction = arrival.interaction
     interaction_id, bound_to = interaction.interaction_id, (interaction.browser_id,)
-    sealed = encrypted_values.seal(context, msgspec.msgpack.encode(arrival), _KIND, interaction_id, bound_to=bound_to)
+    sealed = encrypted_values.encrypt_value(
+        context, msgspec.msgpack.encode(arrival), _KIND, interaction_id, bound_to=bound_to
+    )
     return f"{interaction_id}.{sealed}"
 
 
@@ -64,7 +66,7 @@ async def open_pending(context: RequestContext, browser: Browser, held: str | No
         return None
     interaction_id, _, sealed = held.partition(".")
     try:
-        opened = encrypted_values.unseal(context, sealed, _KIND, interaction_id, bound_to=(browser.browser_id,))
+        opened = encrypted_values.decrypt_value(context, sealed, _KIND, interaction_id, bound_to=(browser.browser_id,))
     except MalformedToken:
         return None
     arrival = msgspec.msgpack.decode(opened, type=PendingRequest)
@@ -98,22 +100,22 @@ async def store(context: RequestContext, browser: Browser, arrival: PendingReque
     interaction, issuer = arrival.interaction, context.provider.policy.base_url
     if not browser.is_known:
         await context.provider.rate_limits.arrival(context.address, context.now, context.counts)
-    async with context.provider.transient.unit(context.now) as unit:
-        if not await interactions.begin(context, unit, interaction):
+    async with context.provider.transient.batch(context.now) as batch:
+        if not await interactions.begin(context, batch, interaction):
             return
         if arrival.fingerprint:
             # The same may be asked for again after its sign-in has ended, and begins another one then.
             client_id = interaction.request.client_id
             here = namespaces.ARRIVAL.entry(issuer, client_id, arrival.fingerprint, browser.browser_id)
-            await here.put(unit, interaction.interaction_id, seconds=namespaces.UNTOUCHED_SECONDS)
-        if not await _list(context, unit, interaction):
-            await interactions.INTERACTION.entry(issuer, interaction.interaction_id).take(unit)
+            await here.put(batch, interaction.interaction_id, seconds=namespaces.UNTOUCHED_SECONDS)
+        if not await _list(context, batch, interaction):
+            await interactions.INTERACTION.entry(issuer, interaction.interaction_id).take(batch)
             raise TemporarilyUnavailable(
                 Reason.SIGN_INS_AT_ONCE, "this browser starts too many sign-ins at the same time: try again"
             )
 
 
-async def _list(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:
+async def _list(context: RequestContext, batch: TransientBatch, interaction: Interaction) -> bool:
     """Give a sign-in one of its browser's ten slots.
 
     False if others took them all at this moment.
@@ -126,25 +128,25 @@ async def _list(context: RequestContext, unit: TransientUnit, interaction: Inter
         for number in range(ARRIVALS_PER_BROWSER)
     ]
     for place in places:
-        if await place.add(unit, name):
+        if await place.add(batch, name):
             return True
-    ages = {place: await _age(context, unit, await place.get(unit)) for place in places}
+    ages = {place: await _age(context, batch, await place.get(batch)) for place in places}
     for place in sorted(places, key=lambda each: ages[each]):
-        replaced = await place.take(unit)
+        replaced = await place.take(batch)
         if replaced is not None:
-            await interactions.INTERACTION.entry(issuer, replaced).take(unit)
-        if await place.add(unit, name):
+            await interactions.INTERACTION.entry(issuer, replaced).take(batch)
+        if await place.add(batch, name):
             return True
     return False
 
 
-async def _age(context: RequestContext, unit: TransientUnit, name: str | None) -> tuple[bool, bool, float]:
+async def _age(context: RequestContext, batch: TransientBatch, name: str | None) -> tuple[bool, bool, float]:
     """Sort key of a browser's sign-ins, the first to be replaced first.
 
     Ended ones first, then those without a person, then those with one, each from the oldest.
     """
     issuer = context.provider.policy.base_url
-    found = None if name is None else await interactions.INTERACTION.entry(issuer, name).get(unit)
+    found = None if name is None else await interactions.INTERACTION.entry(issuer, name).get(batch)
     if found is None:
         return False, False, 0
     return found.outcome is None, bool(found.user_id), found.expires_at

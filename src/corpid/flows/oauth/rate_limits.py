@@ -187,8 +187,8 @@ class RateLimits:
         self, caller: tuple[str, ...], window: int, now: float, counts: LimitCounts | None
     ) -> int:
         counter = namespaces.RATE.entry(self._issuer, *caller, str(window))
-        async with self._transient.unit(now) as unit:
-            counted = await counter.count(unit)
+        async with self._transient.batch(now) as batch:
+            counted = await counter.count(batch)
         if counts is not None:
             counts.note_raised(counter)
         return counted

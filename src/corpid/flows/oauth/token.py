@@ -180,14 +180,14 @@ async def _spend(context: RequestContext, redemption: _Redemption) -> tuple[Gran
     """
     issuer, client_id = context.provider.policy.base_url, redemption.client.client_id
     request, generation = redemption.request, redemption.generation
-    lead = await context.provider.client_clocks.record_skew(redemption.caller.assertion, context.provider.transient)
-    async with context.provider.transient.unit(context.now) as unit:
+    skew = await context.provider.client_clocks.record_skew(redemption.caller.assertion, context.provider.transient)
+    async with context.provider.transient.batch(context.now) as batch:
         loss_tag = context.provider.transient.loss.token_tag(context.now)
-        await dpop.spend_proof_and_assertion(context, unit, redemption.proof, redemption.caller.assertion, lead)
+        await dpop.spend_proof_and_assertion(context, batch, redemption.proof, redemption.caller.assertion, skew)
         code = namespaces.code_entry(issuer, generation.name, client_id, request.code, request.challenge)
-        grant = await code.take(unit)
+        grant = await code.take(batch)
         if grant is None:
-            await namespaces.DENIED_TOKEN.entry(issuer, redemption.token_id).put(unit, b"1")
+            await namespaces.DENIED_TOKEN.entry(issuer, redemption.token_id).put(batch, b"1")
             issued = context.provider.issued.issued_code(request.code)
             refusal = grants.not_found(issued, request, client_id, now=context.now)
             await client_authentication.audit_replay(context, AuditAction.CODE_REPLAY, client_id, refusal.reason)

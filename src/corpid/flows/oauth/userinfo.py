@@ -112,16 +112,16 @@ def _verify(
 
 async def _spend(context: RequestContext, token: AccessToken, proof: Proof | None) -> None:
     denied = namespaces.DENIED_TOKEN.entry(context.provider.policy.base_url, token.jti)
-    async with context.provider.transient.unit(context.now) as unit:
+    async with context.provider.transient.batch(context.now) as batch:
         if context.provider.transient.loss.refuses_token(token.issued_at, token.loss):
             raise InvalidToken(
                 Reason.ACCESS_TOKEN_BEFORE_RESTART,
                 "access token: issued before this provider lost its short-lived data; sign in again",
             )
         if proof is None:
-            is_denied = await denied.get(unit)
+            is_denied = await denied.get(batch)
         else:
-            is_denied = await dpop.spend_with(context, unit, proof, denied.getting(), client_id=token.client_id)
+            is_denied = await dpop.spend_with(context, batch, proof, denied.getting(), client_id=token.client_id)
         if is_denied is not None:
             raise InvalidToken(
                 Reason.ACCESS_TOKEN_REVOKED, "access token: revoked, because its code was presented again"

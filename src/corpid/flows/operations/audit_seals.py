@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from corpid.ports import Registry, StoredEntry
     from corpid.rules.audit_seals import Digest, Row, SealClaims
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.signing_keys import SealedKey
+    from corpid.rules.signing_keys import ProviderKey
 
 LOOK_SECONDS: Final = 10
 """between two looks whether a seal is due"""
@@ -190,7 +190,7 @@ def _signed(key: SigningKey, claims: SealClaims, digests: dict[str, str]) -> Sea
     )
 
 
-async def stored_audit_keys(registry: Registry) -> list[SealedKey]:
+async def stored_audit_keys(registry: Registry) -> list[ProviderKey]:
     """Every key that has sealed the audit, oldest first.
 
     None is ever removed: it goes on verifying what it sealed. Source: D58
@@ -216,12 +216,12 @@ async def audit_keys(registry: Registry) -> dict[str, list[dict[str, str]]]:
     return public_keys(await stored_audit_keys(registry))
 
 
-def public_keys(keys: Iterable[SealedKey]) -> dict[str, list[dict[str, str]]]:
+def public_keys(keys: Iterable[ProviderKey]) -> dict[str, list[dict[str, str]]]:
     """The public part of some audit keys, as a JWK Set. Source: D58, RFC 7517 §5"""
     return {"keys": [dict(open_key(key).public_jwk) for key in keys]}
 
 
-async def rotate_audit_key(registry: Registry, actor: Actor, *, now: float) -> SealedKey:
+async def rotate_audit_key(registry: Registry, actor: Actor, *, now: float) -> ProviderKey:
     """Make a new audit key, which seals from now on.
 
     Raises access.Forbidden, and Refused before the first seal. Source: D58

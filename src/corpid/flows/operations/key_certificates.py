@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.signing_keys import SealedKey
+    from corpid.rules.signing_keys import ProviderKey
 
 
 async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject_name: str) -> str:
@@ -38,7 +38,7 @@ async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject
         raise Refused(f"{error}: choose another with --subject-name") from error
 
 
-async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now: float) -> SealedKey:
+async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now: float) -> ProviderKey:
     """Store a certificate chain (PEM) with a key.
 
     A running server publishes it within 5 s. Returns the key. Raises write.Refused for a kid that names no usable key and
@@ -46,7 +46,7 @@ async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now
     """
     authorise(actor, "write", Object(kind="key"))
 
-    def plan(keys: list[SealedKey]) -> list[KeyTransition]:
+    def plan(keys: list[ProviderKey]) -> list[KeyTransition]:
         key = _usable(keys, kid)
         try:
             parsed = certificates.parse_chain(chain)
@@ -60,7 +60,7 @@ async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now
     return (await change(registry, actor, plan))[0].key
 
 
-async def give_up(registry: Registry, actor: Actor, kid: str) -> SealedKey:
+async def give_up(registry: Registry, actor: Actor, kid: str) -> ProviderKey:
     """Go back to the certificate that the key signs itself.
 
     Returns the key. Raises write.Refused for a kid that names no key and a key without a chain, access.Forbidden,
@@ -68,7 +68,7 @@ async def give_up(registry: Registry, actor: Actor, kid: str) -> SealedKey:
     """
     authorise(actor, "delete", Object(kind="key"))
 
-    def plan(keys: list[SealedKey]) -> list[KeyTransition]:
+    def plan(keys: list[ProviderKey]) -> list[KeyTransition]:
         key = _known(keys, kid)
         if key.certificate_chain is None:
             raise Refused(f"no certificate is stored with the key {kid}")
@@ -78,14 +78,14 @@ async def give_up(registry: Registry, actor: Actor, kid: str) -> SealedKey:
     return (await change(registry, actor, plan))[0].key
 
 
-def _known(keys: Iterable[SealedKey], kid: str) -> SealedKey:
+def _known(keys: Iterable[ProviderKey], kid: str) -> ProviderKey:
     for key in keys:
         if key.kid == kid:
             return key
     raise Refused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")
 
 
-def _usable(keys: Iterable[SealedKey], kid: str) -> SealedKey:
+def _usable(keys: Iterable[ProviderKey], kid: str) -> ProviderKey:
     key = _known(keys, kid)
     if key.revoked_at is not None:
         raise Refused(f"the key {kid} is revoked and is published no more: `corpid key list` shows the others")

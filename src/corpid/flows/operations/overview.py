@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.client_registration import Rules
     from corpid.rules.oauth.records import Client
     from corpid.rules.server_processes import ServerProcess
-    from corpid.rules.signing_keys import SealedKey
+    from corpid.rules.signing_keys import ProviderKey
 
 Period: TypeAlias = Literal["7 days", "90 days"]
 """7 days by hour, or 90 days by day"""
@@ -245,7 +245,7 @@ def _points(counts: list[Point], period: Period, now: float, zone: ZoneInfo) -> 
     return by_day(counts, now=now, zone=zone) if period == "90 days" else by_hour(counts, now=now)
 
 
-def _shown(key: SealedKey, now: float) -> SigningKeyDates:
+def _shown(key: ProviderKey, now: float) -> SigningKeyDates:
     return SigningKeyDates(
         kid=key.kid,
         state=key_rules.state(key, now),
@@ -294,7 +294,7 @@ def _processes(registered: Sequence[ServerProcess], asked: str, *, now: float) -
 async def _findings(
     provider: Provider,
     clients: list[Client],
-    keys: list[SealedKey],
+    keys: list[ProviderKey],
     registered: list[ServerProcess],
     *,
     now: float,

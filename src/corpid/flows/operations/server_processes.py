@@ -39,7 +39,7 @@ class Registration:
         self._next = now + SEEN_EVERY_SECONDS
 
     async def _begin_client_clocks(self, now: float) -> None:
-        """Begin the records of clients' clocks, if leads may be missing.
+        """Begin the records of clients' clocks, if skews may be missing.
 
         A process of another version serves, or none of this one did when this one started. docs/decisions/0026
         """

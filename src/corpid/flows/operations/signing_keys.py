@@ -20,7 +20,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.limits import LIVE_STATE_SECONDS
-from corpid.rules.signing_keys import AGREED_SECONDS, KEPT_SECONDS, STANDBY, KeyTransition, SealedKey
+from corpid.rules.signing_keys import AGREED_SECONDS, KEPT_SECONDS, STANDBY, KeyTransition, ProviderKey
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _NONCE_SECONDS: Final = 120
 
 
-def open_key(key: SealedKey) -> SigningKey:
+def open_key(key: ProviderKey) -> SigningKey:
     """A stored signing key, ready for use (D42)."""
     return key_ring.open_signing_key(
         key.secret,
@@ -101,7 +101,7 @@ class SigningKeys:
         self._certificates = certificates
         self._issuer = issuer
         self._keys: ServerKeys | None = None
-        self._stored: list[SealedKey] = []
+        self._stored: list[ProviderKey] = []
         self._looked_at = float("-inf")
         self._revoked_by: dict[str, int] = {}
         """by kid, the latest moment at which this process stops accepting a revoked key"""
@@ -125,7 +125,7 @@ class SigningKeys:
         """The kids of the revoked keys, as they were read last. Source: D42"""
         return frozenset(key.kid for key in self._stored if key.revoked_at is not None)
 
-    def use(self, stored: list[SealedKey], now: float) -> ServerKeys:
+    def use(self, stored: list[ProviderKey], now: float) -> ServerKeys:
         """Take over the stored keys as they were just read.
 
         Raises ValueError as `keys_at`. Source: D42
@@ -147,7 +147,7 @@ class SigningKeys:
         """Read the stored keys again at the next call. Source: D42"""
         self._looked_at = float("-inf")
 
-    def _as_revoked(self, key: SealedKey, now: float) -> SealedKey:
+    def _as_revoked(self, key: ProviderKey, now: float) -> ProviderKey:
         """The key, revoked soon after this process has read of it.
 
         Even if its clock is behind.
@@ -185,10 +185,10 @@ class RotationRefused(Exception):
     """
 
 
-def new_key(use: Literal["sig", "audit"], *, now: float, active_from: float) -> SealedKey:
+def new_key(use: Literal["sig", "audit"], *, now: float, active_from: float) -> ProviderKey:
     """A new key, for tokens or for seals of the audit (D42, D58)."""
     private = generate_private_jwk()
-    return SealedKey(
+    return ProviderKey(
         kid=str(json_object(private)["kid"]),
         use=use,
         secret=private,
@@ -204,7 +204,7 @@ async def ensure_first_keys(registry: Registry, *, now: float) -> None:
     """
     if await registry.keys.list_all():
         return
-    mac = SealedKey(
+    mac = ProviderKey(
         kid="server-secret",
         use="mac",
         secret=base64url(secrets.token_bytes(32)),
@@ -214,7 +214,7 @@ async def ensure_first_keys(registry: Registry, *, now: float) -> None:
     await registry.keys.add_first([new_key("sig", now=now, active_from=now), _standby_key(now), mac])
 
 
-def _standby_key(now: float) -> SealedKey:
+def _standby_key(now: float) -> ProviderKey:
     """A new signing key that is published and waits. Source: D42"""
     return new_key("sig", now=now, active_from=STANDBY)
 
@@ -228,14 +228,14 @@ async def ensure_standby_key(registry: Registry, *, now: float) -> bool:
     if any(rules.is_standby(key) for key in await stored_keys(registry)):
         return False
 
-    def decide(keys: list[SealedKey]) -> list[KeyTransition]:
+    def decide(keys: list[ProviderKey]) -> list[KeyTransition]:
         return rules.standby(keys, lambda: _standby_key(now))
 
     return bool(await change(registry, None, decide))
 
 
 async def change(
-    registry: Registry, actor: Actor | None, plan: Callable[[list[SealedKey]], list[KeyTransition]]
+    registry: Registry, actor: Actor | None, plan: Callable[[list[ProviderKey]], list[KeyTransition]]
 ) -> list[KeyTransition]:
     """Change the calendar as planned from the present keys.
 
@@ -244,7 +244,7 @@ async def change(
     """
     planned: list[KeyTransition] = []
 
-    def decide(stored: list[SealedKey]) -> list[tuple[SealedKey, AuditEvent]]:
+    def decide(stored: list[ProviderKey]) -> list[tuple[ProviderKey, AuditEvent]]:
         planned[:] = plan(_in_order(stored))
         return [(step.key, _event(actor, step)) for step in planned]
 
@@ -258,18 +258,18 @@ def _event(actor: Actor | None, step: KeyTransition) -> AuditEvent:
     return audit_event(actor, step.action, step.key.kid, **step.details)
 
 
-async def stored_keys(registry: Registry) -> list[SealedKey]:
+async def stored_keys(registry: Registry) -> list[ProviderKey]:
     """Every signing key, oldest first, also retired and revoked ones (D42)."""
     return _in_order(await registry.keys.list_all())
 
 
-def _in_order(stored: Iterable[SealedKey]) -> list[SealedKey]:
+def _in_order(stored: Iterable[ProviderKey]) -> list[ProviderKey]:
     """The signing keys, oldest first, the standby key last."""
     found = (key for key in stored if key.use == "sig")
     return sorted(found, key=lambda key: (key.created_at, key.active_from, key.kid))
 
 
-async def list_keys(registry: Registry, actor: Actor) -> list[SealedKey]:
+async def list_keys(registry: Registry, actor: Actor) -> list[ProviderKey]:
     """Every signing key with its dates.
 
     Raises access.Forbidden, StoreUnavailable. Source: D42, D59
@@ -286,7 +286,7 @@ async def rotate(
     at_once: bool = False,
     seen: str | None = None,
     unknown: bool = False,
-) -> SealedKey:
+) -> ProviderKey:
     """Let the next key sign, and publish another standby key.
 
     Returns the key that signs next.
@@ -299,7 +299,7 @@ async def rotate(
     """
     authorise(actor, "write", Object(kind="key"))
 
-    def plan(keys: list[SealedKey]) -> list[KeyTransition]:
+    def plan(keys: list[ProviderKey]) -> list[KeyTransition]:
         if isinstance(actor, ApiClient):
             _refuse_often(keys, now)
         if seen is not None and seen != rules.calendar_tag(keys):
@@ -309,7 +309,7 @@ async def rotate(
     return (await change(registry, actor, plan))[0].key
 
 
-def _refuse_often(keys: Sequence[SealedKey], now: float) -> None:
+def _refuse_often(keys: Sequence[ProviderKey], now: float) -> None:
     """Refuse a program that makes key after key.
 
     Each is published, fetched and kept. Raises TooSoon.
@@ -320,7 +320,7 @@ def _refuse_often(keys: Sequence[SealedKey], now: float) -> None:
         raise TooSoon(ceil(left))
 
 
-async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> SealedKey | None:
+async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> ProviderKey | None:
     """Stop publishing and accepting a key within seconds.
 
     Returns the key that signs in its place, or None if it did not sign and was not about to.
@@ -331,7 +331,7 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
     if any(other.kid == kid and other.use == "audit" for other in await registry.keys.list_all()):
         raise RotationRefused(f"the key {kid} seals the audit, and stays: `corpid key rotate --audit` replaces it")
 
-    def plan(keys: list[SealedKey]) -> list[KeyTransition]:
+    def plan(keys: list[ProviderKey]) -> list[KeyTransition]:
         key = next((key for key in keys if key.kid == kid), None)
         if key is None:
             raise RotationRefused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")

@@ -55,7 +55,7 @@ class Cursor(Protocol):
 
 
 LINEAGE: Final = b"\0lineage"
-"""the name of the entry that holds lineage and inode; no kind begins like it"""
+"""the name of the entry that holds store identity and inode; no kind begins like it"""
 _FIRST_BYTES: Final = 1 << 20
 _MOST_BYTES_AT_ONCE: Final = 64 << 20
 _BLOCK_BYTES: Final = 512
@@ -120,7 +120,9 @@ class DataFile:
                 self._allocate()
             found = os.fstat(self._file)
             self._inode: Final = (found.st_dev, found.st_ino)
-            self.lineage: Final = self.transact(_own_lineage, self._environment.open_db(None), b"%x-%x" % self._inode)
+            self.store_identity: Final = self.transact(
+                _own_lineage, self._environment.open_db(None), b"%x-%x" % self._inode
+            )
             self.release_readers()
 
     def _open(self) -> lmdb.Environment:
@@ -220,7 +222,7 @@ class DataFile:
 
 
 def _own_lineage(transaction: Transaction, database: object, inode: bytes) -> str:
-    """The lineage of the file's data.
+    """The store identity of the file's data.
 
     A new or copied file is emptied, and begins one.
     """

@@ -1,6 +1,6 @@
 """The transient store on LMDB, with a transaction for each verb.
 
-What was written is there for all at once: other requests see the verbs of a unit before it ends, and after a fault (an
+What was written is there for all at once: other requests see the verbs of a batch before it ends, and after a fault (an
 error that is no OAuthError) what was spent stays spent, as on Redis. No transaction is open while anything is awaited,
 so a process never waits for more than another's verb. The `now` that comes in decides expiry, since there is one clock.
 
@@ -99,9 +99,9 @@ class LmdbTransientStore:
     def reject_before(self, moment: float) -> None:
         self._loss = DataLoss(name=repr(moment), reject_issued_before=moment) if moment else NO_LOSS
 
-    def unit(self, now: float) -> LmdbTransientUnit:
+    def batch(self, now: float) -> LmdbTransientBatch:
         """Verbs at one moment; each is there when it has returned."""
-        return LmdbTransientUnit(self, now)
+        return LmdbTransientBatch(self, now)
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
         self.file.require_in_place()
@@ -120,8 +120,8 @@ class LmdbTransientStore:
 
     async def ready(self, *, now: float) -> None:
         self.file.check()
-        async with self.unit(now) as unit:
-            await unit.put(READINESS, b"", b"", READINESS_SECONDS)
+        async with self.batch(now) as batch:
+            await batch.put(READINESS, b"", b"", READINESS_SECONDS)
 
     async def sweep(self, *, now: float) -> int:
         """Walk the file at twice the pace at which entries are written."""
@@ -156,7 +156,7 @@ def _sweep(transaction: Transaction, after: bytes, now: bytes) -> tuple[int, byt
     return len(expired), entries[-1][0] if len(entries) == _CHUNK else LINEAGE
 
 
-class LmdbTransientUnit:
+class LmdbTransientBatch:
     """A ports.TransientUnit whose verbs are transactions of their own."""
 
     __slots__ = ("_moment", "_now", "_store", "_transact")
@@ -200,7 +200,7 @@ class LmdbTransientUnit:
     async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
         await self.count(kind, key, ttl, by)
 
-    async def together(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
+    async def pipeline(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
         self._store.written += sum(each.verb == "add" for each in verbs)
         return self._transact(_together, verbs, self._now, self._moment)
 
@@ -248,11 +248,11 @@ class LmdbEngine(TransientEngine):
         return self._store
 
     @property
-    def lineage(self) -> str:
+    def store_identity(self) -> str:
         """The name of the file's data."""
-        return self._opened.file.lineage
+        return self._opened.file.store_identity
 
-    def reject_before(self, moment: float, *, lineage: str) -> None:  # noqa: ARG002 - it stays the same while the file is open
+    def reject_before(self, moment: float, *, store_identity: str) -> None:  # noqa: ARG002 - it stays the same while the file is open
         self._opened.reject_before(moment)
 
     async def describe(self) -> list[EngineCondition]:

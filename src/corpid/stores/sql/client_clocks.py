@@ -1,4 +1,4 @@
-"""The largest lead of each client's clock."""
+"""The largest skew of each client's clock."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class SqlClientClocks:
         row = await self._database.row(self._of, {"client_id": client_id})
         return None if row is None else _CLOCKS.decode(row)
 
-    async def note(self, client_id: str, *, lead: int, period: int, now: float) -> None:
-        """One statement; of several processes at once the largest lead stays."""
-        clock = ClientClock(since=now, period=period, lead=lead, lead_before=lead)
+    async def note(self, client_id: str, *, skew: int, period: int, now: float) -> None:
+        """One statement; of several processes at once the largest skew stays."""
+        clock = ClientClock(since=now, period=period, lead=skew, lead_before=skew)
         await self._database.write(self._note, {"client_id": client_id} | _CLOCKS.encode(clock))
 
     async def recorded_since(self) -> float | None:
@@ -62,7 +62,7 @@ class SqlClientClocks:
 
 
 async def begin_client_clocks(database: Database, *, now: float) -> None:
-    """Begin the records: leads of the time before may be missing.
+    """Begin the records: skews of the time before may be missing.
 
     Inside a transaction. docs/decisions/0026
     """
@@ -70,9 +70,9 @@ async def begin_client_clocks(database: Database, *, now: float) -> None:
 
 
 def _noted() -> sa.Executable:
-    """Insertion of a client's row, or a raise of its lead.
+    """Insertion of a client's row, or a raise of its skew.
 
-    The larger lead stays. A later period keeps what the one before had. What was noted for an earlier period than the
+    The larger skew stays. A later period keeps what the one before had. What was noted for an earlier period than the
     row's raises the row's.
     """
     names = ("client_id", *_CLOCKS.written)

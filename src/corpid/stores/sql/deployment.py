@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.statements import Database
 
 STORE_IN_USE: Final = "store_in_use"
-"""the lineage of the transient store that was used last (stores.data_loss.use_store)"""
+"""the store identity of the transient store that was used last (stores.data_loss.use_store)"""
 _READY: Final = "ready"
 _MAINTENANCE: Final = "maintenance"
 _FOR_DEVELOPERS: Final = "for_developers"

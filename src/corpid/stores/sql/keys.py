@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from corpid.ports import Conflict, MissingReference
-from corpid.rules.signing_keys import SealedKey
+from corpid.rules.signing_keys import ProviderKey
 from corpid.stores.sql.codecs import columns, encrypted_codec, record_codec
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.statements import insert, parameters
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.statements import Database
 
-_KEYS: Final = record_codec(SealedKey)
+_KEYS: Final = record_codec(ProviderKey)
 _CHANGED: Final = tuple(name for name in _KEYS.written if name != "kid")
 _FIRST: Final = {"name": "first_keys", "value": "made"}
 _CALENDAR: Final = "signing_key_calendar"
@@ -36,7 +36,7 @@ class SqlKeys:
         self._audit: Final = audit
         self._values: Final = NamedValues(database)
         self._codec: Final = encrypted_codec(_KEYS, cipher, "keys", "kid", "secret")
-        self._decoded: dict[tuple[object, ...], SealedKey] = {}
+        self._decoded: dict[tuple[object, ...], ProviderKey] = {}
         """the rows as they were read last: they are read every second, and seldom change"""
         self._all: Final = database.prepare(
             lambda: sa.select(*columns(keys, self._codec)).order_by(keys.c.created_at, keys.c.kid)
@@ -58,7 +58,7 @@ class SqlKeys:
             )
         )
 
-    async def list_all(self) -> list[SealedKey]:
+    async def list_all(self) -> list[ProviderKey]:
         """Oldest first."""
         found = {}
         for row in await self._database.rows(self._all, {}):
@@ -67,13 +67,13 @@ class SqlKeys:
         self._decoded = found
         return list(found.values())
 
-    async def add(self, key: SealedKey, event: AuditEvent) -> None:
+    async def add(self, key: ProviderKey, event: AuditEvent) -> None:
         """Raises Conflict for a kid that exists."""
         async with self._database.transaction():
             await self._add(key)
             await self._audit.record_change(event, None, key)
 
-    async def add_first(self, keys: Sequence[SealedKey]) -> bool:
+    async def add_first(self, keys: Sequence[ProviderKey]) -> bool:
         """Store the first keys once, even if several processes start together."""
         async with self._database.transaction():
             if await self._database.row(self._claim, _FIRST) is None or await self._database.rows(self._any, {}):
@@ -82,7 +82,7 @@ class SqlKeys:
                 await self._add(key)
         return True
 
-    async def add_first_audit_key(self, key: SealedKey) -> bool:
+    async def add_first_audit_key(self, key: ProviderKey) -> bool:
         async with self._database.transaction():
             if await self._database.row(self._claim, _FIRST_AUDIT) is None:
                 return False
@@ -92,7 +92,7 @@ class SqlKeys:
     async def had_audit_key(self) -> bool:
         return await self._values.get(_FIRST_AUDIT["name"]) is not None
 
-    async def change(self, decide: Callable[[list[SealedKey]], Iterable[tuple[SealedKey, AuditEvent]]]) -> None:
+    async def change(self, decide: Callable[[list[ProviderKey]], Iterable[tuple[ProviderKey, AuditEvent]]]) -> None:
         """Write what is decided on the keys as they are.
 
         The row written first is locked until the end, so that one change follows another.
@@ -110,7 +110,7 @@ class SqlKeys:
                 found[key.kid] = key
                 await self._audit.record_change(event, before, key)
 
-    async def update(self, key: SealedKey, event: AuditEvent) -> None:
+    async def update(self, key: ProviderKey, event: AuditEvent) -> None:
         """Raises MissingReference for a kid that does not exist."""
         async with self._database.transaction():
             row = await self._database.row(self._locked, {"kid": key.kid})
@@ -118,7 +118,7 @@ class SqlKeys:
                 raise MissingReference(f"there is no key {key.kid!r}")
             await self._audit.record_change(event, None if row is None else self._codec.decode(row), key)
 
-    async def _add(self, key: SealedKey) -> None:
+    async def _add(self, key: ProviderKey) -> None:
         try:
             await self._database.run(self._insert, self._codec.encode(key))
         except Conflict as conflict:

@@ -25,20 +25,22 @@ class SqlOrderlyStops:
         self._database: Final = database
         self._values: Final = NamedValues(database)
 
-    async def begin(self, name: str, *, lineage: str) -> None:
+    async def begin(self, name: str, *, store_identity: str) -> None:
         async with self._database.transaction():
-            await self._values.put(_STOP, _encoded(_BEGUN, name, lineage))
+            await self._values.put(_STOP, _encoded(_BEGUN, name, store_identity))
 
-    async def confirm(self, name: str, *, lineage: str) -> bool:
-        before, confirmed = _encoded(_BEGUN, name, lineage), _encoded(_CONFIRMED, name, lineage)
+    async def confirm(self, name: str, *, store_identity: str) -> bool:
+        before, confirmed = _encoded(_BEGUN, name, store_identity), _encoded(_CONFIRMED, name, store_identity)
         async with self._database.transaction():
             return await self._values.change(_STOP, before, confirmed)
 
-    async def end(self, name: str, *, lineage: str) -> bool:
+    async def end(self, name: str, *, store_identity: str) -> bool:
         """False also if another store was used meanwhile."""
         async with self._database.transaction():
             used, _, _ = (await self._values.get(STORE_IN_USE) or "").partition(" ")
-            return used == lineage and await self._values.change(_STOP, _encoded(_CONFIRMED, name, lineage), _OVER)
+            return used == store_identity and await self._values.change(
+                _STOP, _encoded(_CONFIRMED, name, store_identity), _OVER
+            )
 
     async def void(self) -> None:
         """Reads alone if there is none."""
@@ -47,5 +49,5 @@ class SqlOrderlyStops:
                 await self._values.change(_STOP, str(stop), _OVER)
 
 
-def _encoded(state: str, name: str, lineage: str) -> str:
-    return f"{state} {name} {lineage}"
+def _encoded(state: str, name: str, store_identity: str) -> str:
+    return f"{state} {name} {store_identity}"

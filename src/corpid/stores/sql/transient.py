@@ -151,9 +151,9 @@ class SqlTransientStore:
     def reject_before(self, moment: float) -> None:
         self._rejected_before = moment
 
-    def unit(self, now: float) -> SqlTransientUnit:
-        """A transaction, joined by this task's units and registry writes."""
-        return SqlTransientUnit(self, milliseconds(now))
+    def batch(self, now: float) -> SqlTransientBatch:
+        """A transaction, joined by this task's batches and registry writes."""
+        return SqlTransientBatch(self, milliseconds(now))
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
         """Takes no lock."""
@@ -181,8 +181,8 @@ class SqlTransientStore:
         """None: the registry is in the same database."""
 
     async def ready(self, *, now: float) -> None:
-        async with self.unit(now) as unit:
-            await unit.put(READINESS, b"", b"", READINESS_SECONDS)
+        async with self.batch(now) as batch:
+            await batch.put(READINESS, b"", b"", READINESS_SECONDS)
 
     async def sweep(self, *, now: float) -> int:
         """Walk the table at twice the pace at which it grows."""
@@ -219,11 +219,11 @@ class SqlTransientEngine(TransientEngine):
         return self._store
 
     @property
-    def lineage(self) -> str:
+    def store_identity(self) -> str:
         """A constant: the database itself notices the loss of its data (stores.data_loss)."""
         return _LINEAGE
 
-    def reject_before(self, moment: float, *, lineage: str) -> None:  # noqa: ARG002 - there is one
+    def reject_before(self, moment: float, *, store_identity: str) -> None:  # noqa: ARG002 - there is one
         self._store.reject_before(moment)
 
     async def describe(self) -> list[EngineCondition]:
@@ -234,7 +234,7 @@ class SqlTransientEngine(TransientEngine):
         """Nothing: the database is closed by its opener."""
 
 
-class SqlTransientUnit(Transaction):
+class SqlTransientBatch(Transaction):
     """A ports.TransientUnit: verbs at one moment, in one transaction."""
 
     __slots__ = ("_now", "_store")
@@ -268,7 +268,7 @@ class SqlTransientUnit(Transaction):
         counted = await self._database.row(self._store.count, row)
         return int(counted[0]) if counted else 0
 
-    async def together(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
+    async def pipeline(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
         return await in_turn(self, verbs)
 
     async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:

@@ -1,10 +1,10 @@
-"""Epochs: periods in which no part of the engine loses data.
+"""Incarnations: periods in which no part of the engine loses data.
 
 What was written in one is not found in another.
 
 Its name says since when, epoch seconds by the engine's clock, everything that was written in it is remembered, and has
-a random part. Names are put in order by that time. Epochs that follow each other while processes look on are a lineage,
-and carry its name; a process that finds no epoch at all begins a lineage. A marker in each part names the epoch of the
+a random part. Names are put in order by that time. Incarnations that follow each other while processes look on share a store identity,
+and carry its name; a process that finds no incarnation at all begins one with a store identity of its own. A marker in each part names the incarnation of the
 part, and the run of the engine that had it then. `stores.data_loss` has the theory for all engines.
 """
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 NONE: Final = b""
 """before every other"""
 _SET_BACK: Final = b"back"
-"""in the name of an epoch whose engine has a clock far behind the previous one's"""
+"""in the name of an incarnation whose engine has a clock far behind the previous one's"""
 
 
 class StoreIncarnation:
-    """An epoch as one process sees it: the nodes of its parts."""
+    """An incarnation as one process sees it: the nodes of its parts."""
 
     __slots__ = ("_expected", "_marker_gets", "_markers", "_prefixes", "name", "serving")
 
@@ -54,29 +54,29 @@ class StoreIncarnation:
         return {self._link(part) for part in range(len(self.serving))}
 
     async def ask(self, part: int, commands: Sequence[bytes]) -> list[Answer]:
-        """The answers to packed commands, valid in this epoch.
+        """The answers to packed commands, valid in this incarnation.
 
-        The last command in the same pipeline asks for the part's epoch. Names of epochs never come back, but of an
+        The last command in the same pipeline asks for the part's incarnation. Names of incarnations never come back, but of an
         engine that was closed and lost nothing (orderly_stops), so that it is still this one means that it was this one
         all along.
         """
         answers = await self._link(part).send([*commands, self._marker_gets[part]])
         if answers.pop() != self._expected[part]:
-            raise self._epoch_changed(part)
+            raise self._incarnation_changed(part)
         return answers
 
     async def read(self, part: int, names: Sequence[bytes]) -> list[bytes | None]:
-        """The values of entries of a part, valid in this epoch.
+        """The values of entries of a part, valid in this incarnation.
 
-        The part's epoch is in the same answer.
+        The part's incarnation is in the same answer.
         """
         [values] = await self._link(part).send([packed(("MGET", *names, self._markers[part]))])
         if values.pop() != self._expected[part]:
-            raise self._epoch_changed(part)
+            raise self._incarnation_changed(part)
         found: list[bytes | None] = values
         return found
 
-    def _epoch_changed(self, part: int) -> StoreUnavailable:
+    def _incarnation_changed(self, part: int) -> StoreUnavailable:
         place = self._link(part).address.name
         return StoreUnavailable(
             f"{place} was closed for a restart, or has forgotten something, or somebody found that another has"
@@ -98,17 +98,17 @@ def marker(part: int) -> bytes:
 
 
 def claim(part: int) -> bytes:
-    """The engine's key of the right to begin a new epoch."""
+    """The engine's key of the right to begin a new incarnation."""
     return b"%b:claim" % marker(part)
 
 
 def encode_marker(link: Link, name: bytes) -> bytes:
-    """The value of a marker: epoch, and run of the engine."""
+    """The value of a marker: incarnation, and run of the engine."""
     return b"%b:%b" % (link.engine.run_id.encode(), name)
 
 
 def read(link: Link, mark: bytes | None) -> bytes:
-    """The epoch's name in a marker.
+    """The incarnation's name in a marker.
 
     NONE if it was not made in this run of the engine.
     """
@@ -117,9 +117,9 @@ def read(link: Link, mark: bytes | None) -> bytes:
 
 
 def next_name(since: float, *, after: bytes, set_back: bool = False) -> bytes:
-    """The name of a new epoch after another, in its lineage.
+    """The name of a new incarnation after another, in its store identity.
 
-    `since`: from when on it remembers everything, epoch seconds. After NONE it begins a lineage. `set_back`: what was
+    `since`: from when on it remembers everything, epoch seconds. After NONE it has a store identity of its own. `set_back`: what was
     spent before may be dated later than that.
     """
     first = max(milliseconds(since), round(remembers_since(after) * 1000) + 1)
@@ -132,15 +132,15 @@ def next_name(since: float, *, after: bytes, set_back: bool = False) -> bytes:
 
 
 def store_identity(name: bytes) -> bytes:
-    """The lineage that an epoch is in.
+    """The store identity that an incarnation is in.
 
     Its first one has no other name in it.
     """
     return name.rpartition(b"-")[2]
 
 
-def begins_lineage(name: bytes) -> bool:
-    """Return whether it is the first epoch of its lineage."""
+def begins_store(name: bytes) -> bool:
+    """Return whether it is the first incarnation of its store identity."""
     return name.count(b"-") == 1
 
 

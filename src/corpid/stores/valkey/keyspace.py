@@ -1,18 +1,18 @@
-"""The epoch of the keyspace, on one node or a cluster.
+"""The incarnation of the keyspace, on one node or a cluster.
 
 An engine may come back without what it knew (no persistence), with what it knew a while ago (a snapshot,
 in which a spent code is unspent), or as another node; in a cluster each part may do so for itself, and may
 move to another node. Three rules make all of them harmless (docs/reliability.md):
 
-- A process that finds a marker which the present run of its engine did not make begins a new epoch for all
-  parts, since flows rely on entries that lie in different parts. Nothing of an earlier epoch is found, so nothing
+- A process that finds a marker which the present run of its engine did not make begins a new incarnation for all
+  parts, since flows rely on entries that lie in different parts. Nothing of an earlier incarnation is found, so nothing
   of it is spent, and what was issued before it is refused.
-- Only who began an epoch marks parts with it, each part once. So a marker never comes to say again what it
-  said before, and an answer that comes with the marker belongs to its epoch (incarnations.StoreIncarnation.ask).
-- Everybody reads all markers when connecting and every second after, and follows the newest epoch.
+- Only who began an incarnation marks parts with it, each part once. So a marker never comes to say again what it
+  said before, and an answer that comes with the marker belongs to its incarnation (incarnations.StoreIncarnation.ask).
+- Everybody reads all markers when connecting and every second after, and follows the newest incarnation.
 
-A process that asks while nothing is linked, and then finds itself in another epoch, is refused once: it may have
-looked at `reject_issued_before` before that epoch was known.
+A process that asks while nothing is linked, and then finds itself in another incarnation, is refused once: it may have
+looked at `reject_issued_before` before that incarnation was known.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
 _LOOK_SECONDS: Final = 1.0
 """between two looks at a node"""
 _NEW_SECONDS: Final = 1.0
-"""the time an epoch may take to reach all parts, during which no other one begins"""
+"""the time an incarnation may take to reach all parts, during which no other one begins"""
 _EVERYWHERE_SECONDS: Final = max(_LOOK_SECONDS, _NEW_SECONDS) + ANSWER_SECONDS
-"""after which no process writes in an earlier epoch any more, and no part gets a mark; an epoch remembers from then on
+"""after which no process writes in an earlier incarnation any more, and no part gets a mark; an incarnation remembers from then on
 """
 _FIRST: Final = 0
-"""the part in which a lineage begins, so that of many that start at once one begins it"""
+"""the part in which a store identity begins, so that of many that start at once one begins it"""
 _UNSERVED: Final = "The cluster has slots that no node serves: `redis-cli --cluster check` says more"
 
 
 class Keyspace:
-    """The epoch of this process, and the node of each part."""
+    """The incarnation of this process, and the node of each part."""
 
     def __init__(self, seeds: Sequence[Address], clock: Clock, stops: OrderlyStops) -> None:
         self.remembers_since = 0.0
-        """epoch seconds by the engine's clock; the latest of all epochs that were seen"""
+        """epoch seconds by the engine's clock; the latest of all incarnations that were seen"""
         self.changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._clock: Final = clock
         self._topology: Final = Topology(seeds, self)
@@ -65,14 +65,14 @@ class Keyspace:
         """the latest time that a node's clock has shown, or may have shown before it was set back"""
         self._serving: list[Link | StoreUnavailable] = []
         self._marked: set[int] | None = None
-        """the parts that this process has marked with the present epoch; None if another one began it"""
+        """the parts that this process has marked with the present incarnation; None if another one began it"""
         self._entered_at = 0.0
-        self._epoch = StoreIncarnation(incarnations.NONE, ())
+        self._incarnation = StoreIncarnation(incarnations.NONE, ())
 
     @property
-    def epoch_name(self) -> bytes:
-        """That of the present epoch."""
-        return self._epoch.name
+    def incarnation_name(self) -> bytes:
+        """That of the present incarnation."""
+        return self._incarnation.name
 
     @property
     def ahead(self) -> float:
@@ -104,28 +104,28 @@ class Keyspace:
         except TimeoutError:
             raise self._missing()[0] from None
 
-    async def epoch(self) -> StoreIncarnation:
-        """The epoch to use now.
+    async def incarnation(self) -> StoreIncarnation:
+        """The incarnation to use now.
 
-        Raises StoreUnavailable: no engine answers, or it is another epoch than before.
+        Raises StoreUnavailable: no engine answers, or it is another incarnation than before.
         """
         if self._live:
-            return self._epoch
-        before = self._epoch.name
+            return self._incarnation
+        before = self._incarnation.name
         for outcome in await self._topology.wait_for_links():
             if outcome is not None:
                 raise outcome
-        if self._epoch.name != before:
+        if self._incarnation.name != before:
             raise StoreUnavailable("The engine has started anew, or another node took its place")
-        return self._epoch
+        return self._incarnation
 
     async def engine_time(self) -> float:
         """Epoch seconds by the node clock farthest from ours.
 
         Raises StoreUnavailable. Source: D49
         """
-        epoch = await self.epoch()
-        moments = await asyncio.gather(*(link.time() for link in epoch.links()))
+        incarnation = await self.incarnation()
+        moments = await asyncio.gather(*(link.time() for link in incarnation.links()))
         return max(moments, key=lambda moment: abs(self._clock() - moment))
 
     async def write_everywhere(self, name: bytes, seconds: float) -> None:
@@ -133,11 +133,11 @@ class Keyspace:
 
         Raises StoreUnavailable if one refuses.
         """
-        epoch = await self.epoch()
-        epoch.links()
-        parts = {link: part for part, link in enumerate(epoch.serving)}
+        incarnation = await self.incarnation()
+        incarnation.links()
+        parts = {link: part for part, link in enumerate(incarnation.serving)}
         writes = (
-            epoch.ask(
+            incarnation.ask(
                 part, [packed(("SET", b"%b:%b" % (incarnations.marker(part), name), b"", "PX", milliseconds(seconds)))]
             )
             for part in parts.values()
@@ -186,14 +186,14 @@ class Keyspace:
     async def _look(self, link: Link, now: float) -> None:
         marks = await self._marks(link, self._topology.served_by(link.address))
         newest = max((incarnations.read(link, mark) for mark in marks.values()), default=incarnations.NONE)
-        if newest > self._epoch.name:
+        if newest > self._incarnation.name:
             self._enter(newest, began=False)
         if await self._is_closed(link, marks.get(orderly_stops.PART), now):
             return
         for part in marks:
-            is_here = marks[part] == incarnations.encode_marker(link, self._epoch.name)
+            is_here = marks[part] == incarnations.encode_marker(link, self._incarnation.name)
             self._serving[part] = link if is_here else StoreUnavailable(f"{link.address.name} has forgotten something")
-        doubtful = [part for part in marks if marks[part] != incarnations.encode_marker(link, self._epoch.name)]
+        doubtful = [part for part in marks if marks[part] != incarnations.encode_marker(link, self._incarnation.name)]
         self._closing.examine(intact=not doubtful)
         if doubtful and await self._may_mark(link, doubtful, now):
             await self._mark(link, [part for part in marks if self._serving[part] is not link])
@@ -201,14 +201,14 @@ class Keyspace:
     async def _is_closed(self, link: Link, mark: bytes | None, now: float) -> bool:
         """Return whether the engine is closed, or just open again."""
         marker = None if self._topology.clustered else orderly_stops.read(mark)
-        if marker is None or marker.epoch < self._epoch.name:
+        if marker is None or marker.incarnation < self._incarnation.name:
             return False
         self._serving[orderly_stops.PART] = StoreUnavailable(f"{link.address.name} is closed")
         self._show()
         settled = await self._closing.settle(link, marker, now)
         if settled is link:
-            if marker.epoch > self._epoch.name:
-                self._enter(marker.epoch, began=False)
+            if marker.incarnation > self._incarnation.name:
+                self._enter(marker.incarnation, began=False)
             self._closing.examine(intact=True)
         if settled is not None:
             self._serving[orderly_stops.PART] = settled
@@ -225,16 +225,16 @@ class Keyspace:
         return marks
 
     async def _may_mark(self, link: Link, parts: Sequence[int], now: float) -> bool:
-        """Return whether the parts may be marked with the present epoch.
+        """Return whether the parts may be marked with the present incarnation.
 
         It must be this process's and new to the parts. Begins another one if need be.
         """
-        is_new = self._epoch.name and asyncio.get_running_loop().time() - self._entered_at < _NEW_SECONDS
+        is_new = self._incarnation.name and asyncio.get_running_loop().time() - self._entered_at < _NEW_SECONDS
         if is_new and self._marked is None:
             return False
         if is_new and self._marked is not None and self._marked.isdisjoint(parts):
             return True
-        before = self._epoch.name
+        before = self._incarnation.name
         if not before and _FIRST not in parts:
             return False
         claim = ("SET", incarnations.claim(parts[0]), b"", "NX", "PX", milliseconds(_NEW_SECONDS))
@@ -242,8 +242,8 @@ class Keyspace:
         if won != b"OK":
             return False
         if not self._topology.clustered:
-            await self._closing.before_another_epoch()
-        if self._epoch.name != before:
+            await self._closing.before_another_incarnation()
+        if self._incarnation.name != before:
             return False
         most = now + 2 * CLOCKS_APART_SECONDS
         latest = max(now, min(self._reached, most))
@@ -252,7 +252,7 @@ class Keyspace:
         return True
 
     async def _mark(self, link: Link, parts: Sequence[int]) -> None:
-        name, marked = self._epoch.name, self._marked
+        name, marked = self._incarnation.name, self._marked
         if marked is None:
             return
         fresh = [part for part in parts if part not in marked]
@@ -260,7 +260,7 @@ class Keyspace:
         mark = incarnations.encode_marker(link, name)
         answers = await link.ask_each(("SET", incarnations.marker(part), mark) for part in fresh)
         for part, answer in zip(fresh, answers, strict=True):
-            if self._epoch.name == name:
+            if self._incarnation.name == name:
                 self._serving[part] = answer if isinstance(answer, StoreUnavailable) else link
 
     def _enter(self, name: bytes, *, began: bool) -> None:
@@ -268,13 +268,13 @@ class Keyspace:
         self._entered_at = asyncio.get_running_loop().time()
         self.remembers_since = max(self.remembers_since, incarnations.remembers_since(name))
         self._serving = [StoreUnavailable("The engine has forgotten something: try again")] * len(self._serving)
-        self._epoch = StoreIncarnation(name, self._serving)
+        self._incarnation = StoreIncarnation(name, self._serving)
         self.changed.set_result(None)
         self.changed = asyncio.get_running_loop().create_future()
 
     def _show(self) -> None:
-        if self._epoch.serving != tuple(self._serving):
-            self._epoch = StoreIncarnation(self._epoch.name, self._serving)
+        if self._incarnation.serving != tuple(self._serving):
+            self._incarnation = StoreIncarnation(self._incarnation.name, self._serving)
 
     def _missing(self) -> list[StoreUnavailable]:
         return [link for link in self._serving if isinstance(link, StoreUnavailable)]

@@ -4,14 +4,14 @@ Whatever an engine loads after a restart is what it was at some moment: everythi
 later. So a marker that is found again proves everything that was written before it. An orderly stop makes sure that
 nothing was acknowledged after it:
 
-- A *closing marker* takes the place of the epoch's marker. Every command travels with a look at the marker
+- A *closing marker* takes the place of the incarnation's marker. Every command travels with a look at the marker
   (incarnations.StoreIncarnation.ask), so an answer that comes after it is refused, in every process. It has a random name.
 - The name is noted outside the engine (stores.sql.orderly_stops) before the marker is written (`begin`), and confirmed
-  afterwards if the marker took the place of that of the same epoch, in the same run. What is not confirmed proves
+  afterwards if the marker took the place of that of the same incarnation, in the same run. What is not confirmed proves
   nothing.
 - A process that finds the closing marker in another run ends the confirmed stop in the notes, which one process can,
-  once. Then it marks the engine with the epoch from before. Everything of it is there, so nothing was lost.
-- A process that begins another epoch ends every stop first. So while one is confirmed there is no later epoch, whose
+  once. Then it marks the engine with the incarnation from before. Everything of it is there, so nothing was lost.
+- A process that begins another incarnation ends every stop first. So while one is confirmed there is no later incarnation, whose
   entries would not be found in this one.
 - A process that dies between these steps, notes that do not answer, a marker that is not found, or is found a second
   time: all of these end as a loss.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 PART: Final = 0
 """a node alone has one"""
 CLOSED: Final = b"closed"
-"""in the place of the run, so that no version takes a closing marker for an epoch"""
+"""in the place of the run, so that no version takes a closing marker for an incarnation"""
 _MEMBERS: Final = 5
 _NOTES_SECONDS: Final = 1.0
 """how long the notes may take, within the time of an examination"""
@@ -60,16 +60,16 @@ class ClosingMarker(msgspec.Struct, frozen=True, kw_only=True):
     name: bytes
     until: float
     """epoch seconds by the engine's clock, after which it opens without a restart"""
-    epoch: bytes
+    incarnation: bytes
 
     @property
     def mark(self) -> bytes:
         """Its value in the engine."""
-        return b":".join([CLOSED, self.run, self.name, b"%d" % milliseconds(self.until), self.epoch])
+        return b":".join([CLOSED, self.run, self.name, b"%d" % milliseconds(self.until), self.incarnation])
 
     @property
-    def lineage(self) -> str:
-        return incarnations.store_identity(self.epoch).decode()
+    def store_identity(self) -> str:
+        return incarnations.store_identity(self.incarnation).decode()
 
     def is_of(self, link: Link) -> bool:
         """Return whether the engine was not restarted since."""
@@ -81,20 +81,20 @@ def read(mark: bytes | None) -> ClosingMarker | None:
     members = (mark or b"").split(b":")
     if len(members) != _MEMBERS or members[0] != CLOSED:
         return None
-    _, run, name, until, epoch = members
-    return ClosingMarker(run=run, name=name, until=int(until) / 1000, epoch=epoch)
+    _, run, name, until, incarnation = members
+    return ClosingMarker(run=run, name=name, until=int(until) / 1000, incarnation=incarnation)
 
 
 class NoOrderlyStops:
     """A ports.OrderlyStops of a process without notes: nothing is proven."""
 
-    async def begin(self, name: str, *, lineage: str) -> None:
+    async def begin(self, name: str, *, store_identity: str) -> None:
         """Nothing: `confirm` says so."""
 
-    async def confirm(self, name: str, *, lineage: str) -> bool:  # noqa: ARG002 - nothing is kept
+    async def confirm(self, name: str, *, store_identity: str) -> bool:  # noqa: ARG002 - nothing is kept
         return False
 
-    async def end(self, name: str, *, lineage: str) -> bool:  # noqa: ARG002 - nothing is kept
+    async def end(self, name: str, *, store_identity: str) -> bool:  # noqa: ARG002 - nothing is kept
         return False
 
     async def void(self) -> None:
@@ -129,7 +129,7 @@ class Closing:
             return None
         try:
             async with asyncio.timeout(_NOTES_SECONDS):
-                ended = await self._stops.end(marker.name.decode(), lineage=marker.lineage)
+                ended = await self._stops.end(marker.name.decode(), store_identity=marker.store_identity)
         except (StoreUnavailable, TimeoutError) as error:
             return StoreUnavailable(f"{link.address.name} cannot be opened again without the database: {error}")
         if ended:
@@ -137,7 +137,7 @@ class Closing:
         return self._another(link, marker)
 
     def examine(self, *, intact: bool) -> None:
-        """Report how the stop ended; `intact`: the epoch goes on."""
+        """Report how the stop ended; `intact`: the incarnation goes on."""
         if self._is_open:
             return
         self._is_open = True
@@ -150,7 +150,7 @@ class Closing:
             "Was it stopped with SHUTDOWN SAVE, or with an appendonly file?",
         )
 
-    async def before_another_epoch(self) -> None:
+    async def before_another_incarnation(self) -> None:
         """End every stop. Raises StoreUnavailable."""
         try:
             async with asyncio.timeout(_NOTES_SECONDS):
@@ -168,11 +168,11 @@ class Closing:
 
 
 async def _marked_again(link: Link, marker: ClosingMarker) -> bool:
-    """Mark the engine with the epoch from before.
+    """Mark the engine with the incarnation from before.
 
     Returns False, with no marker left, if it is not as it was closed.
     """
-    again = incarnations.encode_marker(link, marker.epoch)
+    again = incarnations.encode_marker(link, marker.incarnation)
     [before] = await link.ask(("SET", incarnations.marker(PART), again, "XX", "GET"))
     if before == marker.mark:
         return True
@@ -186,18 +186,20 @@ async def close(url: str, stops: OrderlyStops, *, name: str, seconds: int) -> No
         [mark] = await link.ask(("GET", incarnations.marker(PART)))
         if read(mark) is not None:
             raise OrderlyStopRefused(f"{link.address.name}: {_CLOSED_SENTENCE}")
-        epoch = incarnations.read(link, mark)
-        if epoch == incarnations.NONE:
+        incarnation = incarnations.read(link, mark)
+        if incarnation == incarnations.NONE:
             raise OrderlyStopRefused(
                 f"{link.address.name} has nothing of a server that runs: no server has used it since it was started"
             )
         until = await link.time() + seconds
-        marker = ClosingMarker(run=link.engine.run_id.encode(), name=name.encode(), until=until, epoch=epoch)
-        await stops.begin(name, lineage=marker.lineage)
+        marker = ClosingMarker(
+            run=link.engine.run_id.encode(), name=name.encode(), until=until, incarnation=incarnation
+        )
+        await stops.begin(name, store_identity=marker.store_identity)
         [before] = await link.ask(("SET", incarnations.marker(PART), marker.mark, "XX", "GET"))
         if before != mark:
             await _give_up(link, stops)
-        if before != mark or not await stops.confirm(name, lineage=marker.lineage):
+        if before != mark or not await stops.confirm(name, store_identity=marker.store_identity):
             raise OrderlyStopRefused(
                 f"{link.address.name} has just lost data, or is being closed by somebody else: try again"
             )
@@ -214,14 +216,14 @@ async def open_again(url: str, stops: OrderlyStops) -> bool:
             raise OrderlyStopRefused(f"{link.address.name} was restarted: servers that run open it by themselves")
         # A process that finds the stop ended waits for the marker no longer than _ANOTHER_SECONDS.
         async with asyncio.timeout(ANSWER_SECONDS):
-            if await stops.end(marker.name.decode(), lineage=marker.lineage):
+            if await stops.end(marker.name.decode(), store_identity=marker.store_identity):
                 return await _marked_again(link, marker)
         await _give_up(link, stops)
         return False
 
 
 async def _give_up(link: Link, stops: OrderlyStops) -> None:
-    """Let a process that serves begin another epoch."""
+    """Let a process that serves begin another incarnation."""
     await stops.void()
     await link.ask(("DEL", incarnations.marker(PART)))
 

@@ -2,7 +2,7 @@
 
 Each verb is one command on one key. The engine's clock decides expiry (D49), so the `now` that comes in
 decides nothing here, and there is nothing to sweep. What was written is there for all at once: other
-requests see the verbs of a unit before it ends, and after a fault (an error that is no OAuthError) what
+requests see the verbs of a batch before it ends, and after a fault (an error that is no OAuthError) what
 was spent stays spent; only a `put` not yet sent is dropped. A flow that broke there leaves a client with a
 spent code, proof or assertion, of which it makes new ones; it never leaves something spendable twice.
 """
@@ -46,27 +46,27 @@ class ValkeyTransientStore:
         self.keyspace: Final = keyspace
         self._rejected_before = 0.0
         self._whole: bytes | None = None
-        """the epoch in which everything is that this deployment ever spent"""
+        """the incarnation in which everything is that this deployment ever spent"""
 
     @property
-    def lineage(self) -> str:
-        return incarnations.store_identity(self.keyspace.epoch_name).decode()
+    def store_identity(self) -> str:
+        return incarnations.store_identity(self.keyspace.incarnation_name).decode()
 
-    def reject_before(self, moment: float, *, lineage: str) -> None:
-        name = self.keyspace.epoch_name
-        is_first = incarnations.begins_lineage(name) and incarnations.store_identity(name) == lineage.encode()
+    def reject_before(self, moment: float, *, store_identity: str) -> None:
+        name = self.keyspace.incarnation_name
+        is_first = incarnations.begins_store(name) and incarnations.store_identity(name) == store_identity.encode()
         self._rejected_before = moment
         self._whole = name if is_first and moment == 0.0 else None
 
     @property
     def loss(self) -> DataLoss:
-        """The present epoch, with a margin for the clocks of nodes."""
+        """The present incarnation, with a margin for the clocks of nodes."""
         keyspace = self.keyspace
-        if keyspace.epoch_name == self._whole:
+        if keyspace.incarnation_name == self._whole:
             return NO_LOSS
         moment = keyspace.remembers_since + max(keyspace.ahead, CLOCKS_APART_SECONDS)
         return DataLoss(
-            name=keyspace.epoch_name.decode(),
+            name=keyspace.incarnation_name.decode(),
             reject_issued_before=max(self._rejected_before, moment),
             complete_from=keyspace.remembers_since + keyspace.ahead,
             spent_until=self._spent_until,
@@ -80,31 +80,31 @@ class ValkeyTransientStore:
         the previous one's than nodes may be apart.
         """
         keyspace = self.keyspace
-        lost_at, name = keyspace.remembers_since, keyspace.epoch_name
-        is_continued = not incarnations.begins_lineage(name) and not incarnations.is_set_back(name)
+        lost_at, name = keyspace.remembers_since, keyspace.incarnation_name
+        is_continued = not incarnations.begins_store(name) and not incarnations.is_set_back(name)
         return lost_at if is_continued and are_known(self._rejected_before, lost_at=lost_at) else None
 
-    def unit(self, now: float) -> ValkeyTransientUnit:  # noqa: ARG002 - the engine's clock decides (D49)
-        """All its verbs belong to one epoch; it joins no other unit."""
-        return ValkeyTransientUnit(self.keyspace)
+    def batch(self, now: float) -> ValkeyTransientBatch:  # noqa: ARG002 - the engine's clock decides (D49)
+        """All its verbs belong to one incarnation; it joins no other batch."""
+        return ValkeyTransientBatch(self.keyspace)
 
-    async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:  # noqa: ARG002 - as in `unit`
-        epoch = await self.keyspace.epoch()
-        part, name = epoch.entry(kind, key)
-        [value] = await epoch.read(part, (name,))
+    async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:  # noqa: ARG002 - as in `batch`
+        incarnation = await self.keyspace.incarnation()
+        part, name = incarnation.entry(kind, key)
+        [value] = await incarnation.read(part, (name,))
         return value
 
-    async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:  # noqa: ARG002 - as in `unit`
+    async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:  # noqa: ARG002 - as in `batch`
         """One look at each part of the engine."""
-        epoch = await self.keyspace.epoch()
+        incarnation = await self.keyspace.incarnation()
         asked: dict[int, list[bytes]] = {}
         positions = []
         for kind, key in places:
-            part, name = epoch.entry(kind, key)
+            part, name = incarnation.entry(kind, key)
             names = asked.setdefault(part, [])
             positions.append((part, len(names)))
             names.append(name)
-        values = await _of_parts(asked, epoch.read)
+        values = await _of_parts(asked, incarnation.read)
         return [values[part][at] for part, at in positions]
 
     async def engine_time(self) -> float:
@@ -115,11 +115,11 @@ class ValkeyTransientStore:
         """From the last look at the nodes' clocks, about a second ago."""
         return self.keyspace.engine_time_at_least()
 
-    async def ready(self, *, now: float) -> None:  # noqa: ARG002 - as in `unit`
+    async def ready(self, *, now: float) -> None:  # noqa: ARG002 - as in `batch`
         """An engine at its `maxmemory` can still be read (Redis, `noeviction`)."""
         await self.keyspace.write_everywhere(READINESS.encode(), READINESS_SECONDS)
 
-    async def sweep(self, *, now: float) -> int:  # noqa: ARG002 - as in `unit`
+    async def sweep(self, *, now: float) -> int:  # noqa: ARG002 - as in `batch`
         """The engine removes expired entries."""
         return 0
 
@@ -131,22 +131,22 @@ class ValkeyTransientStore:
 _COMMANDS: Final = {"get": "GET", "take": "GETDEL", "add": "SET"}
 
 
-class ValkeyTransientUnit:
+class ValkeyTransientBatch:
     """A ports.TransientUnit.
 
-    A `put` travels with the next verb, or with the end of the unit.
+    A `put` travels with the next verb, or with the end of the batch.
     """
 
-    __slots__ = ("_epoch", "_keyspace", "_unsent")
+    __slots__ = ("_incarnation", "_keyspace", "_unsent")
 
-    _epoch: StoreIncarnation
+    _incarnation: StoreIncarnation
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
         self._unsent: dict[int, list[bytes]] = {}
 
     async def __aenter__(self) -> Self:
-        self._epoch = await self._keyspace.epoch()
+        self._incarnation = await self._keyspace.incarnation()
         return self
 
     async def __aexit__(
@@ -156,37 +156,37 @@ class ValkeyTransientUnit:
             await self._send()
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
-        part, name = self._epoch.entry(kind, key)
+        part, name = self._incarnation.entry(kind, key)
         self._add(part, ("SET", name, value, "PX", _lifetime(ttl)))
 
     async def get(self, kind: str, key: bytes) -> bytes | None:
-        part, name = self._epoch.entry(kind, key)
+        part, name = self._incarnation.entry(kind, key)
         if self._unsent:
             return _content((await self._ask(part, ("GET", name)))[-1])
-        [value] = await self._epoch.read(part, (name,))
+        [value] = await self._incarnation.read(part, (name,))
         return value
 
     async def take(self, kind: str, key: bytes) -> bytes | None:
-        part, name = self._epoch.entry(kind, key)
+        part, name = self._incarnation.entry(kind, key)
         return _content((await self._ask(part, ("GETDEL", name)))[-1])
 
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
-        part, name = self._epoch.entry(kind, key)
+        part, name = self._incarnation.entry(kind, key)
         return (await self._ask(part, ("SET", name, value, "PX", _lifetime(ttl), "NX")))[-1] is not None
 
     async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
         """Raise a counter; the next raise restores a lost lifetime."""
-        part, name = self._epoch.entry(kind, key)
+        part, name = self._incarnation.entry(kind, key)
         return int((await self._ask(part, ("INCRBY", name, by), ("PEXPIRE", name, _lifetime(ttl), "NX")))[-2])
 
     async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
-        part, name = self._epoch.entry(kind, key)
+        part, name = self._incarnation.entry(kind, key)
         self._add(part, ("INCRBY", name, by), ("PEXPIRE", name, _lifetime(ttl), "NX"))
 
-    async def together(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
+    async def pipeline(self, verbs: Sequence[PipelinedVerb]) -> list[bytes | bool | None]:
         places = []
         for verb, kind, key, ttl, value in verbs:
-            part, name = self._epoch.entry(kind, key)
+            part, name = self._incarnation.entry(kind, key)
             given = (value, "PX", _lifetime(ttl), "NX") if verb == "add" else ()
             places.append((verb, part, self._add(part, (_COMMANDS[verb], name, *given))))
         answers = await self._send()
@@ -197,7 +197,7 @@ class ValkeyTransientUnit:
     async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
         asked = []
         for kind, key, ttl in places:
-            part, name = self._epoch.entry(kind, key)
+            part, name = self._incarnation.entry(kind, key)
             asked.append((part, self._add(part, ("INCRBY", name, 1), ("PEXPIRE", name, _lifetime(ttl), "NX"))))
         answers = await self._send()
         return [int(answers[part][at]) for part, at in asked]
@@ -217,7 +217,7 @@ class ValkeyTransientUnit:
     async def _send(self) -> dict[int, list[Answer]]:
         """The answers of each part to what was unsent."""
         unsent, self._unsent = self._unsent, {}
-        return await _of_parts(unsent, self._epoch.ask)
+        return await _of_parts(unsent, self._incarnation.ask)
 
 
 async def _of_parts(wanted: Mapping[int, T], exchange: Callable[[int, T], Awaitable[R]]) -> dict[int, R]:
@@ -284,12 +284,12 @@ class ValkeyEngine(TransientEngine):
         return await orderly_stops.open_again(self._url, stops)
 
     @property
-    def lineage(self) -> str:
-        """The lineage of the store's epoch."""
-        return self._opened.lineage
+    def store_identity(self) -> str:
+        """The store identity of the store's incarnation."""
+        return self._opened.store_identity
 
-    def reject_before(self, moment: float, *, lineage: str) -> None:
-        self._opened.reject_before(moment, lineage=lineage)
+    def reject_before(self, moment: float, *, store_identity: str) -> None:
+        self._opened.reject_before(moment, store_identity=store_identity)
 
     async def describe(self) -> list[EngineCondition]:
         """One condition for each primary."""

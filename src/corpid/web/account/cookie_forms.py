@@ -45,9 +45,9 @@ def to_entered(
     """
     answer = to_parameter(where, parameter)
     place = _place(browser, page, parameter)
-    sealed = stored_forms.seal(context, place, kept)
+    sealed = stored_forms.encrypt_form(context, place, kept)
     if len(sealed) > _COOKIE_CHARACTERS:
-        sealed = stored_forms.seal(context, place, replace(kept, fields={}))
+        sealed = stored_forms.encrypt_form(context, place, replace(kept, fields={}))
     add_cookie(answer, web, web.form_cookie_name, sealed, seconds=int(REJECTED_FORM.seconds))
     return answer
 
@@ -73,7 +73,7 @@ def read_form(
     sealed = cookie(request, web.form_cookie_name)
     if browser is None or not sealed:
         return None
-    return stored_forms.unseal(context, _place(browser, page, parameter), sealed)
+    return stored_forms.decrypt_form(context, _place(browser, page, parameter), sealed)
 
 
 def forget(request: Request, web: WebContext, answer: Response) -> Response:

@@ -124,7 +124,7 @@ async def enrolment(request: Request, web: WebContext) -> Response:
             return to_enrolment(web, enrolment_id)
         kept = None
         if request.scope["query_string"] and ENTERED in request.query_params:
-            kept = await stored_forms.read(context, enrolments.form_place(visit.enrolment))
+            kept = await stored_forms.read_form(context, enrolments.form_place(visit.enrolment))
         return await _page(request, web, context, visit, kept)
     except StaleStep:
         return to_enrolment(web, enrolment_id)
@@ -196,7 +196,9 @@ async def _post(
             await stored_forms.add_error(context, sent.place, wrong)
         else:
             typed: dict[str, str] = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if name in form}
-            await stored_forms.keep(context, sent.place, StoredForm(fields=typed, errors=(wrong,), digest=sent.digest))
+            await stored_forms.save_form(
+                context, sent.place, StoredForm(fields=typed, errors=(wrong,), digest=sent.digest)
+            )
         return _to_entered(web, at.enrolment_id)
     except Repeated:
         return _to_entered(web, at.enrolment_id)

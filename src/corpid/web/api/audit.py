@@ -18,7 +18,7 @@ from corpid.web.http.documents import Document
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from corpid.rules.signing_keys import SealedKey
+    from corpid.rules.signing_keys import ProviderKey
     from corpid.web.api.calls import Call
 
 _KEYS_CACHED_SECONDS: Final = 300
@@ -61,7 +61,7 @@ async def audit_keys(call: Call) -> Response:
 
 
 @lru_cache(maxsize=4)
-def _key_set(keys: tuple[SealedKey, ...]) -> Document:
+def _key_set(keys: tuple[ProviderKey, ...]) -> Document:
     """The document of some keys, each of which takes time to open."""
     return Document(msgspec.json.encode(audit_seals.public_keys(keys)), KEY_SET)
 

@@ -221,8 +221,8 @@ class Call:
         Raises Problem beyond the most of a day.
         """
         counter = namespaces.API_KEYS.entry(self.provider.policy.deployment_url, self.actor.client_id)
-        async with self.provider.transient.unit(self.context.now) as unit:
-            counted = await self.context.counts.count(unit, counter)
+        async with self.provider.transient.batch(self.context.now) as batch:
+            counted = await self.context.counts.count(batch, counter)
         if counted > KEYS_PER_DAY:
             detail = f"A client can send {KEYS_PER_DAY:,} keys a day: continue without Idempotency-Key, or later"
             raise Problem(429, detail, headers={"Retry-After": "3600"})

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.document import Document
     from corpid.rules.directory.json_nodes import Json, JsonDocument
     from corpid.rules.directory.objects import Resource
-    from corpid.rules.signing_keys import SealedKey
+    from corpid.rules.signing_keys import ProviderKey
     from corpid.web.api.calls import Call
 
 YAML: Final = "application/yaml"
@@ -316,7 +316,7 @@ def _after(call: Call, width: int) -> tuple[str, ...]:
     return place(sent, width) if sent is not None else ()
 
 
-def _key(call: Call, key: SealedKey) -> dict[str, Any]:
+def _key(call: Call, key: ProviderKey) -> dict[str, Any]:
     """A signing key as it is shown: without its secret."""
     shown = {
         "id": key.kid,

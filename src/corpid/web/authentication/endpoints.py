@@ -373,7 +373,7 @@ async def _get(
     if claimed_elsewhere:
         return await _over(request, web, context, visit, SignInEnd.CLAIMED_ELSEWHERE, status=409)
     asked = request.query_params if request.scope["query_string"] else {}
-    if ENTERED in asked and (kept := await stored_forms.read(context, sign_in.form_place(looked_at))) is not None:
+    if ENTERED in asked and (kept := await stored_forms.read_form(context, sign_in.form_place(looked_at))) is not None:
         return await _with_errors(request, web, context, visit, kept.fields, *kept.errors)
     return await _with_errors(request, web, context, visit, asked)
 
@@ -456,7 +456,7 @@ async def _post(
     if new_cookie is not None:
         request.scope["state"]["cookie"] = new_cookie
         return _to(web, interaction_id)
-    kept = await stored_forms.read(context, sign_in.form_place(looked_at))
+    kept = await stored_forms.read_form(context, sign_in.form_place(looked_at))
     if kept is not None and kept.digest == digest:
         return _to_entered(web, interaction_id)
     submitted.visit = replace(visit, form=SubmittedForm(digest=digest, waited=True))
@@ -510,5 +510,5 @@ async def _rejected(web: WebContext, context: RequestContext, submitted: _Submis
         await stored_forms.add_error(context, place, *errors)
     else:
         typed = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if form.get(name)}
-        await stored_forms.keep(context, place, StoredForm(fields=typed, errors=errors, digest=visit.form.digest))
+        await stored_forms.save_form(context, place, StoredForm(fields=typed, errors=errors, digest=visit.form.digest))
     return _to_entered(web, visit.interaction.interaction_id)

@@ -26,7 +26,7 @@ async def to_entered(context: RequestContext, browser_id: str, here: str, kept: 
 
     `here` is the address of the page. Source: D73
     """
-    await stored_forms.keep(context, _place(browser_id, here), kept)
+    await stored_forms.save_form(context, _place(browser_id, here), kept)
     return see_other(with_parameter(here))
 
 
@@ -37,7 +37,7 @@ async def read_form(request: Request, context: RequestContext, browser: Browser 
     """
     if browser is None or ENTERED not in request.query_params:
         return None
-    return await stored_forms.read(context, _place(browser.browser_id, here))
+    return await stored_forms.read_form(context, _place(browser.browser_id, here))
 
 
 def _place(browser_id: str, here: str) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ async def record(at: ConsoleContext) -> FormResult:
     wanted = flow.ExportQuery(query=query, until=until, at=at.context.now, filters=filters)
     await flow.record(at.context.provider.registry, acting(at), wanted)
     name = at.context.provider.new_id()
-    await stored_forms.keep(
+    await stored_forms.save_form(
         at.context, _place(at, name), StoredForm(fields={_WANTED: msgspec.json.encode(wanted).decode()})
     )
     return FormResult("", f"{_FILE}?{urlencode({_NAME: name})}")
@@ -98,7 +98,7 @@ def _place(at: ConsoleContext, name: str) -> tuple[str, ...]:
 
 async def download(at: ConsoleContext) -> Response:
     """The file of a recorded export, for ten minutes. Raises SeeOther, access.Forbidden."""
-    kept = await stored_forms.read(at.context, _place(at, at.query.get(_NAME, "")))
+    kept = await stored_forms.read_form(at.context, _place(at, at.query.get(_NAME, "")))
     if kept is None:
         raise SeeOther(EXPORT)
     wanted = msgspec.json.decode(kept.fields[_WANTED], type=flow.ExportQuery)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from corpid.rules.signing_keys import SealedKey
+    from corpid.rules.signing_keys import ProviderKey
     from corpid.web.pages.views import View
 
 KEYS: Final = "keys"
@@ -75,7 +75,7 @@ async def keys(at: ConsoleContext) -> View:
     )
 
 
-def _line(at: ConsoleContext, key: SealedKey) -> KeyLine:
+def _line(at: ConsoleContext, key: ProviderKey) -> KeyLine:
     state = rules.state(key, at.context.now)
     ended = key.revoked_at is not None or state == "retired"
     return KeyLine(
@@ -206,7 +206,7 @@ async def end(at: ConsoleContext) -> FormResult:
     return FormResult("key-revoked", KEYS)
 
 
-async def _this_key(at: ConsoleContext) -> SealedKey:
+async def _this_key(at: ConsoleContext) -> ProviderKey:
     kid = at.page.partition("/")[2]
     for key in await flow.list_keys(at.context.provider.registry, at.actor):
         if key.kid == kid:

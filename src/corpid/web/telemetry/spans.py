@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from corpid.ports import Passwords, Registry, TransientStore, TransientUnit
+    from corpid.ports import Passwords, Registry, TransientBatch, TransientStore
 
     Attributes = Mapping[str, str | int]
     Fetch = Callable[[str], Awaitable[bytes]]
@@ -97,7 +97,7 @@ class Spans:
         return cast("Registry", SimpleNamespace(lost_at=registry.lost_at, **parts))
 
     def transient(self, store: TransientStore, system: str) -> TransientStore:
-        """A transient store whose units and verbs are spans."""
+        """A transient store whose batches and verbs are spans."""
         return cast("TransientStore", _TracedTransient(self, store, "transient", {"db.system.name": system}))
 
     def passwords(self, passwords: Passwords) -> Passwords:
@@ -171,8 +171,8 @@ class _Traced:
         return attributes
 
 
-class _TracedUnit(_Traced):
-    """The verbs of a unit.
+class _TracedBatch(_Traced):
+    """The verbs of a batch.
 
     Of keys and values nothing is recorded, only their kinds.
     """
@@ -182,23 +182,23 @@ class _TracedUnit(_Traced):
 
 
 def _kinds(of: str | Sequence[PipelinedVerb | tuple[str, bytes, float]]) -> list[str]:
-    """The kinds of a verb or counter, or of a batch."""
+    """The kinds of a verb or counter, or of a pipeline."""
     if isinstance(of, str):
         return [of]
     return [each.kind if isinstance(each, PipelinedVerb) else each[0] for each in of]
 
 
 class _TracedTransient(_Traced):
-    def unit(self, now: float) -> AbstractAsyncContextManager[TransientUnit]:
-        unit = cast("TransientStore", self._inner).unit(now)
-        return self._unit(unit) if get_current_span().is_recording() else unit
+    def batch(self, now: float) -> AbstractAsyncContextManager[TransientBatch]:
+        batch = cast("TransientStore", self._inner).batch(now)
+        return self._batch(batch) if get_current_span().is_recording() else batch
 
     @asynccontextmanager
-    async def _unit(self, unit: AbstractAsyncContextManager[TransientUnit]) -> AsyncIterator[TransientUnit]:
+    async def _batch(self, batch: AbstractAsyncContextManager[TransientBatch]) -> AsyncIterator[TransientBatch]:
         attributes = {**self._attributes, "db.operation.name": "transient.unit"}
         with self._spans.child("transient.unit", attributes):
-            async with unit as verbs:
-                yield cast("TransientUnit", _TracedUnit(self._spans, verbs, "transient", self._attributes))
+            async with batch as verbs:
+                yield cast("TransientBatch", _TracedBatch(self._spans, verbs, "transient", self._attributes))
 
 
 class _Requests:

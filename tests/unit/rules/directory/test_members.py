@@ -20,11 +20,11 @@ from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningTok
 from corpid.rules.directory.records import ChangeRequest, Membership, Parameter, Service, User
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
-from corpid.rules.signing_keys import SealedKey
+from corpid.rules.signing_keys import ProviderKey
 
 LIM = User(user_id="u2", user_name="lim", name="Lim", email="lim@example.org", identity_number="S1234567D")
 TOLD: tuple[type[msgspec.Struct], ...] = (
-    Client, RegisteredApiClient, RegisteredProvisioningToken, Passkey, SealedKey, Link, FetchedKeySet, ChangeRequest, *RECORDS.values(),
+    Client, RegisteredApiClient, RegisteredProvisioningToken, Passkey, ProviderKey, Link, FetchedKeySet, ChangeRequest, *RECORDS.values(),
 )  # fmt: skip
 LOOKS_SECRET = ("password", "secret", "hash", "jwks", "private")
 """in the name of a member that is not told without a decision"""

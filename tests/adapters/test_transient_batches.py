@@ -1,4 +1,4 @@
-"""How a unit of a short-lived store ends (docs/architecture.md, "One-time use")."""
+"""How a batch of a short-lived store ends (docs/architecture.md, "One-time use")."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ async def test_what_was_spent_stays_spent_when_the_flow_refuses(opened: Opened) 
     """Order of a request: an error after spending commits, never rolls back."""
 
     async def refuse(store: TransientStore) -> None:
-        async with store.unit(NOW) as unit:
-            assert await unit.add("jti", KEY, 60)
-            assert await unit.take("code", KEY) == b"grant"
+        async with store.batch(NOW) as batch:
+            assert await batch.add("jti", KEY, 60)
+            assert await batch.take("code", KEY) == b"grant"
             raise InvalidGrant(Reason.CODE_UNKNOWN, "The code was issued for another redirect_uri.")
 
     async with opened() as store:
@@ -41,11 +41,11 @@ async def test_anything_else_undoes_the_whole_unit(opened_undoing: Opened, failu
     """A request that broke spent nothing: its client may send it again."""
 
     async def fail(store: TransientStore) -> None:
-        async with store.unit(NOW) as unit:
-            await unit.take("code", KEY)
-            await unit.put("code", KEY, b"another", 60)
-            await unit.add("jti", KEY, 60)
-            await unit.count("misses", KEY, 60)
+        async with store.batch(NOW) as batch:
+            await batch.take("code", KEY)
+            await batch.put("code", KEY, b"another", 60)
+            await batch.add("jti", KEY, 60)
+            await batch.count("misses", KEY, 60)
             raise failure
 
     async with opened_undoing() as store:
@@ -59,7 +59,7 @@ async def test_anything_else_undoes_the_whole_unit(opened_undoing: Opened, failu
 
 async def test_a_unit_inside_a_unit_of_the_same_task_shares_its_end(opened_undoing: Opened) -> None:
     async def fail(store: TransientStore) -> None:
-        async with store.unit(NOW):
+        async with store.batch(NOW):
             assert await add(store)
             raise RuntimeError("a fault")
 
@@ -74,8 +74,8 @@ async def test_another_task_sees_a_unit_only_when_it_has_ended(opened_undoing: O
         inside, leave = asyncio.Event(), asyncio.Event()
 
         async def slow() -> None:
-            async with store.unit(NOW) as unit:
-                await unit.put("code", KEY, b"grant", 60)
+            async with store.batch(NOW) as batch:
+                await batch.put("code", KEY, b"grant", 60)
                 inside.set()
                 await leave.wait()
                 raise InvalidGrant(Reason.CODE_UNKNOWN, "Refused.")
@@ -95,8 +95,8 @@ async def test_another_task_sees_a_unit_only_when_it_has_ended(opened_undoing: O
 
 async def test_the_memory_store_keeps_nothing_of_a_unit_it_undid(tmp_path: Path) -> None:
     async def fail(store: TransientStore) -> None:
-        async with store.unit(NOW) as unit:
-            await unit.put("code", KEY, b"grant", 60)
+        async with store.batch(NOW) as batch:
+            await batch.put("code", KEY, b"grant", 60)
             raise RuntimeError("a fault")
 
     async with memory_transient(tmp_path) as store:
