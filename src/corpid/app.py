@@ -240,7 +240,7 @@ def _further(
 ) -> Provider:
     """Build a further issuer of the deployment from the first one.
 
-    Everything is the first one's except policy, clients and server secret. Source: D62
+    Everything is the first one's except policy, clients and server secret.
     """
     policy = _policy(issuer_id, settings, deployment, extension)
     return replace(
@@ -329,7 +329,7 @@ async def create(
 
 
 def _audit_stream(settings: Settings, provider: Provider) -> AuditStream | None:
-    """The stream of the audit; None without a target. Raises StartError."""
+    """The stream of the audit; None without a target."""
     if not settings.audit_stream:
         return None
     try:

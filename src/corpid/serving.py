@@ -95,7 +95,7 @@ def serve(complain: Callable[[str], object], *, workers: int | None = None) -> i
 
 
 def _own_certificate(chosen: Settings) -> OwnCertificate:
-    """The certificate that developer mode makes for https. Raises CertificateUnusable."""
+    """The certificate that developer mode makes for https."""
     from corpid.own_certificates import OWN_MACHINE, kept_in  # noqa: PLC0415 - for developers alone
 
     hosts = [urlsplit(issuer.base_url).hostname or "" for issuer in issuers(chosen).values()]

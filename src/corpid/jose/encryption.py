@@ -67,10 +67,7 @@ def encrypt(token: str, key: EncryptionKey, enc: str, *, claims: Mapping[str, st
 
 
 def _keys(key: EncryptionKey, enc: str, bits: int) -> tuple[bytes, bytes, dict[str, object]]:
-    """The content key, its encrypted form, and its header members.
-
-    Source: RFC 7516 §5.1
-    """
+    """The content key, its encrypted form, and its header members."""
     if isinstance(key.public, rsa.RSAPublicKey):
         content_key = _key_of(bits)
         return content_key, key.public.encrypt(content_key, _OAEP[key.wrap]), {}
@@ -91,8 +88,6 @@ def _derived(secret: bytes, algorithm: str, size: int) -> bytes:
     """Concat KDF over the shared secret, without party information.
 
     `algorithm` is enc if nothing is wrapped.
-
-    Source: RFC 7518 §4.6.2
     """
     name, nobody = algorithm.encode("ascii"), bytes(4)
     hashed = secret + len(name).to_bytes(4) + name + nobody + nobody + (8 * size).to_bytes(4)

@@ -181,7 +181,7 @@ def _verification_key(jwk: dict[str, object], kid: str | None) -> VerificationKe
 def _encryption_keys(jwk: dict[str, object], kid: str | None) -> list[EncryptionKey]:
     """The key once for each JWE alg it may be used with.
 
-    For its own, without one for all of its kind. Source: D21
+    For its own, without one for all of its kind.
     """
     if kid is None:
         raise UnusableKey("an encryption key needs a kid: give it one, which the encrypted token then names")

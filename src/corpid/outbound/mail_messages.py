@@ -79,16 +79,13 @@ class MessageWriter:
 def _field(name: str, value: str) -> str:
     """A field of a few words.
 
-    If it is long, they stand in a line of their own. Source: RFC 5322 §2.2.3
+    If it is long, they stand in a line of their own.
     """
     return f"{name}: {value}\r\n" if len(name) + len(value) + 2 <= _LINE else f"{name}:\r\n {value}\r\n"
 
 
 def _subject(text: str) -> str:
-    """The field of a subject. Raises ValueError for a second line.
-
-    Source: RFC 5322 §2.2.3, RFC 2047 §2
-    """
+    """The field of a subject. Raises ValueError for a second line."""
     if "\r" in text or "\n" in text:
         raise ValueError("a subject has one line")
     field = f"Subject: {text}"
@@ -102,10 +99,7 @@ def _subject(text: str) -> str:
 
 
 def _words(text: str) -> list[bytes]:
-    """Pieces of a text as UTF-8 that split no character.
-
-    Source: RFC 2047 §5
-    """
+    """Pieces of a text as UTF-8 that split no character."""
     found, rest = [], text.encode()
     while len(rest) > _WORD_BYTES:
         end = _WORD_BYTES
@@ -119,6 +113,6 @@ def _words(text: str) -> list[bytes]:
 def _quoted(text: str) -> bytes:
     """A text as quoted-printable.
 
-    Every server accepts it, and its lines are short in every script. Source: RFC 2045 §6.7
+    Every server accepts it, and its lines are short in every script.
     """
     return b2a_qp(b"\r\n".join([*text.encode().splitlines(), b""]))

@@ -152,7 +152,7 @@ def _kind(error: Exception) -> type[Exception]:
     """The exception of `deliver` for an error of the library.
 
     At a recipient or at the content, a server that gives no clear reason may mean the one e-mail or CorpID; before
-    them it means CorpID. Source: RFC 5321 §4.2.3, RFC 3463 §3
+    them it means CorpID.
     """
     if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
         first = error.recipients[0]
@@ -168,7 +168,7 @@ def _kind(error: Exception) -> type[Exception]:
 def _reason(error: Exception) -> str:
     """A reason fit for the log.
 
-    A server's reply may repeat the address. Source: D48
+    A server's reply may repeat the address.
     """
     return f"{type(error).__name__} {reply_code(error) or ''}".strip()
 

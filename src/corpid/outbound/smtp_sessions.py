@@ -153,8 +153,7 @@ class SmtpSessions:
     async def _begin(self, client: aiosmtplib.SMTP, message: bytes, to: str) -> None:
         """Announce a message: sender, recipient and size.
 
-        The library's functions for it parse each address again, and search the message for line ends. Source: RFC 5321
-        §4.1.1, RFC 1870 §6
+        The library's functions for it parse each address again, and search the message for line ends.
         """
         sender = self._sender.addr_spec
         size = [b"SIZE=%d" % len(message)] if client.supports_extension("size") else []
@@ -195,7 +194,7 @@ class SmtpSessions:
 async def _greet(client: aiosmtplib.SMTP) -> None:
     """Send EHLO, unless it was sent already.
 
-    A server that does not know EHLO gets HELO. Source: RFC 5321 §3.2
+    A server that does not know EHLO gets HELO.
     """
     if not client.is_ehlo_or_helo_needed:
         return
@@ -210,7 +209,7 @@ async def _greet(client: aiosmtplib.SMTP) -> None:
 async def _finish(client: aiosmtplib.SMTP, message: bytes) -> None:
     """Send a message that was announced.
 
-    A dot that begins a line is doubled. Source: RFC 5321 §4.5.2
+    A dot that begins a line is doubled.
     """
     if client.protocol is None:
         raise aiosmtplib.SMTPServerDisconnected("Connection lost")

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 
 class OpenInvitation(msgspec.Struct, frozen=True, kw_only=True):
-    """An open invitation."""
-
     user: User
     """the placeholder that the membership stands on"""
     membership: Membership

@@ -73,8 +73,6 @@ class Digest(NamedTuple):
 
 
 class DigestList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A list of digests, as the seal names it."""
-
     entries: int
     latest: int
     """the moment of the latest one, epoch seconds"""
@@ -325,7 +323,6 @@ class RangeCheck:
             self._numbers[digest.digest] = digest.number
 
     def entry(self, row: Row) -> SealFinding | None:
-        """The finding on an entry of the range, or None."""
         found = entry_digest(row)
         number = found.number
         _, sealed = self._left.pop(number, ("", None))

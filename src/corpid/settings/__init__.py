@@ -70,10 +70,7 @@ def _environment() -> dict[str, str]:
 
 
 def _consistent(settings: Settings) -> Settings:
-    """Return the settings if each further issuer's are consistent with them.
-
-    Raises SettingsError.
-    """
+    """Return the settings if each further issuer's are consistent with them."""
     for broken, sentence in between_issuers(settings):
         if broken:
             raise SettingsError(f"{sentence}.")

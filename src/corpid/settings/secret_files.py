@@ -26,8 +26,6 @@ LONGEST: Final = 16 * 1024
 
 
 class SecretFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that is to have a secret."""
-
     secret: str
     """the setting"""
     path: Path

@@ -147,7 +147,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
 async def _answer(
     site: Site[At], request: Request, came: PageContext[SelfServiceRequest], page: SitePage[At], *, longer: bool
 ) -> Response:
-    """The answer to a person who is signed in. Raises TooOld."""
+    """The answer to a person who is signed in."""
     web, is_in = came.web, False
     if came.cancelled:
         form = await own_sessions.late_form(came.context, came.visit, came.page, take=False)
@@ -189,7 +189,7 @@ def _page_before(site: Site[At], request: Request, web: WebContext, page: str, *
     """The page to return to without a new sign-in for `page`.
 
     It is the one that led here, with a form that was kept also `page` itself; if that one needs a recent sign-in, it is
-    the one above `page`. Source: D54
+    the one above `page`.
     """
     came, query = _came_from(site, request, web)
     if form_kept and came in (page, None):
@@ -324,10 +324,7 @@ async def _sent(site: Site[At], request: Request, at: At, page: SitePage[At]) ->
 
 
 async def _extend(site: Site[At], request: Request, at: At, page: SitePage[At]) -> Response:
-    """Extend a page's time, and show the page again.
-
-    Source: D15, WCAG 2.2.1
-    """
+    """Extend a page's time, and show the page again."""
     sent = await _sent(site, request, at, page) if request.method == "POST" else None
     if sent is None:
         return _to(site, at.web, at.page)

@@ -337,7 +337,7 @@ class Router:
         """Note the refusal of a client's request, for its operator.
 
         What a browser sends counts as claimed: whoever starts a sign-in at the client can repeat it. A person who
-        cancels has refused, nobody has to act. Source: D28
+        cancels has refused, nobody has to act.
         """
         state = scope["state"]
         log: LogFields = state["log"]

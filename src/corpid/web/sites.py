@@ -323,5 +323,4 @@ def ways_out(web: WebContext, purpose: SessionPurpose) -> tuple[Link, ...]:
 
 
 def first_page(web: WebContext, purpose: SessionPurpose) -> Link:
-    """The link to the first page of a site."""
     return Link(url=site_path(web, purpose), text=_FIRST_PAGES[purpose])

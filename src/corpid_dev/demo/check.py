@@ -354,7 +354,7 @@ async def _outcome(inspector: Inspector, name: str, scenario: Scenario) -> Outco
 async def _another_scheme(relying_party: RelyingParty) -> None:
     """The token under another scheme: a challenge without error details.
 
-    The scheme is that of other generations. Source: Spec 7.4, D24
+    The scheme is that of other generations.
     """
     checks, scheme = relying_party.checks, relying_party.interface.scheme
     tokens = relying_party.sign_in.tokens

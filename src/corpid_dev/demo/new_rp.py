@@ -144,7 +144,7 @@ async def create(
 def _planned(
     issuer: str, served: Mapping[str, Any], folder: Path, *, language: str, client_id: str, port: int
 ) -> NewRp:
-    """A relying party that is not written yet. Raises FilesExist, NotDone."""
+    """A relying party that is not written yet."""
     files = (*FILES[language], README, KEYS, f"{KEYS}.public")
     in_the_way = [each for each in files if os.path.lexists(folder / each)]
     if in_the_way:

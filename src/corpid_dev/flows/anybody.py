@@ -63,12 +63,10 @@ class Anybody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def user_name(self) -> str:
-        """The user name of the person."""
         return f"anybody-{self.digest.hex()[:10]}"
 
     @property
     def name(self) -> str:
-        """The name of the person."""
         return str(self.person.get("name") or f"Anybody {self.digest.hex()[:4].upper()}")
 
 

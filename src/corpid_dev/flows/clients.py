@@ -153,10 +153,7 @@ def refuse_own(developer: Developer, client_id: str) -> None:
 async def _prepared(
     context: RequestContext, developer: Developer, value: Json, rules: Rules
 ) -> tuple[PlanWithNames, str, Client | None]:
-    """The changes of a registration, its identifier, and the client before it.
-
-    Raises ClientRefused.
-    """
+    """The changes of a registration, its identifier, and the client before it."""
     provider = context.provider
     try:
         read = read_new(CLIENT, _with_public_keys(value))
@@ -186,7 +183,7 @@ _DEFAULTS: Final[Mapping[str, object]] = {
 
 
 def _with_public_keys(value: Json) -> Json:
-    """The client with its keys as a key set. Raises ClientRefused."""
+    """The client with its keys as a key set."""
     given = value.get("jwks") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not given:
         return value

@@ -35,8 +35,6 @@ class TooManyOrders(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class ActiveOrder:
-    """An order in force."""
-
     order_id: str
     order: Order
     issuer_id: str
@@ -187,7 +185,7 @@ async def _require_client(context: RequestContext, order: Order) -> None:
 
 
 async def _rotate(context: RequestContext, *, withdraw: bool) -> None:
-    """Make a new key that signs at once. Source: Spec 9, D42"""
+    """Make a new key that signs at once."""
     provider, now = context.provider, context.now
     before = (await provider.signing_keys.keys_at(now)).ring.active.kid
     await signing_keys.rotate(provider.registry, _ACTOR, now=now, unknown=True)

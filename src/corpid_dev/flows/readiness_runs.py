@@ -19,8 +19,6 @@ CLOSING_SECONDS: Final = 5.0
 
 
 class RunState(StrEnum):
-    """The state of a run."""
-
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"

@@ -55,7 +55,6 @@ class RecordingSigningKeys(SigningKeys):
         return self._watch(await super().keys_at(now))
 
     def fresh(self, now: float) -> ServerKeys | None:
-        """As of SigningKeys."""
         keys = super().fresh(now)
         return None if keys is None else self._watch(keys)
 

@@ -190,7 +190,7 @@ async def _first_visit(context: RequestContext, entered: InteractionRedirect) ->
 async def _require_entity(context: RequestContext, visit: InteractionContext, account: Account, entity_id: str) -> None:
     """Refuse an entity that the person could not choose.
 
-    Without any usable entity the sign-in itself ends with access_denied. Source: D17
+    Without any usable entity the sign-in itself ends with access_denied.
     """
     user_id, client = account.user.user_id, visit.client
     offer = await entity_selection.offer(context, user_id, client, query="", preselected="")

@@ -40,7 +40,6 @@ class Marker:
         return at.startswith(self.url) and self.text in page.text and self.heading in ("", page.heading)
 
     def __str__(self) -> str:
-        """The marker in words."""
         signs = {"the URL begins with": self.url, "the page shows": self.text, "the heading is": self.heading}
         holds = " and ".join(f"{what} “{value}”" for what, value in signs.items() if value)
         return f"{holds} (learned from the ordinary sign-in)" if self.learned else holds

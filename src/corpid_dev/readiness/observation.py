@@ -135,7 +135,6 @@ class SignIn:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """All calls, in order."""
         return self.login_calls + self.callback_calls
 
     @property
@@ -166,11 +165,9 @@ class Observation:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """All calls, in order."""
         return tuple(call for each in self.sign_ins for call in each.calls)
 
     def calls_of(self, endpoint: str) -> list[Call]:
-        """The calls of an endpoint."""
         return calls_to(self.calls, endpoint)
 
 
@@ -181,7 +178,6 @@ def _texts(pairs: object) -> dict[str, str]:
 
 
 def calls_to(calls: Iterable[Call], endpoint: str) -> list[Call]:
-    """The calls of an endpoint, in order."""
     return [call for call in calls if call.endpoint == endpoint]
 
 

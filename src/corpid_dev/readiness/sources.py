@@ -15,7 +15,6 @@ class Source:
 
 
 def rfc(number: int, section: str) -> Source:
-    """A section of an RFC."""
     return Source(
         name=f"RFC {number} §{section}", url=f"https://www.rfc-editor.org/rfc/rfc{number}.html#section-{section}"
     )

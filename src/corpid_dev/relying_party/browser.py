@@ -43,8 +43,6 @@ class Control:
 
 @dataclass(slots=True)
 class Form:
-    """A form of the page."""
-
     action: str
     method: str
     id: str = ""

@@ -347,7 +347,6 @@ def answer(checks: Checklist, what: str, response: httpx.Response, *, status: in
 
 
 def json_object(checks: Checklist, what: str, content: bytes | str) -> dict[str, Any]:
-    """A JSON object."""
     try:
         document = json.loads(content)
     except ValueError:

@@ -51,7 +51,6 @@ class Order:
         return str(self.members.get(member, ""))
 
     def number(self, member: str, otherwise: float = 0) -> float:
-        """A member as a number."""
         found = self.members.get(member, otherwise)
         return otherwise if isinstance(found, str) else float(found)
 
@@ -161,7 +160,7 @@ def _is_short_text(sent: str) -> bool:
 
 
 def _require_fitting(order: Order) -> None:
-    """Refuse members that do not go together. Raises InvalidOrder."""
+    """Refuse members that do not go together."""
     kind, endpoint = order.kind, order.text("endpoint")
     without_client = kind.everybody or endpoint in REQUESTED_WITHOUT_CLIENT
     if without_client:

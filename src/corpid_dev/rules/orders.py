@@ -69,8 +69,6 @@ ERRORS: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderMember:
-    """A member of an order."""
-
     name: str
     help: str
     choices: tuple[str, ...] = ()
@@ -124,7 +122,6 @@ class OrderKind:
     """it is carried out when it is placed, and then over"""
 
     def fault(self, name: object) -> Fault | None:
-        """The fault of this name, None if there is none."""
         return next((each for each in self.faults if each.name == name), None)
 
 

@@ -207,7 +207,7 @@ class Sandbox:
     async def _until_fresh_code(self, person: Person) -> None:
         """Wait if the person has used the codes of now.
 
-        A code works once, so a person signs in twice in 30 seconds at most. Source: D45
+        A code works once, so a person signs in twice in 30 seconds at most.
         """
         await asyncio.sleep(max(0.0, person.used_step * STEP_SECONDS - self.provider.clock()))
 
@@ -358,7 +358,6 @@ async def _obey(folder: Path, answers: TextIO) -> None:
 
 
 def sentence(problem: Exception) -> str:
-    """The sentence for a problem."""
     return " ".join(map(str, problem.args)) if isinstance(problem, Refused | LookupError) else str(problem)
 
 

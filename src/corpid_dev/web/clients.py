@@ -71,8 +71,6 @@ _COMPLETE: Final[Mapping[str, Json]] = {
 
 
 class ClientLine(ViewPart, frozen=True, kw_only=True):
-    """A client in the list."""
-
     url: str
     client_id: str
     name: str
@@ -82,8 +80,6 @@ class ClientLine(ViewPart, frozen=True, kw_only=True):
 
 
 class DeveloperClients(PageView, frozen=True, kw_only=True):
-    """The list of clients."""
-
     template: ClassVar[str] = "developer/clients.html"
     heading: ClassVar[Phrase] = phrase("Clients")
 

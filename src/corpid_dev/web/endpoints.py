@@ -109,7 +109,7 @@ async def listed(request: Request, web: WebContext, mode: Mode) -> Response:
 
 
 async def _program(request: Request, web: WebContext) -> RequestContext:
-    """The context of a program's request. Raises InvalidRequest."""
+    """The context of a program's request."""
     refuse_other_sites(request, web)
     context = await page_request(request, web.provider)
     await web.provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now, context.counts)

@@ -38,6 +38,5 @@ def catalogue(frame: Frame = BARE) -> ErrorCatalogue:
 
 
 async def page(request: Request, web: WebContext) -> Response:
-    """The page of the catalogue."""
     frame = BARE if web.developer is None else Frame(up=web.developer.up)
     return page_response(request, web.renderer, catalogue(frame))

@@ -149,7 +149,7 @@ class Observer:
     def _is_open_sign_in(self, scope: Scope) -> bool:
         """Return whether an order to sign in sees developer mode.
 
-        Any other uses up no order of the sandbox. Source: D66
+        Any other uses up no order of the sandbox.
         """
         return scope["method"] == "POST" and self._mode.opens(Request(scope))
 
@@ -239,7 +239,7 @@ class _BufferedResponse:
 def _has_form(scope: Scope, watched: RecordedEndpoint) -> bool:
     """Return whether the body is read.
 
-    That of a form at a sign-in never is: it holds passwords and codes. Source: D48
+    That of a form at a sign-in never is: it holds passwords and codes.
     """
     return scope["method"] == "POST" and (
         watched.endpoint in ("par", "token", "authorize") or watched.path == SIGN_INS_PATH
@@ -325,7 +325,7 @@ def _mark(scope: Scope, exchange: Exchange) -> None:
 def _hide(exchange: Exchange, key: str) -> None:
     """Take the key of this start out of an exchange.
 
-    It may be in an address, as of a sign-in without a browser, or in a Referer. Source: D66
+    It may be in an address, as of a sign-in without a browser, or in a Referer.
     """
 
     def without(text: str) -> str:

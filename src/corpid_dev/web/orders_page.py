@@ -62,7 +62,6 @@ class OrderRow(ViewPart, frozen=True, kw_only=True):
 
     @classmethod
     def from_order(cls, placed: ActiveOrder) -> OrderRow:
-        """The row of an order."""
         order = placed.order
         return cls(
             order_id=placed.order_id,

@@ -135,7 +135,7 @@ class _InvalidField(Exception):
 
 
 def _wanted(typed: PersonFields) -> Anybody:
-    """The person of a form: its JSON, else its fields. Raises _Unfit."""
+    """The person of a form: its JSON, else its fields."""
     written = typed.json.strip()
     if written:
         try:

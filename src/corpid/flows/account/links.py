@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 
 class EnrolmentStep(Enum):
-    """One page of an enrolment."""
-
     PROFILE = "profile"
     """choose a user name, and say one's name"""
     PROVE_SECOND_FACTOR = "prove_second_factor"

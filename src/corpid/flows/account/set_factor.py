@@ -97,7 +97,7 @@ def _can_be_chosen(user_name: str, address: str) -> bool:
     """Return whether a new person may be known by a user name.
 
     An address only if it is the one that the link has proven: it identifies whoever is invited at it. No brackets, and
-    nothing that looks like another name. Source: D68
+    nothing that looks like another name.
     """
     if user_name == address.casefold():
         return True

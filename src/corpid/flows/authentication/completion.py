@@ -226,7 +226,7 @@ def _sid(context: RequestContext, interaction: Interaction) -> str:
     """Return the session's name for this client alone.
 
     It does not reveal the session's key, and two clients cannot find out that they share a session. The result is empty if
-    no session outlives the sign-in. Source: OpenID Connect Front-Channel Logout §3, Spec 2.8
+    no session outlives the sign-in.
     """
     request, session = interaction.request, interaction.session_id or interaction.made_session_id
     if not (GENERATIONS[request.generation].sid_in_id_token and context.provider.policy.session_seconds and session):
@@ -311,7 +311,7 @@ async def refuse(context: RequestContext, interaction: Interaction, error: OAuth
 def _ended(request: AuthorizationRequest) -> OAuthError:
     """Return the error for a sign-in that has ended.
 
-    It depends on the generation: a request without a request_uri cannot have an invalid one. Source: D16, D17
+    It depends on the generation: a request without a request_uri cannot have an invalid one.
     """
     sentence = "this sign-in has ended or has expired"
     refusal = InvalidRequestURI if GENERATIONS[request.generation].pushed else AccessDenied

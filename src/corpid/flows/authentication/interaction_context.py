@@ -169,7 +169,7 @@ async def with_consent(
 async def _renewing(context: RequestContext, visit: InteractionContext) -> InteractionContext:
     """Return the visit with the person who has to sign in again.
 
-    Once their session has ended, anybody may sign in. Source: D30, D54
+    Once their session has ended, anybody may sign in.
     """
     interaction = visit.interaction
     session = await context.provider.registry.sessions.get(interaction.renewed_session_id, now=context.now)
@@ -185,7 +185,7 @@ async def _renewing(context: RequestContext, visit: InteractionContext) -> Inter
 async def _as_it_still_holds(context: RequestContext, visit: InteractionContext) -> InteractionContext:
     """Return the visit, anonymous if its authentication is no longer valid.
 
-    That is so if the session or the sign-in has ended or grown too old, or if a factor changed. Source: D30, D40, D50
+    That is so if the session or the sign-in has ended or grown too old, or if a factor changed.
     """
     interaction = visit.interaction
     if not interaction.user_id or interaction.outcome is not None:
@@ -230,7 +230,7 @@ async def _as_its_session_holds(context: RequestContext, visit: InteractionConte
 async def _last_entity(context: RequestContext, visit: InteractionContext) -> str | None:
     """Return the last entity of a person without their second factor.
 
-    A known browser counts the attempts at that factor on its own. Source: D45, D47
+    A known browser counts the attempts at that factor on its own.
     """
     if not visit.knows():
         return None

@@ -379,7 +379,7 @@ async def _claimed(
 ) -> tuple[Account | None, Claim]:
     """Return the claimed account and the claim of an answer.
 
-    Nothing is verified yet. Raises PasskeyRefused.
+    Nothing is verified yet.
     """
     credential_id = law.credential_id(parsed)
     account = pending or await context.provider.registry.factors.account_by_passkey(credential_id)

@@ -44,7 +44,7 @@ def _new_here(account: Account, *, expected: bool) -> bool:
     """Return whether to notify the person of an unknown browser.
 
     The first sign-in is not notified. It was expected if the person has set their own factors. For other people, who
-    were given their factors, the audit log shows whether they have signed in before. Source: D47
+    were given their factors, the audit log shows whether they have signed in before.
     """
     set_by_themselves = account.held.credentials.password_set_by == "user" or bool(account.held.passkeys)
     return not expected and (set_by_themselves or account.signed_in_before)
@@ -181,7 +181,7 @@ async def _decided(
 def _offers_passkey(context: RequestContext, visit: InteractionContext, shown: Authentication) -> bool:
     """Return whether to offer a passkey before the sign-in continues.
 
-    Nothing is read for it. The account has a page of its own. Source: D46
+    Nothing is read for it. The account has a page of its own.
     """
     policy, request = context.provider.policy, visit.interaction.request
     if not (shown.makes_passkeys and policy.takes_passkeys) or own_pages.purpose(request) != "sign_in":
@@ -228,8 +228,7 @@ def _new_session(
 ) -> Session:
     """Return the session of this sign-in.
 
-    If single sign-on is off, it serves this sign-in alone, so that signing out everywhere ends the sign-in too. Source:
-    D30
+    If single sign-on is off, it serves this sign-in alone, so that signing out everywhere ends the sign-in too.
     """
     seconds = context.provider.policy.session_seconds or _LONGEST_SIGN_IN_SECONDS
     if purpose != "sign_in":

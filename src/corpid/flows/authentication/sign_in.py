@@ -277,7 +277,7 @@ WRONG_PASSWORD: Final = phrase("The password is not right. Check it and try agai
 
 
 async def _refuse_without_second_factor(context: RequestContext, visit: InteractionContext, account: Account) -> None:
-    """Refuse an account without a second factor. Raises InvalidInput.
+    """Refuse an account without a second factor.
 
     Only a person who typed the correct password reads this reason.
     """

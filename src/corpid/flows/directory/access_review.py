@@ -167,7 +167,6 @@ def _reviewed(user: User, access: Access, decision: ReviewDecision | None) -> Re
 
 
 async def _access(registry: Registry, membership: Membership) -> Access:
-    """The access of one person."""
     key = membership.key
     where = {"user_id": membership.user_id, "entity_id": membership.entity_id}
     return Access(
@@ -386,7 +385,6 @@ async def _look_through(registry: Registry, entity_id: str) -> tuple[list[str], 
 
 
 async def _roles(registry: Registry, kind: type[R], entity_id: str) -> dict[str, list[R]]:
-    """Every role for an entity of a kind, by person."""
     found: defaultdict[str, list[R]] = defaultdict(list)
     after: tuple[str, ...] = ("",) * (6 if kind is Assignment else 7)
     while True:

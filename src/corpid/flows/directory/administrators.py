@@ -176,7 +176,6 @@ async def _covering_grants(registry: Registry, changes: Sequence[Change]) -> dic
     """Return accepted grants by the key of a role that each covers.
 
     The roles are those of third parties' people among the changes. A grant among the changes counts as what it becomes.
-    Source: D56, R-21
     """
     rows = [change.becomes for change in changes if isinstance(change.becomes, ThirdPartyAssignment)]
     if not rows:

@@ -142,7 +142,6 @@ class _ImportPlanner:
         return self._people[user_name]
 
     async def _invited(self, line: AccessLine) -> Member | None:
-        """A new member, invited by this line."""
         cells = line.cells
         if not cells.get("name"):
             self._wrong(

@@ -109,7 +109,7 @@ class InvitationEmails:
             return await counted.count(batch) <= INVITATIONS_PER_MINUTE
 
     async def _send(self, invited: OpenInvitation, taken: float) -> bool:
-        """Send one taken e-mail, and store the outcome. Raises MailDelayed."""
+        """Send one taken e-mail, and store the outcome."""
         provider, address = self._provider, invited.membership.email
         if not await self._wanted(address):
             tomorrow = (self._day() + 1) * namespaces.INVITATIONS_TO_ADDRESS.seconds

@@ -189,7 +189,7 @@ async def submit_end(
 
 
 async def _check(registry: Registry, actor: EntityAdministrator, changes: Sequence[Change]) -> bool:
-    """Authorise changes; True if they need approval. Raises LastOwner."""
+    """Authorise changes; True if they need approval."""
     try:
         return bool((await authorise_changes(registry, actor, changes)).needing)
     except Forbidden as error:

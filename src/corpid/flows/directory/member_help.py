@@ -108,7 +108,7 @@ async def request_help(context: RequestContext, of: Membership, asked: Help, *, 
 
 
 async def _count(context: RequestContext, of: Membership, asked: Help) -> None:
-    """Count what the entity knows of. Raises Refused."""
+    """Count what the entity knows of."""
     url = context.provider.policy.deployment_url
     async with context.provider.transient.batch(context.now) as batch:
         if await context.counts.count(batch, namespaces.HELP_BY_ENTITY.entry(url, of.entity_id)) > HELP_PER_ENTITY:

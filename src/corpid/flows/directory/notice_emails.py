@@ -104,7 +104,7 @@ class NoticeEmails:
     async def _send(self, group: NoticeGroup, queued: Sequence[QueuedNotice], by: str, untaken: dict[str, str]) -> bool:
         """Send one e-mail about taken notices, and store the outcome.
 
-        `untaken` gets the domain of an address that takes nothing now. Raises MailDelayed.
+        `untaken` gets the domain of an address that takes nothing now.
         """
         provider = self._provider
         now = provider.clock()

@@ -329,7 +329,6 @@ def _without_end(role: RoleNames) -> RoleNames:
 
 
 def _role(role: RoleNames) -> Phrase:
-    """A role in words."""
     said = (
         phrase("{role} at {service}", role=role.role, service=role.service)
         if role.role

@@ -120,7 +120,7 @@ class Notices:
         return found
 
     async def _label(self, entry: AuditEntry) -> str:
-        """The person of an entry; of an invitation, as at that time. Source: D68"""
+        """The person of an entry; of an invitation, as at that time."""
         person = rules.person_of(entry)
         names = await names_of(self._registry, entry.entity_id, [person], former=[person])
         return entry.detail.get(INVITED_PERSON) or names.get(person, "")
@@ -138,7 +138,7 @@ class Notices:
     async def _approvers(self, entry: AuditEntry, now: float) -> list[str]:
         """People who may decide on a request.
 
-        Administrators, else operators. Source: D55
+        Administrators, else operators.
         """
         request = await self._request(entry.object)
         if request is None or request.state != "pending":

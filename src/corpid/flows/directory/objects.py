@@ -146,7 +146,7 @@ def _offered(actor: ApiClient, resource: Resource, value: Json) -> Json:
 async def _resolved(by: Administration, resource: Resource, value: Json) -> Json:
     """A new object with the account's user name of its member.
 
-    A new membership is of an account, which no member is. Raises AmbiguousName.
+    A new membership is of an account, which no member is.
     """
     if not resource.names_user or resource.record is Membership or not isinstance(value, dict):
         return value

@@ -40,8 +40,6 @@ class Giver(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnRole(msgspec.Struct, frozen=True, kw_only=True):
-    """A role of the reader."""
-
     role: Role
     giver: Giver
 

@@ -99,7 +99,7 @@ async def appoint_owner(
 
 
 def _invited(details: MemberDetails, entity_id: str, *, now: float, new_id: Callable[[], str]) -> list[Change]:
-    """The invitation of an owner, with the level. Raises InvalidDetails."""
+    """The invitation of an owner, with the level."""
     invited = invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=True)
     level = Administrator(user_id=invited.key[0], entity_id=entity_id, level="owner")
     return [invited, Change(verb="add", kind="administrator", key=level.key, becomes=level)]
@@ -111,7 +111,7 @@ def _absent(changes: Sequence[Change]) -> list[Precondition]:
 
 
 async def _member(registry: Registry, user_name: str, entity_id: str) -> tuple[User, Membership]:
-    """A member who can act. Raises InvalidInput."""
+    """A member who can act."""
     try:
         user = await registry.directory.user_by_name(mapped(user_name))
     except ValueError:

@@ -74,7 +74,7 @@ async def choose(context: RequestContext, visit: PortalRequest, entity_id: str) 
 
 
 async def _chosen(context: RequestContext, visit: PortalRequest, entity_id: str) -> PortalRequest:
-    """Store the choice of an entity that they administer. Raises StaleStep."""
+    """Store the choice of an entity that they administer."""
     if await sessions.use(context, visit.session, entity_id=entity_id) is None:
         raise StaleStep
     session = await context.provider.registry.sessions.get(visit.session.session_id, now=context.now)

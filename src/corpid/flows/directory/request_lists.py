@@ -159,8 +159,6 @@ _LAST: Final = "\U0010ffff"
 
 
 class ChangesWithNames(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes of some requests, with names."""
-
     changes: Mapping[str, tuple[Change, ...]]
     """by the identifier of the request"""
     names: Mapping[str, RequestNames]
@@ -189,7 +187,7 @@ async def load_changes(registry: Registry, actor: EntityAdministrator, request_i
 def _as_requested(request: ChangeRequest, names: RequestNames) -> RequestNames:
     """Names, those of the entity's people as in the request.
 
-    Third parties' people keep the name that the entity may see. Source: D61, D68
+    Third parties' people keep the name that the entity may see.
     """
     records = (each.becomes or each.was for each in map(change_of, request.changes))
     own = {getattr(each, "user_id", "") for each in records if getattr(each, "entity_id", "") == request.entity_id}

@@ -365,10 +365,7 @@ def object_of(change: Change) -> Object:
 
 
 def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:
-    """People to sign out: they lose a factor or their access.
-
-    Source: D44, D45, D50
-    """
+    """People to sign out: they lose a factor or their access."""
     for change in changes:
         was, becomes = change.was, change.becomes
         if isinstance(was, Credentials) and isinstance(becomes, Credentials) and was.factors != becomes.factors:

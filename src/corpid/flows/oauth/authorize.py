@@ -128,7 +128,7 @@ async def _of_client(
 def _not_pushed(query: bytes, base_url: str) -> InvalidRequest:
     """The refusal of a request without request_uri.
 
-    Its reason depends on what else the query has. Source: Spec 4.2, D16
+    Its reason depends on what else the query has.
     """
     found = sorted(
         name
@@ -195,7 +195,7 @@ async def _with_reference(
 def _no_request(context: RequestContext, pushed_by: str | None, client_id: str) -> InvalidRequestURI:
     """The refusal of a request_uri that is not stored for this client.
 
-    `pushed_by` is the client that pushed it, None if this process does not know. Source: D16, D28
+    `pushed_by` is the client that pushed it, None if this process does not know.
     """
     if pushed_by is not None and pushed_by != client_id:
         return InvalidRequestURI(Reason.REQUEST_URI_OF_ANOTHER_CLIENT, _NOT_FOUND).with_cause(
@@ -271,7 +271,7 @@ async def _with_query(
     """Answer a request from the query, in its own response mode.
 
     `held` is the unstored sign-in in the browser's cookie, if any. Raises InvalidRequest, which becomes a page, until
-    the redirect URI is proven. Source: R-10.2, D14, D16
+    the redirect URI is proven.
     """
     redirect_uri = authorization_request.registered_redirect_uri(parameters.parse(query, {"redirect_uri"}), client)
     # The redirect URI is proven: from here on errors are the client's to know.
@@ -337,7 +337,7 @@ def _validated_query(
 async def _key_at_hand(context: RequestContext, client: Client, generation: Generation) -> None:
     """Refuse a request whose ID token could not be encrypted.
 
-    Nobody need sign in for nothing. Source: D27
+    Nobody need sign in for nothing.
     """
     try:
         keys = await context.provider.client_keys.current(client, now=context.now)
@@ -351,7 +351,7 @@ async def _open_with_query(
 ) -> InteractionRedirect:
     """Begin a sign-in, or store the one the browser already holds.
 
-    It holds one if it was given one for the same query. Source: D15
+    It holds one if it was given one for the same query.
     """
     begun = PendingRequest(
         interaction=await authorization.add_user_name(context, result.interaction), fingerprint=arriving.fingerprint

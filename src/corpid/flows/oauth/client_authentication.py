@@ -153,7 +153,7 @@ def not_admitted(known: Client | None, client_id: str, issuer_id: str) -> tuple[
 def _no_signing_key(url: str, keys: ClientKeySet) -> str:
     """The reason why no key matches, and the remedy for the client.
 
-    Applies to fetched key sets: an inline set without a key would have been refused at registration. Source: D27
+    Applies to fetched key sets: an inline set without a key would have been refused at registration.
     """
     return f"the key set at {url} has no usable signing key: {'; '.join(keys.problems) or 'no key has use sig'}"
 

@@ -57,7 +57,7 @@ def _require_nonce(context: RequestContext, proof: Proof) -> None:
     """Require a nonce that was made since the last data loss.
 
     None is made before every process has noticed the loss: one that has not would spend the proof where nobody looks
-    later. Raises UseDPoPNonce, TemporarilyUnavailable. Source: RFC 9449 §8, D67
+    later.
     """
     loss = context.provider.transient.loss
     if wait := loss.completion_wait(context.now):

@@ -254,8 +254,6 @@ async def _sealing_key(registry: Registry, *, now: float) -> SigningKey:
 
 
 class SealVerification(msgspec.Struct, kw_only=True):
-    """The result of a verification."""
-
     seals: int = 0
     sealed_to: int = 0
     """the last number that a seal covers"""
@@ -280,7 +278,6 @@ class SealVerification(msgspec.Struct, kw_only=True):
     """the seal after which the next part begins; 0: this was the last one"""
 
     def add(self, findings: list[SealFinding]) -> None:
-        """Add findings."""
         self.found += len(findings)
         self.findings += findings[: max(0, FINDINGS - len(self.findings))]
 

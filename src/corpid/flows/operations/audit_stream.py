@@ -154,7 +154,7 @@ class AuditStream:
     async def _send_after(self, number: int) -> tuple[int, bool]:
         """Send for about a second, and wait until it is handed over.
 
-        The number of the last entry, and whether more may wait. Raises StreamFailed, StreamInterrupted.
+        The number of the last entry, and whether more may wait.
         """
         begun, sent, is_more = _moment(), number, False
         last = await self._registry.seals.settled_number()

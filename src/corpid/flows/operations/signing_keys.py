@@ -161,7 +161,7 @@ class SigningKeys:
 def _secret_of(issuer: str, secret: bytes) -> bytes:
     """Return the server secret of an issuer.
 
-    The first issuer uses the stored secret; each further one uses a secret derived from it. Source: D62
+    The first issuer uses the stored secret; each further one uses a secret derived from it.
     """
     return hmac.digest(secret, tuple_bytes("issuer", issuer), "sha256") if issuer else secret
 
@@ -215,7 +215,7 @@ async def ensure_first_keys(registry: Registry, *, now: float) -> None:
 
 
 def _standby_key(now: float) -> ProviderKey:
-    """A new signing key that is published and waits. Source: D42"""
+    """A new signing key that is published and waits."""
     return new_key("sig", now=now, active_from=STANDBY)
 
 
@@ -312,7 +312,7 @@ async def rotate(
 def _refuse_often(keys: Sequence[ProviderKey], now: float) -> None:
     """Refuse a program that makes key after key.
 
-    Each is published, fetched and kept. Raises TooSoon.
+    Each is published, fetched and kept.
     """
     newest = max((key.created_at for key in keys), default=0)
     left = newest + ROTATED_EVERY_SECONDS - now

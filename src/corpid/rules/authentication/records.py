@@ -135,7 +135,6 @@ class PersonFactors(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def second_factor(self) -> bool:
-        """True if there is a second factor."""
         return self.typed_code or bool(self.passkeys)
 
     @property

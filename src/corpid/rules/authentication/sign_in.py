@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 class SignInState(Enum):
-    """The state of a sign-in."""
-
     PASSWORD = "password"
     """no factor was verified: a password is asked for, or a passkey, and a user name unless only one person may sign in"""
     SECOND_FACTOR = "second factor"
@@ -153,8 +151,6 @@ def require(state: SignInState, event: SignInEvent) -> None:
 
 
 class InteractionOutcome(Enum):
-    """The outcome of an interaction."""
-
     CODE = "code"
     ACCOUNT = "account"
     """a session for the account's own pages"""

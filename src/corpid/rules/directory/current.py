@@ -43,7 +43,6 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
     records: dict[Kind, dict[Key, msgspec.Struct]]
 
     def records_of(self, kind: Kind) -> dict[Key, msgspec.Struct]:
-        """The records of a kind, by key."""
         return self.records.get(kind, {})
 
 

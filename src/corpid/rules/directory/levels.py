@@ -37,7 +37,6 @@ class Directory:
         self._removed = removed
 
     def record_before(self, kind: Kind, key: Key) -> msgspec.Struct | None:
-        """A record as it is."""
         return self._current.records_of(kind).get(key)
 
     def record_after(self, kind: Kind, key: Key) -> msgspec.Struct | None:

@@ -57,11 +57,9 @@ class PlanFindings:
         self.warnings: list[Problem] = []
 
     def note_problem(self, entry: Entry, member: str, reason: str) -> None:
-        """Note a problem in the line of a member."""
         self.problems.append(Problem(entry.line_of(member), reason))
 
     def note_warning(self, entry: Entry, member: str, reason: str) -> None:
-        """Note a warning in the line of a member."""
         self.warnings.append(Problem(entry.line_of(member), reason))
 
 
@@ -475,10 +473,7 @@ def with_factors(known: Credentials, fields: Mapping[str, object]) -> Credential
 
 
 def _undescribable(service: Service) -> Iterator[str]:
-    """The reasons why described roles are wrong: the service lacks them.
-
-    Source: docs/directory.md
-    """
+    """The reasons why described roles are wrong: the service lacks them."""
     roles = f"its roles are {', '.join(service.roles)}" if service.roles else "it has no roles"
     for described in service.role_descriptions:
         if described.name not in service.roles:
@@ -489,7 +484,7 @@ def _undescribable(service: Service) -> Iterator[str]:
 def _without_gone_roles(existing: msgspec.Struct, record: msgspec.Struct) -> msgspec.Struct:
     """Return a service without descriptions of roles that it no longer has.
 
-    `existing` is the service before. Any other record is returned as it is. Source: docs/directory.md
+    `existing` is the service before. Any other record is returned as it is.
     """
     if not isinstance(existing, Service) or not isinstance(record, Service) or not record.role_descriptions:
         return record
@@ -564,8 +559,7 @@ def _removals(
     """The keys to remove, by kind, and the records left to others.
 
     `current` holds the whole directory; of other kinds than `prune` goes only what depends on a removed record. What
-    others wrote stays, with everything that it rests on; the roles under a removed grant go with it. Source: R-21, D56,
-    D65, docs/directory.md
+    others wrote stays, with everything that it rests on; the roles under a removed grant go with it.
     """
     removed: Removed = {}
     if not prune:
@@ -639,7 +633,7 @@ def _held(current: Current, claims: Ownership) -> defaultdict[Kind, set[Key]]:
 
 
 def _rests_on(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
-    """The records without which one means nothing. Source: R-14, R-21, D53."""
+    """The records without which one means nothing."""
     for on, members in _DEPENDS.get(kind, ()):
         yield on, tuple(getattr(record, member) for member in members)
     if isinstance(record, Administrator) and isinstance(record.services, tuple):

@@ -61,8 +61,6 @@ ABSENT: Final = Sources(record="absent")
 
 
 class SourcedRecord(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
-    """A record with its sources."""
-
     record: T
     sources: Sources
 
@@ -161,7 +159,6 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
     take_over: bool = False
 
     def sources_of(self, kind: Kind, key: Key) -> Sources:
-        """The sources of a record."""
         return self.sources.get(kind, {}).get(key, UNKNOWN)
 
     def other_owners(self, kind: Kind, key: Key) -> tuple[str, ...]:

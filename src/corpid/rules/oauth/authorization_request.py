@@ -164,7 +164,7 @@ def _context_message(parameters: dict[str, str], *, punctuation: bool) -> str | 
 def _refuse_objects(parameters: dict[str, str], generation: Generation) -> None:
     """Refuse request objects: parameters must be sent directly.
 
-    A pushed request has one error code for that, a query has two. Source: D14
+    A pushed request has one error code for that, a query has two.
     """
     for name, reason, refusal in (
         ("request", Reason.REQUEST_OBJECT, RequestNotSupported),

@@ -96,7 +96,6 @@ class IssuerRules(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pushed(self) -> Generation | None:
-        """The generation of a client that names none."""
         return next((generation for generation in self.served if generation.pushed), None)
 
 
@@ -204,7 +203,7 @@ PRIVATE_INSIDE: Final = "a private key is inside another member: paste public ke
 def _private_inside(text: str) -> Iterator[RegistrationFault]:
     """The fault of a key set with a hidden private key.
 
-    The private members of its keys themselves are dropped. Source: RFC 7517 §9.3, D27
+    The private members of its keys themselves are dropped.
     """
     if _has_private_key(json_object(public_key_set(text))):
         yield RegistrationFault("jwks", PRIVATE_INSIDE)
@@ -404,7 +403,7 @@ def _ending_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
 def _audience_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
     """Faults of the audience exception.
 
-    There is none in a generation in which every client's assertions name the issuer. Source: D64
+    There is none in a generation in which every client's assertions name the issuer.
     """
     member, day = _AUDIENCE_UNTIL, client.endpoint_audience_until
     yield from _no_day(member, day)

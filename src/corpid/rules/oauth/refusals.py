@@ -44,7 +44,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 def _refusal(errors: ErrorCode | tuple[ErrorCode, ...], acts: Acts, cause: str, remedy: str) -> Refusal:
-    """Declare a reason. Source: D28"""
+    """Declare a reason."""
     return Refusal((errors,) if isinstance(errors, str) else errors, acts, cause, remedy)
 
 

@@ -43,8 +43,6 @@ class FilterCondition(msgspec.Struct, frozen=True):
 
 
 class _FilterAttribute(msgspec.Struct, frozen=True):
-    """An attribute that can be filtered by."""
-
     attribute: Attribute
     operators: tuple[Operator, ...] = _TEXT
     boolean: bool = False

@@ -314,7 +314,6 @@ class IndexScan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def conditions(self) -> Sequence[sa.ColumnElement[bool]]:
-        """Every condition."""
         return (*self.leading, *self.rest)
 
     @property

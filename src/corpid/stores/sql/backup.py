@@ -54,8 +54,6 @@ class BackupRefused(Exception):
 
 
 class RestoreResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a restore."""
-
     kept: Path | None
     """the path of the replaced database; None if there was none"""
 
@@ -273,8 +271,7 @@ def _set_aside(path: Path, now: float) -> Path | None:
 def _give_owner(path: Path, draft: Path) -> None:
     """Give a replacement and its lock files the database's owner.
 
-    Or that of its folder. The draft also gets the database's mode. A restore by root is for the service. Raises
-    OSError.
+    Or that of its folder. The draft also gets the database's mode. A restore by root is for the service.
     """
     old = path.stat() if path.exists() else None
     owner = old or path.parent.stat()

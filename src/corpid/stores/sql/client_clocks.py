@@ -33,7 +33,6 @@ class SqlClientClocks:
         self._note: Final = database.prepare(_noted)
 
     async def find(self, client_id: str) -> ClientClock | None:
-        """One row."""
         row = await self._database.row(self._of, {"client_id": client_id})
         return None if row is None else _CLOCKS.decode(row)
 

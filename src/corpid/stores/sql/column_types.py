@@ -23,7 +23,6 @@ TEXT: Final = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 
 
 def text(name: str, *references: SchemaItem, null: bool = False) -> sa.Column[str]:
-    """A text."""
     return sa.Column(name, TEXT, *references, nullable=null)
 
 
@@ -58,7 +57,6 @@ def source() -> sa.Column[str]:
 
 
 def flag(name: str) -> sa.Column[bool]:
-    """True or false."""
     return sa.Column(name, sa.Boolean, nullable=False)
 
 

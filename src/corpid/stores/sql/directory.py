@@ -197,7 +197,6 @@ def operators_of() -> sa.Select[Any]:
 
 
 def services_of(wanted: Parameters) -> sa.Select[Any]:
-    """Services → service."""
     found = services.c.service_id.in_(wanted)
     return sa.select(*columns(services, SERVICES)).where(found).order_by(services.c.service_id)
 

@@ -40,8 +40,6 @@ class KeyTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Examination(msgspec.Struct, frozen=True, kw_only=True):
-    """The findings of an examination."""
-
     place: str
     """its address without secrets"""
     engine: str

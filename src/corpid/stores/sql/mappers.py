@@ -268,7 +268,7 @@ def _kept(table: sa.Table) -> dict[str, Any]:
     """Column values that an upsert must not undo.
 
     The last accepted TOTP step only rises: writing a person's record never makes a spent code good. An identifier of
-    a membership stays, and what was accepted is never an invitation again. Source: D45, D60
+    a membership stays, and what was accepted is never an invitation again.
     """
     if table is directory_tables.memberships:
         identifier: sa.ColumnElement[str] = sa.case(

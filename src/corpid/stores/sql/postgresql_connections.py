@@ -79,7 +79,6 @@ class Connections:
         await self.release(connection)
 
     async def close(self) -> None:
-        """Close every connection."""
         try:
             async with asyncio.timeout(ACQUIRE_SECONDS):
                 while self._idle:

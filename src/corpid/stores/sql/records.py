@@ -386,7 +386,7 @@ class SqlRecords:
     async def _clear_namesakes(self, user_id: str, by: AuditEvent | None) -> None:
         """Clear other members' user names that equal a person's.
 
-        The entity wrote theirs, and cannot write that of an account. Source: D68
+        The entity wrote theirs, and cannot write that of an account.
         """
         known = self._kinds[User]
         found = await self._database.row(known.one, {"user_id": user_id})
@@ -475,7 +475,7 @@ class SqlRecords:
         """End a waiting change if somebody else writes another address.
 
         It would wait again once the former address is written back. Of who is disabled the sign-out ends it, in the
-        order of locks. Source: D65
+        order of locks.
         """
         if isinstance(was, User) and isinstance(becomes, User) and becomes.enabled and was.email != becomes.email:
             await self._sign_outs.end_email_change(becomes.user_id)

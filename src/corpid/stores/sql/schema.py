@@ -54,8 +54,6 @@ _SERVES_SINCE: Final = "schema_serves_since"
 
 
 class PlannedMigration(msgspec.Struct, frozen=True, kw_only=True):
-    """A planned migration."""
-
     revision: str
     title: str
     phase: str

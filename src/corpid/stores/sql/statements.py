@@ -132,9 +132,7 @@ class Database(Protocol):
         """
         ...
 
-    async def rows(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> list[Row]:
-        """Every row."""
-        ...
+    async def rows(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> list[Row]: ...
 
     async def run(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         """Execute a statement without result rows; returns the affected rows."""

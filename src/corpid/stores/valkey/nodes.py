@@ -139,10 +139,7 @@ class Node:
         return link
 
     async def _examine(self, link: Link) -> None:
-        """Look at the node; an answer of another form makes it unreachable.
-
-        Raises StoreUnavailable and TimeoutError.
-        """
+        """Look at the node; an answer of another form makes it unreachable."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._watcher.examine(link)

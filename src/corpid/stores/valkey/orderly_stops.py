@@ -230,10 +230,7 @@ async def _give_up(link: Link, stops: OrderlyStops) -> None:
 
 @asynccontextmanager
 async def _alone(url: str) -> AsyncIterator[Link]:
-    """A link to a node that is no part of a cluster.
-
-    Raises OrderlyStopRefused, StoreUnavailable.
-    """
+    """A link to a node that is no part of a cluster."""
     link = await connect(addresses(url)[0])
     try:
         if link.engine.clustered:

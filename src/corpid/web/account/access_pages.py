@@ -78,8 +78,6 @@ class Organisation(ViewPart, frozen=True, kw_only=True):
 
 
 class RequestLine(ViewPart, frozen=True, kw_only=True):
-    """A request of the reader."""
-
     id: str
     sentence: Phrase
     details: tuple[Phrase, ...]

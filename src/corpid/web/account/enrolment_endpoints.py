@@ -138,7 +138,7 @@ async def _page(
     """The page of the step, which may mark the browser.
 
     It shows what was kept of a form that was not accepted. Nobody has signed in here, so that the browser itself is not
-    stored yet. Source: D46, D73
+    stored yet.
     """
     view = await enrolment_pages.of_step(
         web, context, replace(visit, typed=kept.fields) if kept else visit, errors=kept.errors if kept else ()

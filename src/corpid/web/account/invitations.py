@@ -140,7 +140,7 @@ async def _answer(request: Request, account: AccountContext, opened_id: str, *, 
     """Carry out the decision, and show the page again.
 
     A form that was shown for another sign-in decides nothing. Raises NotOpened, NotHere, AlreadyBelongs, StaleStep,
-    InvalidInput. Source: D35
+    InvalidInput.
     """
     context, visit = account.context, account.visit
     form = parameters.parse(await form_bytes(request), _FIELDS)

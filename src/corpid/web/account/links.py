@@ -280,7 +280,7 @@ async def _pending(
 ) -> _Pending | None:
     """The pending sign-in that the query names, of this browser.
 
-    None if there is none any more. Source: D15, D34
+    None if there is none any more.
     """
     named = parameters.lone(request.scope["query_string"], SIGN_IN, longest=_NAME_CHARACTERS) or ""
     found = await interaction_context.pending(context, named, known)

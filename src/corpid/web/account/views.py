@@ -51,8 +51,6 @@ class PasskeyLine(ViewPart, frozen=True, kw_only=True):
 
 
 class Passkeys(PageView, frozen=True, kw_only=True):
-    """The passkeys of a person."""
-
     template: ClassVar[str] = "account/passkeys.html"
     heading: ClassVar[Phrase] = phrase("Your passkeys")
 

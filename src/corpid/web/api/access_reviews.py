@@ -50,7 +50,7 @@ async def list_reviewed_people(call: Call) -> Response:
 
 
 def _members(found: ReviewedPerson) -> dict[str, Any]:
-    """A person as they are shown, by what identifies them. Source: D61, D68"""
+    """A person as they are shown, by what identifies them."""
     access, decision = found.access, found.decision
     membership, held = access.membership, access.administrator
     return {

@@ -110,7 +110,7 @@ async def _visible(call: Call) -> RequestSummary:
 
 
 def _state(patch: Json) -> str:
-    """The one member of a change. Raises Problem."""
+    """The one member of a change."""
     if not isinstance(patch, dict):
         faults = [{"pointer": "", "detail": "a JSON object is expected here"}]
     else:
@@ -131,7 +131,6 @@ def _answer(call: Call, found: RequestSummary) -> Answer:
 
 
 def _members(call: Call, found: RequestSummary) -> dict[str, Any]:
-    """A request as it is shown."""
     request = found.request
     return {
         "id": request.request_id,

@@ -182,7 +182,7 @@ async def _applied(
 
 
 def _read(call: Call, body: bytes) -> tuple[Document, JsonDocument | None]:
-    """The document, and of one in JSON its nodes. Raises Problem, InvalidObject."""
+    """The document, and of one in JSON its nodes."""
     read = nodes(parse_json(body)) if call.media_type(YAML, JSON) == JSON else None
     try:
         document = from_nodes(read.root, "") if read is not None else parse(body, "API", most_nodes=MOST_NODES)
@@ -201,7 +201,7 @@ def _unfit(error: DirectoryError, read: JsonDocument | None) -> Exception:
 def _refuse_kinds(call: Call, document: Document) -> None:
     """Refuse a document with kinds that the client may not write.
 
-    Also with `dry_run`, since the result shows what there is. Raises access.Forbidden. Source: D59
+    Also with `dry_run`, since the result shows what there is.
     """
     for kind in KINDS:
         if kind in document.complete or document.entries_of(kind):
@@ -211,8 +211,7 @@ def _refuse_kinds(call: Call, document: Document) -> None:
 async def _refuse_chosen_ids(call: Call, document: Document) -> None:
     """Refuse a new person with a chosen `id`.
 
-    Of a person who was removed it would give what they were at every relying party to somebody else. Raises
-    DirectoryError. Source: D51, D59
+    Of a person who was removed it would give what they were at every relying party to somebody else.
     """
     named = [entry for entry in document.entries_of("user").values() if "user_id" in entry.fields]
     known = await call.provider.registry.directory.read(User, [(str(entry.fields["user_id"]),) for entry in named])
@@ -331,7 +330,7 @@ def _key(call: Call, key: ProviderKey) -> dict[str, Any]:
 
 
 def _flag(value: Json, name: str) -> bool | None:
-    """The one member of an object, true or false. Raises InvalidObject."""
+    """The one member of an object, true or false."""
     if not isinstance(value, dict):
         raise Problem(
             422, "A JSON object is expected", faults=[{"pointer": "", "detail": "a JSON object is expected here"}]

@@ -113,10 +113,7 @@ async def revoke_invitation(call: Call) -> Response:
 
 
 async def _named(call: Call, membership_id: str) -> Membership:
-    """An invitation that the caller may know of, whatever its token allows.
-
-    Raises objects.ObjectNotFound, StoreUnavailable.
-    """
+    """An invitation that the caller may know of, whatever its token allows."""
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
         found = (await provisioning.member(call.provider.registry, membership_id, actor=everything)).membership
@@ -134,7 +131,7 @@ def _limit(call: Call) -> InvitationLimit:
 
 
 def _wanted(call: Call, value: Json) -> tuple[str, MemberDetails, bool]:
-    """Entity, details, and whether an e-mail is sent. Raises InvalidObject."""
+    """Entity, details, and whether an e-mail is sent."""
     if not isinstance(value, dict):
         raise InvalidObject([MemberFault("", "a JSON object is expected here: an invitation")])
     faults = [

@@ -40,13 +40,11 @@ async def list_sessions(call: Call) -> Response:
 
 
 async def read_session(call: Call) -> Response:
-    """One session."""
     user, found = await _named(call)
     return plain(Answer(body=_members(call, user, found), headers={"ETag": _tag(call, found)}))
 
 
 async def end_session(call: Call) -> Response:
-    """End one session."""
     _, found = await _named(call)
     if not call.matches(_tag(call, found)):
         raise ObjectChanged
@@ -56,7 +54,6 @@ async def end_session(call: Call) -> Response:
 
 
 async def end_sessions(call: Call) -> Response:
-    """End every session of a person."""
     if not await sessions.end_sessions(call.provider.registry, call.given["user"], actor=call.actor):
         raise ObjectNotFound
     return plain(Answer(status=204))
@@ -108,7 +105,7 @@ def _order(session: Session) -> tuple[int, str]:
 
 
 def _after(sent: str) -> tuple[int, str]:
-    """The place that a cursor means. Raises Problem."""
+    """The place that a cursor means."""
     at, name = place(sent, 2)
     return -number(at), name
 
@@ -119,7 +116,6 @@ def _tag(call: Call, session: Session) -> str:
 
 
 def _members(call: Call, user: User, session: Session) -> dict[str, Any]:
-    """A session as it is shown."""
     return {
         "id": cursor((user.user_id, sessions.name_of(session))),
         "user": user.user_name,

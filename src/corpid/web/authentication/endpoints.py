@@ -291,7 +291,7 @@ def _failed(
 ) -> Response:
     """Return the error page of a sign-in that can continue.
 
-    `reload` says that only the same form can continue it. Source: D16
+    `reload` says that only the same form can continue it.
     """
     around = pages.client_frame(web, client, interaction, under_way=True)
     return errors.as_page(
@@ -319,7 +319,7 @@ async def _old_form(
 ) -> Response:
     """Redirect a form with an old cookie value to the current page.
 
-    A repeated form, as from a double click, gets the new cookie value again. Source: D34
+    A repeated form, as from a double click, gets the new cookie value again.
     """
     new_cookie = await _value_after(context, sent, sha256(await form_bytes(request)).digest())
     if new_cookie is not None:

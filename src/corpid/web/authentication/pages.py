@@ -72,7 +72,7 @@ def _frame(
 ) -> Frame:
     """Return the frame of a page that asks something.
 
-    `where` is the path of the sign-in, `step` is its number and the number of steps, if that is known. Source: D12, D15, D17
+    `where` is the path of the sign-in, `step` is its number and the number of steps, if that is known.
     """
     interaction = visit.interaction
     extendable = machine.extendable(interaction)
@@ -211,7 +211,6 @@ class _PageInputs:
 async def of_step(
     web: WebContext, context: RequestContext, visit: InteractionContext, page: sign_in.InteractionPage, again: Retry
 ) -> View:
-    """Return the page of a step."""
     steps = _steps(visit, chooses=await _chooses(context, visit))
     where = interaction_path(web, visit.interaction.interaction_id)
     look = _PageInputs(web=web, context=context, visit=visit, where=where, steps=steps, again=again)
@@ -252,8 +251,7 @@ def _at_once(look: _PageInputs, people: Sequence[SandboxPerson]) -> views.TestPe
 def _recover(look: _PageInputs) -> str:
     """Return the address of the page for a forgotten password.
 
-    It leads back to this sign-in. A further issuer's sign-in is unknown at the first one, where the page is. Source:
-    D44, D62
+    It leads back to this sign-in. A further issuer's sign-in is unknown at the first one, where the page is.
     """
     web = look.web
     page = web.account_base + RECOVERY_PATH

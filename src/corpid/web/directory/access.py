@@ -93,7 +93,6 @@ def address(at: PortalContext, page: str, **values: str) -> str:
 
 
 def to_person(at: PortalContext, found: Member) -> Link:
-    """A link to the page of a person."""
     return Link(
         url=portal_path(at.web, f"{PERSON}/{found.membership.membership_id}"),
         text=phrase("{name}", name=found.name),

@@ -109,7 +109,7 @@ def _changed_form(role: HeldRole, given: Mapping[str, str]) -> RoleForm:
 
 
 async def _changes(at: PortalContext, role: HeldRole, form: RoleForm) -> list[Change]:
-    """The changes that make a role what was typed. Raises InvalidInput."""
+    """The changes that make a role what was typed."""
     becomes = row_of(
         form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=at.context.day, ref=role.row.ref
     )

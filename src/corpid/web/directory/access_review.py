@@ -58,8 +58,6 @@ _OWN: Final = phrase("This is you. Another owner or administrator has to look at
 
 
 class ReviewedPerson(ViewPart, frozen=True, kw_only=True):
-    """A person to review, with their access."""
-
     url: str
     name: str
     tags: tuple[Phrase, ...]

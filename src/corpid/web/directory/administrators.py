@@ -66,8 +66,6 @@ _SCOPE: Final = "scope"
 
 
 class AdministratorRow(ViewPart, frozen=True, kw_only=True):
-    """An administrator in the list."""
-
     name: str
     user_name: str
     level: Phrase
@@ -80,8 +78,6 @@ class AdministratorRow(ViewPart, frozen=True, kw_only=True):
 
 
 class Administrators(PageView, frozen=True, kw_only=True):
-    """The administrators of an entity."""
-
     template: ClassVar[str] = "manage/administrators.html"
     heading: ClassVar[Phrase] = phrase("Administrators")
 
@@ -383,7 +379,7 @@ class _LevelInput(NamedTuple):
 
 
 async def _wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLevel]:
-    """The person, and the level that the form gives. Raises InvalidInput, NotFound."""
+    """The person, and the level that the form gives."""
     held = await _held(at)
     _refuse_late(at, held)
     wanted = next((each for each in LEVELS if each == at.form.get("level")), None)
@@ -395,7 +391,7 @@ async def _wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLevel]:
 
 
 async def _chosen(at: PortalContext) -> _LevelInput:
-    """The level of the form, with its services. Raises InvalidInput, InvalidForm, NotFound."""
+    """The level of the form, with its services."""
     held, wanted = await _wanted(at)
     given = held.administrator.services if held.administrator else ()
     services = {each.service_id: each.name for each in (await _services(at, held=given))[0]}
@@ -435,7 +431,7 @@ async def save_level(at: PortalContext) -> FormResult:
 
 
 def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mapping[str, str]) -> list[FieldError]:
-    """The contradictions between level and services. Source: D53"""
+    """The contradictions between level and services."""
     ticked, single = _ticked(at.form), _single(at.form)
     if wanted != _SUB:
         return [("level", EVERY_SERVICE)] if ticked else []

@@ -108,7 +108,7 @@ async def several(at: PortalContext) -> View:
 
 
 async def _entered(at: PortalContext) -> list[MemberDetails]:
-    """The people of the form. Raises InvalidForm, InvalidInput, access.Forbidden."""
+    """The people of the form."""
     people = pasted_people.read(at.form.get("people", ""))
     if not people:
         raise InvalidInput(phrase("Enter one person a line."), field="people")
@@ -187,7 +187,7 @@ def _fault(at: PortalContext, person: PastedPerson, known: frozenset[str]) -> Ph
 
 
 async def _invited(at: PortalContext, people: Sequence[MemberDetails]) -> FormResult:
-    """Invite people, or request it. Raises InvalidInput."""
+    """Invite people, or request it."""
     context, provider = at.context, at.context.provider
     try:
         request = await member_changes.submit_invitations(

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class PersonRow(ViewPart, frozen=True, kw_only=True):
-    """A person in the list."""
-
     url: str
     name: str
     user_name: str

@@ -148,7 +148,7 @@ async def person(at: PortalContext) -> View:
 
 
 async def _requests(at: PortalContext, found: Member) -> tuple[Link, ...]:
-    """Waiting requests on a member that the reader may see. Source: D55"""
+    """Waiting requests on a member that the reader may see."""
     waiting = await request_lists.on_person(
         at.context.provider.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
     )
@@ -189,7 +189,7 @@ def _mail(at: PortalContext, membership: Membership) -> Phrase | None:
 
 
 def _access_refused(at: PortalContext, found: Member, held: MemberAccess, name: str) -> Phrase | None:
-    """The reason against changing this access, as its form gives it. Source: D54"""
+    """The reason against changing this access, as its form gives it."""
     if found.user.user_id == at.actor.user_id:
         return own_access(at.entity)
     return administers(name, at.entity) if held.administrator is not None else None

@@ -300,7 +300,7 @@ async def _submitted(
 ) -> FormResult:
     """Make or request a change, and say which.
 
-    Raises NotFound, InvalidInput, also if the form was shown for somebody else. Source: D68
+    Raises NotFound, InvalidInput, also if the form was shown for somebody else.
     """
     check_names(at, names_shown(found))
     name, given = found.name, reason(at)

@@ -54,8 +54,6 @@ class TokenRow(ViewPart, frozen=True, kw_only=True):
 
 
 class Tokens(PageView, frozen=True, kw_only=True):
-    """The provisioning tokens of an entity."""
-
     template: ClassVar[str] = "manage/tokens.html"
     heading: ClassVar[Phrase] = phrase("Provisioning tokens")
 

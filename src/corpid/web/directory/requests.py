@@ -59,8 +59,6 @@ _NO_PAGER: Final = Pager()
 
 
 class RequestLine(ViewPart, frozen=True, kw_only=True):
-    """A request in a list."""
-
     url: str
     sentence: Phrase
     limits: tuple[Phrase, ...]
@@ -228,7 +226,6 @@ async def requests(at: PortalContext) -> View:
 
 
 async def _found(at: PortalContext, pattern: re.Pattern[str]) -> Request:
-    """The request of the page. Raises NotFound, access.Forbidden."""
     named = pattern.fullmatch(at.page)
     try:
         return await request_lists.request(

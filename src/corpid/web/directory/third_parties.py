@@ -302,7 +302,7 @@ def _person(at: PortalContext, found: Authorisation, given: ThirdPartyRole, *, c
 
 
 async def _asked(at: PortalContext, *, client: bool | None, offered: bool | None) -> Authorisation:
-    """The authorisation, for the page's side and state. Raises NotFound."""
+    """The authorisation, for the page's side and state."""
     found = await authorisation(at)
     if client is not None and is_client(at, found) is not client:
         raise NotFound

@@ -86,8 +86,6 @@ class ServiceLine(ViewPart, frozen=True, kw_only=True):
 
 
 class ChooseService(PageView, frozen=True, kw_only=True):
-    """The service that an offer is for."""
-
     template: ClassVar[str] = "manage/choose_service.html"
     heading: ClassVar[Phrase] = phrase("At which service?")
 
@@ -207,7 +205,7 @@ class _OfferInput(NamedTuple):
 
 
 async def _entered_offer(at: PortalContext) -> _OfferInput:
-    """The offer of the form. Raises InvalidInput, InvalidForm."""
+    """The offer of the form."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     to = await _organisation(at, at.form.get("to", ""))
     services = await grants.services(registry, at.actor)
@@ -308,7 +306,7 @@ _ROLE_STAYS: Final = phrase("Another service or role takes another offer.")
 
 
 async def _entered_change(at: PortalContext) -> _OfferInput:
-    """The terms as the form changes them. Raises InvalidInput, InvalidForm, NotFound."""
+    """The terms as the form changes them."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     found = await authorisation(at)
     if not is_client(at, found):

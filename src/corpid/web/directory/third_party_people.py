@@ -59,7 +59,7 @@ _SUB_ENTITY_HINT: Final = phrase("For which part of the organisation.")
 
 
 async def _granted(at: PortalContext) -> Authorisation:
-    """The page's accepted authorisation, for the third party. Raises NotFound."""
+    """The page's accepted authorisation, for the third party."""
     found = await authorisation(at)
     if is_client(at, found) or found.grant.state != "accepted":
         raise NotFound
@@ -146,7 +146,7 @@ class _AccessInput(NamedTuple):
 
 
 async def _entered_role(at: PortalContext) -> _AccessInput:
-    """The access that the form gives. Raises InvalidInput, InvalidForm, NotFound."""
+    """The access that the form gives."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     found = await _granted(at)
     person = await _member(at)
@@ -205,7 +205,7 @@ def _check(at: PortalContext, entered: _AccessInput, *, heading: Phrase, button:
 
 
 async def _given(at: PortalContext) -> tuple[ThirdPartyRole, Authorisation]:
-    """The page's role, and the authorisation under it. Raises NotFound."""
+    """The page's role, and the authorisation under it."""
     found = await role(at)
     if found.under is None:
         raise NotFound
@@ -243,7 +243,7 @@ async def change(at: PortalContext) -> View:
 
 
 async def _entered_change(at: PortalContext) -> _AccessInput:
-    """The access as the form changes it. Raises InvalidInput, InvalidForm, NotFound."""
+    """The access as the form changes it."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     given, found = await _given(at)
     check_names(at, _names(given))

@@ -225,7 +225,6 @@ class ConnectionRegistry:
             self.share.note(len(self._all))
 
     def all(self) -> tuple[OpenConnection, ...]:
-        """The open connections."""
         return tuple(self._all)
 
     def _make_room(self) -> bool:

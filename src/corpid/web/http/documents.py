@@ -71,8 +71,5 @@ def compress_content(content: bytes) -> bytes:
 
 
 def _is_known(request: Request, tag: bytes) -> bool:
-    """Return whether If-None-Match names a tag, compared weakly.
-
-    Source: RFC 9110 §8.8.3.2, §13.1.2
-    """
+    """Return whether If-None-Match names a tag, compared weakly."""
     return any(value.strip() == b"*" or tag in _TAG.findall(value) for value in headers(request, b"if-none-match"))

@@ -309,9 +309,6 @@ def _moment(seconds: float) -> str:
 
 
 def _unrouted(path: str) -> str:
-    """The first segment of a path without a route, for the log.
-
-    Source: D48
-    """
+    """The first segment of a path without a route, for the log."""
     start = path.find("/", 1)
     return access_log.cut(path if start < 0 else f"{path[: start + 1]}...")

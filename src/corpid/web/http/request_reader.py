@@ -279,7 +279,7 @@ class RequestReader(asyncio.Protocol):
     def _take_absolute_form(self) -> None:
         """Let the target's own authority win over the Host header.
 
-        `OPTIONS *` names none. Source: RFC 9112 §3.2.2, §3.2.4
+        `OPTIONS *` names none.
         """
         if self.url == b"*" and self.parser.get_method() == b"OPTIONS":
             self._target = b"*", "*", b""
@@ -293,25 +293,19 @@ class RequestReader(asyncio.Protocol):
         self.headers.append((b"host", parsed.host + port))
 
     def _ignores_body(self) -> bool:
-        """Return whether the coming body is not read.
-
-        Source: Spec 4.4
-        """
+        """Return whether the coming body is not read."""
         announced = self._declared or self._chunked
         return bool(announced and self._bodiless) and self._parsed_target()[1] in self._bodiless
 
     def _is_streamed(self) -> bool:
-        """Return whether the application reads the coming body itself. Source: D59"""
+        """Return whether the application reads the coming body itself."""
         announced = self._declared or self._chunked
         if not announced or not self._streamed or self.parser.get_method() != b"POST":
             return False
         return self._parsed_target()[1] in self._streamed
 
     def _parsed_target(self) -> tuple[bytes, str, bytes]:
-        """The path as it was sent, the decoded path, and the query (RFC 3986 §6.2.2.2).
-
-        Raises HttpParserInvalidURLError or UnicodeDecodeError.
-        """
+        """The path as it was sent, the decoded path, and the query (RFC 3986 §6.2.2.2)."""
         if self._target is None:
             parsed: Any = httptools.parse_url(self.url)
             raw_path = parsed.path or b""
@@ -502,7 +496,6 @@ def _new_parser(protocol: object) -> httptools.HttpRequestParser:
     """A parser that calls this object.
 
     It does not judge a version, and what comes after a request that its caller called the last is no error.
-    Source: RFC 9110 §2.5, RFC 9112 §9.6
     """
     parser = httptools.HttpRequestParser(protocol)
     parser.set_dangerous_leniencies(lenient_data_after_close=True, lenient_version=True)
@@ -512,7 +505,7 @@ def _new_parser(protocol: object) -> httptools.HttpRequestParser:
 def _framing_head(parser: httptools.HttpRequestParser, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The head of the parsed request without an offered upgrade.
 
-    It has nothing but what tells where the body and the connection end. Source: RFC 9110 §7.8, RFC 9112 §6, §9.3
+    It has nothing but what tells where the body and the connection end.
     """
     fields = [field for field in headers if field[0] in _FRAMING]
     if not parser.should_keep_alive():

@@ -32,8 +32,6 @@ FILTERS: Final = ("user", "entity", "client", "action", "since")
 
 
 class EntryLine(ViewPart, frozen=True, kw_only=True):
-    """An entry of the audit."""
-
     number: int
     at: datetime
     actor: str

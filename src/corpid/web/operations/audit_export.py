@@ -108,7 +108,7 @@ async def download(at: ConsoleContext) -> Response:
 
 
 def _end(at: ConsoleContext, text: str) -> int:
-    """The moment; of a day its last second. Raises InvalidFilter."""
+    """The moment; of a day its last second."""
     found = audit_filters.moment(text, now=at.context.now, zone=at.context.provider.policy.timezone)
     try:
         date.fromisoformat(text)

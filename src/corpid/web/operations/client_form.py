@@ -69,7 +69,6 @@ class ClientForm(FormView, frozen=True, kw_only=True):
 
 
 async def new(at: ConsoleContext) -> View:
-    """The form of a new client."""
     return _form(at, phrase("Register a client"), new_values(), back=console_path(at.web, CLIENTS))
 
 
@@ -154,7 +153,7 @@ async def change(at: ConsoleContext) -> FormResult:
 def _checked(at: ConsoleContext, errors: list[FieldError]) -> DeploymentOperator:
     """The operator with the reason, if the form can be read.
 
-    `errors` are those found before. Raises InvalidForm.
+    `errors` are those found before.
     """
     typed = {name: at.form.get(name, "").strip() for name in FIELDS}
     errors = [*errors, *mistakes(typed, developer_mode=at.web.client_rules.developer_mode)]

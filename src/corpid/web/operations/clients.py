@@ -52,8 +52,6 @@ _LATEST: Final = 20
 
 
 class ClientLine(ViewPart, frozen=True, kw_only=True):
-    """A client in the list."""
-
     url: str
     client_id: str
     name: str

@@ -306,7 +306,7 @@ async def switch(at: ConsoleContext) -> FormResult:
 
 
 async def _invited(at: ConsoleContext) -> tuple[Entity, StoredMember]:
-    """The invitation of the page. Raises NotFound, access.Forbidden."""
+    """The invitation of the page."""
     entity = await entity_of(at)
     registry = at.context.provider.registry
     found = await open_invitation(registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)

@@ -28,7 +28,6 @@ class ConsoleContext(PageContext[ConsoleRequest]):
 
     @property
     def actor(self) -> DeploymentOperator:
-        """The person as operator."""
         return self.visit.actor
 
 
@@ -87,7 +86,6 @@ def read_search(at: ConsoleContext, ways: tuple[tuple[str, Phrase], ...]) -> tup
 
 
 def searched_text(at: ConsoleContext) -> str:
-    """The text that a list is searched for."""
     return at.query.get("search", "").strip()[:SEARCH_CHARACTERS]
 
 

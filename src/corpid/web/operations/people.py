@@ -361,7 +361,7 @@ def _links(found: PersonDetails) -> list[tuple[str, Phrase, Phrase]]:
 
 
 async def _acted_on(at: ConsoleContext) -> tuple[PersonDetails, str]:
-    """The person, and the action of the page. Raises NotFound, Forbidden."""
+    """The person, and the action of the page."""
     found = await this_person(at)
     action = at.page.split("/")[2]
     if _NEEDED[action] not in found.actions:
@@ -398,7 +398,7 @@ async def act(at: ConsoleContext) -> FormResult:
 
 
 async def _send(at: ConsoleContext, found: PersonDetails, action: str, actor: DeploymentOperator) -> None:
-    """Make a link and send it. Raises InvalidInput, Refused, Forbidden."""
+    """Make a link and send it."""
     provider = at.context.provider
     if unsendable := _unsendable(at, found, action):
         raise InvalidInput(unsendable[0][1])

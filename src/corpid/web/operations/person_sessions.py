@@ -26,7 +26,7 @@ _ENDED: Final = "session-end"
 
 
 async def _session(at: ConsoleContext) -> tuple[User, Session | None]:
-    """The person, and the session if it lives. Raises NotFound, Forbidden."""
+    """The person, and the session if it lives."""
     found = await this_person(at)
     if "end_sessions" not in found.actions:
         raise Forbidden(at.actor, "delete", "session")

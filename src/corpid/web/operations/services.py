@@ -87,7 +87,6 @@ def _here(service: Service, page: str = "") -> str:
 
 
 async def _service(at: ConsoleContext) -> Service:
-    """The service of the page. Raises NotFound, access.Forbidden."""
     try:
         return await service_named(at.context.provider.registry, at.page.split("/")[1], actor=at.actor)
     except Refused:

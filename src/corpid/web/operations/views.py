@@ -62,8 +62,6 @@ class SearchedList(PageView, frozen=True, kw_only=True):
 
 
 class OrganisationLine(ViewPart, frozen=True, kw_only=True):
-    """An organisation of a person."""
-
     url: str
     name: str
     level: Phrase | None
@@ -71,8 +69,6 @@ class OrganisationLine(ViewPart, frozen=True, kw_only=True):
 
 
 class RoleLine(ViewPart, frozen=True, kw_only=True):
-    """A role of a person."""
-
     service: str
     service_url: str
     role: str

@@ -134,10 +134,7 @@ def _read(path: Path, sources: bytes) -> CodeType | None:
 
 
 def _write(path: Path, sources: bytes, code: CodeType) -> None:
-    """Write a file whole, as other processes do at the same time.
-
-    Raises OSError.
-    """
+    """Write a file whole, as other processes do at the same time."""
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     if not _is_own(path.parent.lstat(), stat.S_ISDIR):
         return

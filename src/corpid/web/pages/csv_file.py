@@ -34,8 +34,5 @@ class CsvFile:
 
 
 def _safe(text: str) -> str:
-    """A cell that is no formula: an apostrophe precedes one.
-
-    Source: OWASP "CSV injection"
-    """
+    """A cell that is no formula: an apostrophe precedes one."""
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -175,10 +175,7 @@ def _parameters(members: Mapping[str, str]) -> str:
 
 
 def _challenge_of_endpoint(request: Request, error: OAuthError, members: Mapping[str, str], status: int) -> str:
-    """A challenge for the Authorization header used, or for the proof.
-
-    Source: RFC 6749 §5.2, RFC 9449, D5
-    """
+    """A challenge for the Authorization header used, or for the proof."""
     if isinstance(error, InvalidDPoPProof) and status == InvalidDPoPProof.status:
         return f"DPoP {_parameters(members)}"
     authorization = headers(request, b"authorization")

@@ -229,7 +229,7 @@ def _values(view: View | CachedView, offered: Language | None) -> dict[str, obje
 
 
 def _hidden(frame: Frame) -> Markup:
-    """The hidden fields of a form. Source: D15, D35, D68, D73"""
+    """The hidden fields of a form."""
     names = f'<input type="hidden" name="names" value="{escape(frame.names)}">\n' if frame.names else ""
     entered = f'<input type="hidden" name="entered" value="{escape(frame.entered)}">\n' if frame.entered else ""
     return Markup(  # noqa: S704 - escaped here

@@ -92,7 +92,7 @@ def picked_language(request: Request) -> str:
 def _account_language(request: Request, frame: Frame, language: Language) -> Language | None:
     """Return the language of the account, if the page offers it.
 
-    It does not if the person picked the one that it is shown in. Source: WCAG 3.1.1
+    It does not if the person picked the one that it is shown in.
     """
     found = lookup((frame.account_language,), LANGUAGES) if frame.account_language else None
     if found is None or found is language or lookup((_pick(request).tag,), LANGUAGES) is language:

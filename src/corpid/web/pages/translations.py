@@ -250,7 +250,7 @@ class Translator:
     def _turns(self, name: str) -> bool:
         """Return whether a name would change the direction of its surroundings.
 
-        Such a name is isolated. Source: D51
+        Such a name is isolated.
         """
         if self.language.direction == "rtl":
             return True

@@ -258,7 +258,7 @@ class Storage(AsyncScimStorage):
     def _version(self, member: Member) -> str:
         """A weak entity tag of a member, without its groups.
 
-        It is a MAC, since a client could search a hash for members that it does not see. Source: RFC 7644 §3.14
+        It is a MAC, since a client could search a hash for members that it does not see.
         """
         shown = msgspec.structs.replace(member.membership, invitation_sent_at=0)
         person = ("", "", "") if shown.invited else (member.user.user_name, member.user.name, member.user.email)

@@ -45,7 +45,6 @@ def build(
 
 
 def drop(op: Operations, name: str, table: str) -> None:
-    """Drop an index if it is there."""
     op.drop_index(name, table, if_exists=True, postgresql_concurrently=_is_concurrent(op))
 
 
