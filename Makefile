@@ -17,10 +17,14 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUN := .venv/bin/python -m
 
+# What a package brings along, and takes part in every test: the tests that need it run in a pytest of their own.
+UNUSED_PLUGINS := -p no:schemathesis
+
 # A file's tests stay in one process: they share what is costly to make. tests/conftest.py says which files come first.
-PARALLEL := --dist loadfile --no-loadscope-reorder
-# One process more than there are processors: tests also wait for servers, browsers and disks.
+PARALLEL := --dist loadfile --no-loadscope-reorder $(UNUSED_PLUGINS)
+# One process more than there are processors: tests also wait for servers, browsers and disks. The long ones wait more.
 WORKERS := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+WORKERS_THAT_WAIT := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 # ARGS is handed on: make demo ARGS=--fresh, make test ARGS="tests/unit -x"
 ARGS ?=
@@ -53,10 +57,10 @@ test: setup-test  ## the tests, in under ten minutes
 	$(RUN) pytest -m "not full and not interop" $(WORKERS) $(PARALLEL) $(ARGS)
 
 test-full: setup-test  ## the long tests that `make test` leaves out
-	$(RUN) pytest -m "full and not interop" -n auto $(PARALLEL) $(ARGS)
+	$(RUN) pytest -m "full and not interop" $(WORKERS_THAT_WAIT) $(PARALLEL) $(ARGS)
 
 interop: setup-interop  ## relying parties on other libraries and in other languages, and the image in a container
-	$(RUN) pytest -m interop -n auto $(PARALLEL) $(ARGS)
+	$(RUN) pytest -m interop $(WORKERS_THAT_WAIT) $(PARALLEL) $(ARGS)
 
 # What a command imports cannot be counted while coverage is imported, too.
 report: setup-test  ## size by package, slowest tests, branch coverage of rules and flows (at least 97 %)

@@ -1,4 +1,4 @@
-"""One Chromium and one provider for the tests of a file; a fresh profile for each test.
+"""One Chromium for all tests that a process runs, one provider for those of a file; a fresh profile for each test.
 
 A flow without script is that of the simulated browser in tests/sign_in, tests/enrolment and tests/account, which has none;
 Chromium goes through the first sign-in and the enrolment without script, and shows what only a browser does (reload, Back,
@@ -32,7 +32,7 @@ PATIENCE_MILLISECONDS = 15_000
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=HEADLESS_SHELL, args=FLAGS)
