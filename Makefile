@@ -59,8 +59,15 @@ test: setup-test  ## the tests, in under ten minutes
 test-full: setup-test  ## the long tests that `make test` leaves out
 	$(RUN) pytest -m "full and not interop" $(WORKERS_THAT_WAIT) $(PARALLEL) $(ARGS)
 
-interop: setup-interop  ## relying parties on other libraries and in other languages, and the image in a container
+setup-libraries: setup-interop  ## fetch what the other libraries' programs need
+	@scripts/set-up-libraries
+
+interop: setup-libraries  ## relying parties on other libraries and in other languages, and the image in a container
 	$(RUN) pytest -m interop $(WORKERS_THAT_WAIT) $(PARALLEL) $(ARGS)
+
+QUICK_INTEROP := tests/interop tests/testing tests/readiness --ignore tests/interop/test_library_matrix.py
+interop-quick: setup-interop  ## the part of `make interop` that needs neither containers nor long builds
+	$(RUN) pytest -m interop $(WORKERS_THAT_WAIT) $(PARALLEL) $(QUICK_INTEROP) $(ARGS)
 
 # What a command imports cannot be counted while coverage is imported, too.
 report: setup-test  ## size by package, slowest tests, branch coverage of rules and flows (at least 97 %)
@@ -111,7 +118,7 @@ clean:  ## remove everything that make and the tools created
 
 # Only the demo promises to leave the system's packages alone.
 demo: export SYSTEM_PACKAGES := never
-check test test-full interop report screenshots pictures snapshots setup-test setup-interop: export SYSTEM_PACKAGES := install
+check test test-full interop interop-quick report screenshots pictures snapshots setup-test setup-interop setup-libraries: export SYSTEM_PACKAGES := install
 
 .tools/.complete: requirements/tools.txt scripts/set-up-tools
 	@scripts/set-up-tools
@@ -124,4 +131,4 @@ check test test-full interop report screenshots pictures snapshots setup-test se
 	@$(RUN) corpid.web.pages
 	@touch $@
 
-.PHONY: help setup demo check fix setup-test setup-interop test test-full interop report screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean
+.PHONY: help setup demo check fix setup-test setup-interop setup-libraries test test-full interop interop-quick report screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean

@@ -67,7 +67,7 @@ def test_locks_of_node_packages_have_hashes_and_name_no_host() -> None:
 
 @pytest.mark.parametrize("folder", ["java", "libraries/spring"])
 def test_libraries_of_the_java_examples_have_hashes_and_their_build_names_no_host(folder: str) -> None:
-    """scripts/set-up-interop compares them before anything runs."""
+    """scripts/fetch-jars compares them before anything runs."""
     java = ROOT / "examples" / folder
     rows = (java / "dependencies.sha256").read_text(encoding="utf-8").splitlines()
     assert rows
