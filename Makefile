@@ -17,10 +17,14 @@ unexport PYTHONDONTWRITEBYTECODE
 
 RUN := .venv/bin/python -m
 
+# What a package brings along, and takes part in every test: the tests that need it run in a pytest of their own.
+UNUSED_PLUGINS := -p no:schemathesis
+
 # A file's tests stay in one process: they share what is costly to make. tests/conftest.py says which files come first.
-PARALLEL := --dist loadfile --no-loadscope-reorder
-# One process more than there are processors: tests also wait for servers, browsers and disks.
+PARALLEL := --dist loadfile --no-loadscope-reorder $(UNUSED_PLUGINS)
+# One process more than there are processors: tests also wait for servers, browsers and disks. The long ones wait more.
 WORKERS := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+WORKERS_THAT_WAIT := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 # ARGS is handed on: make demo ARGS=--fresh, make test ARGS="tests/unit -x"
 ARGS ?=
@@ -53,10 +57,17 @@ test: setup-test  ## the tests, in under ten minutes
 	$(RUN) pytest -m "not full and not interop" $(WORKERS) $(PARALLEL) $(ARGS)
 
 test-full: setup-test  ## the long tests that `make test` leaves out
-	$(RUN) pytest -m "full and not interop" -n auto $(PARALLEL) $(ARGS)
+	$(RUN) pytest -m "full and not interop" $(WORKERS_THAT_WAIT) $(PARALLEL) $(ARGS)
 
-interop: setup-interop  ## relying parties on other libraries and in other languages, and the image in a container
-	$(RUN) pytest -m interop -n auto $(PARALLEL) $(ARGS)
+setup-libraries: setup-interop  ## fetch what the other libraries' programs need
+	@scripts/set-up-libraries
+
+interop: setup-libraries  ## relying parties on other libraries and in other languages, and the image in a container
+	$(RUN) pytest -m interop $(WORKERS_THAT_WAIT) $(PARALLEL) $(ARGS)
+
+QUICK_INTEROP := tests/interop tests/testing tests/readiness --ignore tests/interop/test_library_matrix.py
+interop-quick: setup-interop  ## the part of `make interop` that needs neither containers nor long builds
+	$(RUN) pytest -m interop $(WORKERS_THAT_WAIT) $(PARALLEL) $(QUICK_INTEROP) $(ARGS)
 
 # What a command imports cannot be counted while coverage is imported, too.
 report: setup-test  ## size by package, slowest tests, branch coverage of rules and flows (at least 97 %)
@@ -81,7 +92,7 @@ screen-reader: setup  ## the main pages as the screen reader Orca reads them, in
 docs: setup  ## the documentation as a site, into build/site
 	$(RUN) scripts.documentation
 
-texts: setup  ## collect texts into src/corpid/locales, for translators
+texts: setup  ## collect texts into src/*/locales, for translators
 	$(RUN) scripts.texts
 
 tables: setup  ## generate the tables in docs from declarations
@@ -107,7 +118,7 @@ clean:  ## remove everything that make and the tools created
 
 # Only the demo promises to leave the system's packages alone.
 demo: export SYSTEM_PACKAGES := never
-check test test-full interop report screenshots pictures snapshots setup-test setup-interop: export SYSTEM_PACKAGES := install
+check test test-full interop interop-quick report screenshots pictures snapshots setup-test setup-interop setup-libraries: export SYSTEM_PACKAGES := install
 
 .tools/.complete: requirements/tools.txt scripts/set-up-tools
 	@scripts/set-up-tools
@@ -115,9 +126,9 @@ check test test-full interop report screenshots pictures snapshots setup-test se
 .venv/.packages: .tools/.complete requirements/dev.txt scripts/set-up-environment
 	@scripts/set-up-environment
 
-.venv/.installed: .venv/.packages pyproject.toml
-	@VIRTUAL_ENV=.venv .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
+.venv/.installed: .venv/.packages pyproject.toml src/corpid_dev/pyproject.toml
+	@VIRTUAL_ENV=.venv .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable . --editable src/corpid_dev
 	@$(RUN) corpid.web.pages
 	@touch $@
 
-.PHONY: help setup demo check fix setup-test setup-interop test test-full interop report screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean
+.PHONY: help setup demo check fix setup-test setup-interop setup-libraries test test-full interop interop-quick report screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean

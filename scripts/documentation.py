@@ -28,7 +28,7 @@ _CONFIGURATION: Final = ROOT / "mkdocs.yml"
 _MARK: Final = ROOT / "src" / "corpid" / "web" / "static" / "mark.svg"
 _PRIVATE: Final = shutil.ignore_patterns("keys.json*", "node_modules", ".venv")
 """what examples make when they run"""
-_OUTSIDE: Final = re.compile(r"\]\(((?:\.\./)+)((?:deploy|examples|src/corpid/schemas)/[^)#\s]+)\)")
+_OUTSIDE: Final = re.compile(r"\]\(((?:\.\./)+)((?:deploy|examples|src/corpid_dev/schemas)/[^)#\s]+)\)")
 
 
 def configuration() -> dict[str, Any]:

@@ -53,7 +53,7 @@ def long_modules(folder: Path) -> dict[str, int]:
 
 def main() -> None:
     """Print a table for the program and one for its tests."""
-    for folder in ("src/corpid", "tests"):
+    for folder in ("src/corpid", "src/corpid_dev", "tests"):
         found = sizes(ROOT / folder)
         print(f"\n{folder:<24}{'modules':>10}{'statements':>12}")
         for package, (modules, counted) in found.items():

@@ -14,9 +14,9 @@ from corpid.rules.oauth import generation_differences
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
-from corpid.sandbox.readiness.cases import CASES
 from corpid.settings import documentation
 from corpid.web.api.application import document
+from corpid_dev.readiness.cases import CASES
 from scripts.reference import answers, bruno, claims, context_types, errors, libraries, openapi, pages, sandbox
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Role
     from corpid.rules.oauth.client_members import ClientMember
-    from corpid.sandbox.readiness.sources import Source
+    from corpid_dev.readiness.sources import Source
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
 _REFERENCE: Final = _DOCS / "reference"
@@ -125,7 +125,7 @@ WHOLE: Final[Mapping[Path, Callable[[], str]]] = {
 API_DOCUMENT: Final = _DOCS / "openapi.json"
 """the OpenAPI document of the admin API, as a deployment of this name serves it"""
 API_BASE_URL: Final = "https://sso.example.org"
-_SCHEMAS: Final = Path(__file__).parents[1] / "src" / "corpid" / "schemas"
+_SCHEMAS: Final = Path(__file__).parents[1] / "src" / "corpid_dev" / "schemas"
 
 
 def schemas() -> dict[Path, str]:

@@ -1,6 +1,6 @@
-"""What people read, collected from code and templates into src/corpid/locales (`make texts`).
+"""What people read, collected from code and templates into src/*/locales (`make texts`).
 
-The catalogues keep every translation of a text that is still said, and get an empty one for each that is new.
+Each package has catalogues of its own. They keep every translation of a text that is still said, and get an empty one for each that is new.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from babel.messages.pofile import read_po, write_po
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SOURCE: Final = Path(__file__).parents[1] / "src" / "corpid"
-LOCALES: Final = SOURCE / "locales"
-TEMPLATE: Final = LOCALES / "corpid.pot"
+_SOURCES: Final = Path(__file__).parents[1] / "src"
+PACKAGES: Final = ("corpid", "corpid_dev")
 
-_METHODS: Final = [("sandbox/**", "ignore"), ("**.py", "python"), ("web/templates/**.html", "jinja2")]
+_METHODS: Final = [("demo/**", "ignore"), ("**.py", "python"), ("web/templates/**.html", "jinja2")]
 _OPTIONS: Final = {"web/templates/**.html": {"trimmed": "true", "newstyle_gettext": "true", "silent": "false"}}
 _KEYWORDS: Final = {"phrase": None, "counted": (2, 3), "_": None, "gettext": None, "ngettext": (1, 2)}
 _TRANSIENT: Final = tuple(
@@ -31,10 +30,20 @@ _HEADER: Final = (
 )
 
 
-def collected() -> Catalog:
-    """Every text that is marked, with the files that say it."""
+def locales(package: str) -> Path:
+    """The folder of a package's catalogues."""
+    return _SOURCES / package / "locales"
+
+
+def template(package: str) -> Path:
+    """The file with a package's texts."""
+    return locales(package) / f"{package}.pot"
+
+
+def collected(package: str) -> Catalog:
+    """Every text that is marked in a package, with the files that say it."""
     catalog = Catalog(project="CorpID", header_comment=_HEADER, fuzzy=False)
-    found = extract_from_dir(SOURCE, _METHODS, _OPTIONS, keywords=_KEYWORDS)
+    found = extract_from_dir(_SOURCES / package, _METHODS, _OPTIONS, keywords=_KEYWORDS)
     for path, _, message, _, context in sorted(found, key=lambda each: each[0]):
         catalog.add(message, locations=[(path, 0)], context=context)
     return catalog
@@ -68,6 +77,7 @@ def _forms(string: str | tuple[str, ...] | list[str] | None) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    everything = collected()
-    kept(sorted(LOCALES.glob("*.po")), everything)
-    TEMPLATE.write_bytes(rendered(everything))
+    for each in PACKAGES:
+        everything = collected(each)
+        kept(sorted(locales(each).glob("*.po")), everything)
+        template(each).write_bytes(rendered(everything))

@@ -28,6 +28,7 @@ RELEASE: Final = "trixie"
 """whose Python is 3.13, as in deploy/Containerfile"""
 BASE: Final = "localhost/corpid-test-base"
 IMAGE: Final = "localhost/corpid-test"
+DEVELOPER_IMAGE: Final = "localhost/corpid-dev-test"
 _PACKAGES: Final = "python3,python3-venv,python-is-python3,ca-certificates"
 _AUTHORITIES: Final = "/etc/ssl/certs/ca-certificates.crt"
 # Few open files and processes: the default is more than a sandbox may give.
@@ -175,7 +176,7 @@ def _import_base(made: list[Engine], folder: Path) -> None:
 
 
 def build(engine: Engine) -> None:
-    """Build the image from deploy/Containerfile as shipped, from the registry of packages that pip has here."""
+    """Build the images from deploy/Containerfile as shipped, from the registry of packages that pip has here."""
     pip = engine.folder / "pip.conf"
     shown = subprocess.run(
         [ROOT / ".tools" / "bin" / "python", "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
@@ -187,8 +188,9 @@ def build(engine: Engine) -> None:
         chosen["cert"] = _AUTHORITIES
         mounts += ["--volume", f"{_AUTHORITIES}:{_AUTHORITIES}:ro"]
     pip.write_text("[global]\n" + "".join(f"{name} = {value}\n" for name, value in chosen.items()))
-    engine.do(
-        *("build", "--format", "docker", "--isolation", "oci", "--network", "host", *_LIMITS, *mounts),
-        *("--build-arg", f"PYTHON={BASE}", "--file", "deploy/Containerfile", "--tag", IMAGE, "."),
-        cwd=ROOT,
-    )
+    for named in (("--tag", IMAGE), ("--target", "developer", "--tag", DEVELOPER_IMAGE)):
+        engine.do(
+            *("build", "--format", "docker", "--isolation", "oci", "--network", "host", *_LIMITS, *mounts),
+            *("--build-arg", f"PYTHON={BASE}", "--file", "deploy/Containerfile", *named, "."),
+            cwd=ROOT,
+        )

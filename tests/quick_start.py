@@ -208,7 +208,7 @@ def _main() -> list[str] | None:
     for name in _PRELOADED:
         importlib.import_module(name)
     commands = importlib.import_module("corpid.cli")
-    for name in commands.COMMANDS:
+    for name in commands.every():
         commands.loaded(name)
     gc.collect()
     gc.freeze()

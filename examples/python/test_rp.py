@@ -1,6 +1,6 @@
 """Tests of rp.py against a provider of their own, without a browser.
 
-Run them with: pip install corpid pytest requests-oauth2client starlette uvicorn && pytest test_rp.py
+Run them with: pip install corpid-dev pytest requests-oauth2client starlette uvicorn && pytest test_rp.py
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import requests
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.testing import Options, Provider
+    from corpid_dev.testing import Options, Provider
 
-pytest_plugins = ["corpid.testing.fixtures"]
+pytest_plugins = ["corpid_dev.testing.fixtures"]
 HARBOUR, LANTERN = "209900042K", "209912345D"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERMEDIATE, LEGACY
+from corpid_dev.relying_party.interfaces import CURRENT, FAPI2, INTERMEDIATE, LEGACY
 from tests.interop.library_matrix.declarations import LIBRARIES, RESULTS, ROOT, registration
 
 if TYPE_CHECKING:

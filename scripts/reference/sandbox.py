@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.rules.developer.orders import COMMON, ERRORS, KINDS
+from corpid_dev.rules.orders import COMMON, ERRORS, KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.rules.developer.orders import OrderKind, OrderMember
+    from corpid_dev.rules.orders import OrderKind, OrderMember
 
 
 def tables() -> str:

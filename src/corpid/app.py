@@ -11,6 +11,7 @@ import socket
 import time
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -28,9 +29,7 @@ from corpid.flows.oauth.recently_issued import RecentlyIssued
 from corpid.flows.operations.audit_stream import AuditStream
 from corpid.flows.operations.hourly_counters import HourlyCounters
 from corpid.flows.operations.readiness import Readiness, recovering_until
-from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.provider import Node, Policy, Provider
-from corpid.flows.registry_cache import RegistryCache
 from corpid.jose import algorithms
 from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.outbound.client_keys import FetchedClientKeys
@@ -51,6 +50,7 @@ from corpid.settings.issuers import client_rules, issuers
 from corpid.stores.engines import engine_type
 from corpid.stores.sql.registry import load_stores
 from corpid.web.context import Access, WebContext
+from corpid.web.extension import Extension
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.issuers import Issuers
 from corpid.web.http.middleware import Middleware
@@ -65,11 +65,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from corpid.engines import Engines
-    from corpid.flows.developer.people import Developer
+    from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.ports import Mail, NetworkNames, Passwords, Registry, TransientStore
     from corpid.rules.oauth.records import Client
     from corpid.settings import Settings
-    from corpid.web.context import DeveloperMode
     from corpid.web.pages.theme import Theme
     from corpid.web.telemetry.metrics import GaugeSources, Metrics
     from corpid.web.telemetry.spans import Spans
@@ -119,7 +118,7 @@ def with_tested_algorithms(rules: A) -> A:
     )
 
 
-def _policy(issuer_id: str, settings: Settings, deployment: Settings) -> Policy:
+def _policy(issuer_id: str, settings: Settings, deployment: Settings, extension: Extension) -> Policy:
     served = sorted(
         (with_tested_algorithms(GENERATIONS[name]) for name in settings.generations), key=lambda each: not each.pushed
     )
@@ -146,6 +145,7 @@ def _policy(issuer_id: str, settings: Settings, deployment: Settings) -> Policy:
         context_message_punctuation=settings.context_message_punctuation,
         jwe_header_claims=settings.jwe_header_claims,
         developer_mode=settings.developer_mode,
+        catalogue_path=extension.catalogue_path,
         api=with_tested_algorithms(api_server.RULES),
     )
 
@@ -167,9 +167,9 @@ def _provider(
     passwords: Passwords,
     mail: Mail,
     clock: Callable[[], float],
-    developer: Developer | None,
+    extension: Extension,
 ) -> Provider:
-    policy = _policy(FIRST_ISSUER, settings, settings)
+    policy = _policy(FIRST_ISSUER, settings, settings, extension)
     return Provider(
         policy=policy,
         node=_node(settings, clock, stores.key_encryption_key),
@@ -179,8 +179,8 @@ def _provider(
         api_client_keys=api_client_keys,
         passwords=passwords,
         mail=mail,
-        signing_keys=_signing_keys(policy, stores.registry, developer),
-        registry_cache=_registry_cache(stores.registry, developer),
+        signing_keys=_signing_keys(policy, stores.registry, extension),
+        registry_cache=extension.registry_cache(stores.registry),
         client_clocks=ClientClocks(stores.registry, __version__),
         usage=DeprecatedUsage(),
         refusals=RecentRefusals(),
@@ -193,14 +193,6 @@ def _provider(
         clock=clock,
         new_id=new_id,
     )
-
-
-def _registry_cache(registry: Registry, developer: Developer | None) -> RegistryCache:
-    if developer is not None:
-        from corpid.flows.developer.fault_injecting_cache import FaultInjectingCache  # noqa: PLC0415 - for a demo only (D66)
-
-        return FaultInjectingCache(registry, developer=developer)
-    return RegistryCache(registry)
 
 
 def _node(settings: Settings, clock: Callable[[], float], key_encryption_key: str) -> Node:
@@ -237,28 +229,24 @@ def _process(settings: Settings, now: int, key_encryption_key: str) -> ServerPro
     )
 
 
-def _signing_keys(policy: Policy, registry: Registry, developer: Developer | None) -> SigningKeys:
+def _signing_keys(policy: Policy, registry: Registry, extension: Extension) -> SigningKeys:
     certificates = any(each.certificates for each in policy.served)
     issuer = "" if policy.is_first else policy.base_url
-    if developer is not None:
-        from corpid.flows.developer.recording_keys import RecordingSigningKeys  # noqa: PLC0415 - for a demo only (D66)
-
-        return RecordingSigningKeys(registry, developer=developer, certificates=certificates, issuer=issuer)
-    return SigningKeys(registry, certificates=certificates, issuer=issuer)
+    return extension.signing_keys(registry, certificates=certificates, issuer=issuer)
 
 
 def _further(
-    issuer_id: str, settings: Settings, deployment: Settings, first: Provider, developer: Developer | None
+    issuer_id: str, settings: Settings, deployment: Settings, first: Provider, extension: Extension
 ) -> Provider:
     """Build a further issuer of the deployment from the first one.
 
     Everything is the first one's except policy, clients and server secret.
     """
-    policy = _policy(issuer_id, settings, deployment)
+    policy = _policy(issuer_id, settings, deployment, extension)
     return replace(
         first,
         policy=policy,
-        signing_keys=_signing_keys(policy, first.registry, developer),
+        signing_keys=_signing_keys(policy, first.registry, extension),
         registry_cache=first.registry_cache.of_issuer(issuer_id),
     )
 
@@ -281,16 +269,17 @@ async def create(
     metrics: Metrics | None = None,
     spans: Spans | None = None,
     opened: Engines | None = None,
-    developer: Developer | None = None,
+    extension: Extension | None = None,
 ) -> AsyncIterator[Application]:
     """A provider on its stores, until the context ends. Raises StartError.
 
-    `developer` is developer mode's part, of a demo (D66). `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server, `opened`
+    `extension` is that of a demo; without one, developer mode has the one that is installed (D66). `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server, `opened`
     its stores, which then stay open; events are reported to `metrics` and `spans`.
     """
     hashing = passwords or Argon2Passwords(
         threads=settings.hashing_threads, waiting=settings.hashing_queue, profile=parameters(settings.hash_cost)
     )
+    added = extension or (_of_developer_mode() if settings.developer_mode else Extension())
     every = issuers(settings)
     urls = [chosen.base_url for chosen in every.values()]
     rules = DEVELOPER if settings.fetches_anywhere else INTERNET
@@ -299,26 +288,24 @@ async def create(
     async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
         for part in REGISTRY_PARTS:  # made here, so that no request waits for one
             getattr(found.registry, part)
-        await engines.require_kind(settings, found.registry, demo=developer is not None)
+        await engines.require_kind(settings, found.registry, demo=added.is_demo)
         stores, checking, fetch = _traced(spans, settings, found, hashing, egress.fetch)
         counted = metrics.counting(fetch) if metrics else fetch
         client_keys = FetchedClientKeys(stores.registry.clients, counted)
         api_client_keys = FetchedClientKeys(stores.registry.api_clients, counted)
-        provider = _provider(
-            settings, stores, client_keys, api_client_keys, checking, mail or own_mail, clock, developer
-        )
+        provider = _provider(settings, stores, client_keys, api_client_keys, checking, mail or own_mail, clock, added)
         clients, api_clients = await stores.registry.clients.list_all(), await stores.registry.api_clients.list_all()
         _tell_of_unknown_issuers(clients, every)
         if any(each.jwks_uri for each in clients) or any(each.jwks_uri for each in api_clients):
             await egress.load()
         providers = {
-            name: provider if name == FIRST_ISSUER else _further(name, chosen, settings, provider, developer)
+            name: provider if name == FIRST_ISSUER else _further(name, chosen, settings, provider, added)
             for name, chosen in every.items()
         }
-        for hidden in hidden_paths([each.policy for each in providers.values()]):
+        for hidden in hidden_paths([each.policy for each in providers.values()], added.routes):
             raise StartError(hidden)
         readiness = Readiness(provider, periodic_tasks.report_part)
-        asgi = _asgi(settings, providers, readiness, spans, developer, Probes(stores.open_probe, clock=clock))
+        asgi = _asgi(settings, providers, readiness, spans, added, Probes(stores.open_probe, clock=clock))
         stream = _audit_stream(settings, provider)
         if metrics is not None:
             metrics.watched = _watched(settings, provider, hashing, stores, readiness, stream)
@@ -430,15 +417,14 @@ def _asgi(
     providers: Mapping[str, Provider],
     readiness: Readiness,
     spans: Spans | None,
-    developer: Developer | None,
+    extension: Extension,
     probes: Probes,
 ) -> Middleware:
     look, trusts = _theme(settings), ClientAddresses(settings.trusted_proxies).trusts
     routers = {}
     for issuer_id, provider in providers.items():
-        router = _router(settings, provider, look, developer)
-        if developer is not None:
-            router = _observed(router, developer, provider)
+        router = _router(settings, provider, look, extension)
+        router = extension.application(router, provider.policy, provider.clock)
         url = provider.policy.base_url
         routers[issuer_id, url] = router if spans is None else spans.requests(router, base_url=url, trusts=trusts)
     [first, *further] = routers
@@ -456,23 +442,18 @@ def _asgi(
     )
 
 
-def _observed(router: ASGIApp, developer: Developer, provider: Provider) -> ASGIApp:
-    from corpid.web.developer.fault_injection import SandboxFaultInjector  # noqa: PLC0415 - for a demo only (D66)
-    from corpid.web.developer.observer import Observer  # noqa: PLC0415
+@cache
+def _of_developer_mode() -> Extension:
+    """The extension of the developer kit, if it is installed (D66)."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - for developers alone
 
-    developer.obeyer = developer.obeyer or SandboxFaultInjector(
-        developer.orders, developer.sandbox_keys, sleep=developer.sleep
-    )
-    return Observer(router, developer, provider.policy, provider.clock)
-
-
-def _developer_mode(developer: Developer, base_url: str) -> DeveloperMode:
-    from corpid.web.developer.mode import Mode  # noqa: PLC0415 - for a demo only (D66)
-
-    return Mode(developer, base_url=base_url)
+    for found in entry_points(group="corpid.developer_mode"):
+        made: Extension = found.load()()
+        return made
+    return Extension()
 
 
-def _router(settings: Settings, provider: Provider, look: Theme, developer: Developer | None) -> ASGIApp:
+def _router(settings: Settings, provider: Provider, look: Theme, extension: Extension) -> ASGIApp:
     base_path = urlsplit(provider.policy.base_url).path
     account_base = base_path if provider.policy.is_first else provider.policy.deployment_url
     renderer = shared_renderer(
@@ -481,6 +462,8 @@ def _router(settings: Settings, provider: Provider, look: Theme, developer: Deve
         account_base=account_base,
         developer_mode=settings.developer_mode,
         on_network=settings.demo_on_network,
+        catalogue_path=extension.catalogue_path,
+        added=extension.package,
         theme=look,
     )
     return Router(
@@ -499,6 +482,7 @@ def _router(settings: Settings, provider: Provider, look: Theme, developer: Deve
                 "console": Access(enabled=settings.console_enabled, networks=settings.console_networks),
             },
             operators_need_passkey=settings.operators_need_passkey,
-            developer=None if developer is None else _developer_mode(developer, provider.policy.base_url),
-        )
+            developer=extension.mode(provider.policy.base_url),
+        ),
+        extension.routes(provider.policy.base_url),
     )

@@ -13,7 +13,7 @@ from tests.sign_in.world import FORM, shown_again
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.authenticator import Authenticator
     from tests.sign_in.world import World
 

@@ -21,7 +21,7 @@ from tests.sign_in.factors import ALICE, passkey, recovery
 from tests.sign_in.world import PASSWORD, SECRET, new_world, walk_to
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 ACME = "200000001A"

@@ -32,7 +32,7 @@ from tests.sign_in.world import PASSWORD, entity, new_world
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 OLD: Final = "alice@old.example"

@@ -18,7 +18,7 @@ from tests.sign_in.world import PASSWORD, SECRET, new_world
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 NEW_PASSWORD = "seven grey herons wading"

@@ -21,7 +21,7 @@ from tests.sign_in.factors import ALICE, CODES, change, options_of, passkey, rec
 from tests.sign_in.world import BASE, new_world
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 NEW_PASSWORD = "seven grey herons wading"

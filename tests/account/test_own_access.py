@@ -23,7 +23,7 @@ from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
     from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 YEAR = parameter_field("Permit Year")
 

@@ -18,7 +18,7 @@ from tests.sign_in.factors import ALICE, CODES, passkey, recovery
 from tests.sign_in.world import SECRET, entity
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 ACME, BANYAN = "200000001A", "200000002A"

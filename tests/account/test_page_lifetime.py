@@ -28,7 +28,7 @@ from tests.sign_in.world import BASE, cookies_of
 from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 LATE = ACCOUNT_PAGE_SECONDS - 1

@@ -1,4 +1,4 @@
-"""One Chromium and one provider for the tests of a file; a fresh profile for each test.
+"""One Chromium for all tests that a process runs, one provider for those of a file; a fresh profile for each test.
 
 A flow without script is that of the simulated browser in tests/sign_in, tests/enrolment and tests/account, which has none;
 Chromium goes through the first sign-in and the enrolment without script, and shows what only a browser does (reload, Back,
@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from corpid.web.pages.rendering import Renderer
+from corpid_dev.web.paths import CATALOGUE_PATH
 from tests.browser.gallery import Beholder, served
 from tests.browser.stage import FLAGS, HEADLESS_SHELL, Visitor, staged
 
@@ -31,7 +32,7 @@ PATIENCE_MILLISECONDS = 15_000
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=HEADLESS_SHELL, args=FLAGS)
@@ -49,7 +50,7 @@ def beholder(chromium: Browser) -> Iterator[Beholder]:
 @pytest.fixture(scope="module")
 def developer_beholder(chromium: Browser) -> Iterator[Beholder]:
     """The same pages in developer mode, which have everything that the others have; axe can look at them."""
-    with served(Renderer(developer_mode=True)) as address:
+    with served(Renderer(developer_mode=True, catalogue_path=CATALOGUE_PATH, added="corpid_dev")) as address:
         yield Beholder(browser=chromium, address=address, with_axe=True)
 
 

@@ -9,31 +9,31 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import structs
 from msgspec.structs import replace
 
-from corpid.flows.developer import inspection
-from corpid.flows.developer.exchanges import Exchange, Exchanges, SignedToken
-from corpid.flows.developer.readiness_runs import CaseRow, Run, RunRequest, RunResults, RunState
 from corpid.rules.oauth.explanations import Explanation
 from corpid.rules.oauth.generations import CURRENT
 from corpid.rules.oauth.records import Client
-from corpid.sandbox.jwt import base64url
 from corpid.texts import phrase
-from corpid.web.developer import index, traffic
-from corpid.web.developer.clients import REGISTERED as CLIENT_SAVED
-from corpid.web.developer.clients import (
+from corpid.web.pages.client_fields import PRIVATE_KEY, fields_of, new_values
+from corpid.web.pages.layout import Frame, Link
+from corpid_dev.flows import inspection
+from corpid_dev.flows.exchanges import Exchange, Exchanges, SignedToken
+from corpid_dev.flows.readiness_runs import CaseRow, Run, RunRequest, RunResults, RunState
+from corpid_dev.relying_party.jwt import base64url
+from corpid_dev.web import index, traffic
+from corpid_dev.web.clients import REGISTERED as CLIENT_SAVED
+from corpid_dev.web.clients import (
     ClientLine,
     DeveloperClient,
     DeveloperClientForm,
     DeveloperClients,
     RemoveClient,
 )
-from corpid.web.developer.mode import TITLE
-from corpid.web.developer.orders_page import OrderRow, OrdersPage
-from corpid.web.developer.pages import AnybodyPage, PersonFields
-from corpid.web.developer.readiness import ReadinessPage
-from corpid.web.developer.readiness import RunFields as AskedFor
-from corpid.web.developer.snippets import snippets
-from corpid.web.pages.client_fields import PRIVATE_KEY, fields_of, new_values
-from corpid.web.pages.layout import Frame, Link
+from corpid_dev.web.mode import TITLE
+from corpid_dev.web.orders_page import OrderRow, OrdersPage
+from corpid_dev.web.pages import AnybodyPage, PersonFields
+from corpid_dev.web.readiness import ReadinessPage
+from corpid_dev.web.readiness import RunFields as AskedFor
+from corpid_dev.web.snippets import snippets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,11 +13,11 @@ import segno
 from starlette.requests import Request
 from starlette.responses import Response
 
-from corpid.sandbox.demo import next_free
 from corpid.web.http.middleware import Middleware
 from corpid.web.http.server import Server
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO
+from corpid_dev.demo.demo import next_free
 from tests.browser.states import STATES
 from tests.house.source import ROOT
 
@@ -134,7 +134,7 @@ def served(renderer: Renderer | None = None) -> Iterator[str]:
     ready, addresses, ends = threading.Event(), [], []
 
     async def main() -> None:
-        async with _serving(renderer or Renderer()) as address:
+        async with _serving(renderer or Renderer(added="corpid_dev")) as address:
             stop = asyncio.Event()
             addresses.append(address)
             ends.append((asyncio.get_running_loop(), stop))

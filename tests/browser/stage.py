@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from corpid.sandbox.demo import next_free
+from corpid_dev.demo.demo import next_free
 from tests.postbox import Postbox
 from tests.sign_in.world import EVERY_SCOPE, MESSAGE, PASSWORD, entity, world
 from tests.world.provider import served
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import BrowserContext, ConsoleMessage, Page
 
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.sign_in.world import World
 
 CHROMIUM: Final = "/usr/bin/chromium"

@@ -13,7 +13,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import WRONG_PASSWORD
-from corpid.flows.developer.people import SandboxPerson
+from corpid.rules.authentication.sandbox_people import SandboxPerson
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.oauth import acr
@@ -22,11 +22,11 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 from corpid.web.authentication import endings
 from corpid.web.authentication.endings import SignInEnd
-from corpid.web.developer import error_catalogue
 from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import Form, Frame, Link
 from corpid.web.pages.views import AskPasskey, SecondFactorForm
+from corpid_dev.web import error_catalogue
 from tests.browser import (
     access_states,
     account_states,

@@ -9,7 +9,7 @@ import pytest
 import segno
 from playwright.sync_api import expect
 
-from corpid.sandbox import network_host
+from corpid_dev import network_host
 from tests.browser.test_demo import demonstrated
 
 if TYPE_CHECKING:

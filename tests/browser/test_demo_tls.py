@@ -13,9 +13,9 @@ import pytest
 from playwright.sync_api import expect
 
 from corpid.rules.oauth.discovery import AUTHORIZATION_PATH
-from corpid.sandbox.interfaces import LEGACY
-from corpid.sandbox.jwt import RelyingPartyKeys
-from corpid.sandbox.verification import Callback
+from corpid_dev.relying_party.interfaces import LEGACY
+from corpid_dev.relying_party.jwt import RelyingPartyKeys
+from corpid_dev.relying_party.verification import Callback
 from tests.interop.demonstration import demonstrated
 
 if TYPE_CHECKING:

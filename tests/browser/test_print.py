@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.web.pages.rendering import Renderer
+from corpid_dev.web.paths import CATALOGUE_PATH
 from tests.browser.enrolment_states import CODES
 from tests.browser.gallery import Appearance, Beholder, served
 
@@ -27,7 +28,7 @@ def test_recovery_codes_are_printed_in_black_on_white_and_without_buttons(chromi
 
 def test_the_banner_of_developer_mode_is_not_printed(chromium: Browser) -> None:
     """D53: a letter about a person's access is about nothing else."""
-    with served(Renderer(developer_mode=True)) as address:
+    with served(Renderer(developer_mode=True, catalogue_path=CATALOGUE_PATH, added="corpid_dev")) as address:
         page = Beholder(browser=chromium, address=address).look("portal-person", Appearance())
         assert page.get_by_text("Developer mode.").is_visible()
         page.emulate_media(media="print")

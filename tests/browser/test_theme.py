@@ -50,7 +50,7 @@ def example(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def beholder(chromium: Browser, example: str) -> Iterator[Beholder]:
-    renderer = Renderer(name=PROVIDERS[example], theme=read(EXAMPLES / example))
+    renderer = Renderer(name=PROVIDERS[example], added="corpid_dev", theme=read(EXAMPLES / example))
     with served(renderer) as address:
         yield Beholder(browser=chromium, address=address, with_axe=True)
 

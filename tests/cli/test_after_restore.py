@@ -15,10 +15,10 @@ from argon2.profiles import CHEAPEST
 
 from corpid import app, engines, settings
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.sandbox import people
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.people import Person
-from corpid.sandbox.relying_party import RelyingParty
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import Browser
+from corpid_dev.relying_party.people import Person
+from corpid_dev.relying_party.relying_party import RelyingParty
 from tests.engines import POSTGRESQL, postgresql, redis
 from tests.protocol.deployment import WEEK, fill
 from tests.protocol.directory import PASSWORD, TOTP_SECRET

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from corpid.engines import Stores
     from corpid.ports import AuditEntry
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.cli.conftest import Terminal
     from tests.faults.serving import Deployment
 

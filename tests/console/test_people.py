@@ -14,7 +14,7 @@ from tests.sign_in.world import World, new_world
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import OperatorLevel
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 ALICE = "people/id-alice"
 ADDRESS = "alice@acme.example"

@@ -9,7 +9,7 @@ from tests.sign_in.factors import choose, passkey, use
 from tests.sign_in.world import World, new_world
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 
 async def at_console(made: World, *, with_passkey: bool) -> Browser:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from corpid.sandbox import people
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.interfaces import CURRENT
-from corpid.sandbox.jwt import RelyingPartyKeys
-from corpid.sandbox.people import Person
-from corpid.sandbox.relying_party import RelyingParty
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import Browser
+from corpid_dev.relying_party.interfaces import CURRENT
+from corpid_dev.relying_party.jwt import RelyingPartyKeys
+from corpid_dev.relying_party.people import Person
+from corpid_dev.relying_party.relying_party import RelyingParty
 from tests import containers
 from tests.interop.node_process import NODE
 from tests.machine import free_port
@@ -94,7 +94,7 @@ def test_tests_of_another_language_have_a_provider_with_their_own_directory(
     file, port = written(tmp_path / "directory.json", directory(keys)), free_port()
     with engine.running(
         *("--read-only", "--env", f"CORPID_PORT={port}", "--publish", f"127.0.0.1:{port}:{port}"),
-        *("--volume", f"{file}:/directory.json:ro", containers.IMAGE, "testing", "/directory.json"),
+        *("--volume", f"{file}:/directory.json:ro", containers.DEVELOPER_IMAGE, "testing", "/directory.json"),
     ) as provider:
         provider.wait_for('"sign_ins"')
         said = json.loads(provider.printed.splitlines()[0])
@@ -112,7 +112,7 @@ def test_tests_of_another_language_have_a_provider_with_their_own_directory(
 
 def test_the_example_for_node_passes_against_a_container(engine: Engine, tmp_path: Path) -> None:
     """docs/testing.md: with CORPID_IMAGE, and nothing of CorpID on the machine but the image."""
-    environment = {**engine.as_docker(tmp_path), "CORPID_IMAGE": containers.IMAGE}
+    environment = {**engine.as_docker(tmp_path), "CORPID_IMAGE": containers.DEVELOPER_IMAGE}
     example: list[str | Path] = [NODE, "--test", containers.ROOT / "examples" / "node" / "rp.test.mjs"]
     tests = subprocess.run(example, env=environment, capture_output=True, text=True, check=False)
     assert tests.returncode == 0, tests.stdout + tests.stderr
@@ -122,7 +122,7 @@ def test_the_example_for_node_passes_against_a_container(engine: Engine, tmp_pat
 def test_the_demo_runs_on_the_machines_own_network_for_this_machine_alone(engine: Engine) -> None:
     """docs/relying-parties.md, "In a container": loopback alone, so that no key is needed (D66); a whole sign-in; SIGTERM."""
     port = free_port()
-    shared = ("--read-only", "--cap-drop", "ALL", "--network", "host", containers.IMAGE, "demo")
+    shared = ("--read-only", "--cap-drop", "ALL", "--network", "host", containers.DEVELOPER_IMAGE, "demo")
     with engine.running(*shared, "--port", str(port)) as demo:
         demo.wait_for("Stop with Ctrl-C")
         issuer = re.search(r"Issuer .*(http://localhost:\d+)", demo.printed)

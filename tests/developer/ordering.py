@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.sandbox.verification import Callback, CheckFailed, ProviderError
+from corpid_dev.relying_party.verification import Callback, CheckFailed, ProviderError
 from tests.developer.scene import developer, order
 from tests.sign_in.world import BASE, KEYS, new_world
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from corpid.flows.developer.people import Developer
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.flows.people import Developer
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.sign_in.world import World
 
 ORDERS: Final = f"{BASE}/developer/orders"

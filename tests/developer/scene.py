@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.flows.developer.people import Developer, SandboxPerson
+from corpid.rules.authentication.sandbox_people import SandboxPerson
+from corpid_dev.flows.people import Developer
 from tests.sign_in.world import BASE, new_world
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from corpid.flows.developer.readiness_runs import Runs
+    from corpid_dev.flows.readiness_runs import Runs
     from tests.sign_in.world import World
 
 KEY: Final = "the-key-of-this-start"

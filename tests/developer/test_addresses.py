@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.sandbox.developer_api import Address, NotDone, trusting
-from corpid.web.developer.mode import KEY_COOKIE
+from corpid_dev.developer_api import Address, NotDone, trusting
+from corpid_dev.web.mode import KEY_COOKIE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.rules.directory.records import Service
-from corpid.sandbox.verification import Callback
+from corpid_dev.relying_party.verification import Callback
 from tests.developer.scene import demo_world, order
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.rules.directory.records import Service
-from corpid.web.developer.mode import KEY_COOKIE
+from corpid_dev.web.mode import KEY_COOKIE
 from tests.developer.scene import KEY, demo_world
 from tests.sign_in.world import BASE, FORM, form_of, query_of, walk_to
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser, Form
+    from corpid_dev.relying_party.browser import Browser, Form
     from tests.sign_in.world import World
 
 PAGE = f"{BASE}/developer/anybody"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.rules.developer.checks import CHECKS, CheckState, failed_check, states
 from corpid.rules.oauth.refusals import Reason
+from corpid_dev.rules.checks import CHECKS, CheckState, failed_check, states
 
 if TYPE_CHECKING:
-    from corpid.rules.developer.checks import Check
+    from corpid_dev.rules.checks import Check
 
 ELSEWHERE = {
     "step_unknown", "form_of_another_site", "form_of_another_browser", "sandbox_order", "simulation", "api_client_entity",

@@ -13,7 +13,7 @@ from tests.developer.test_clients import SHOP, key
 from tests.sign_in.world import BASE, FORM, form_of, new_world
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 LIST = f"{BASE}/developer/clients"

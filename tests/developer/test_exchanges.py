@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from corpid.flows.developer import exchanges as kept_exchanges
-from corpid.flows.developer.exchanges import Answer, Exchange, Exchanges
-from corpid.sandbox.verification import Callback
 from corpid.web.http.server import bind
+from corpid_dev.flows import exchanges as kept_exchanges
+from corpid_dev.flows.exchanges import Answer, Exchange, Exchanges
+from corpid_dev.relying_party.verification import Callback
 from tests.developer.scene import KEY, SIGN_INS, developer, order
 from tests.sign_in.world import BASE, new_world, walk_to
 from tests.world.provider import served
@@ -19,8 +19,8 @@ from tests.world.provider import served
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from corpid.flows.developer.people import Developer
     from corpid.jose.key_ring import KeyRing
+    from corpid_dev.flows.people import Developer
     from tests.sign_in.world import World
 
 ALICE = {"user": "alice", "entity": "200000001A"}

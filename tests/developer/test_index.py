@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.web.developer import index
+from corpid_dev.web import index
 from tests.developer.scene import KEY, demo_world
 from tests.sign_in.world import BASE
 

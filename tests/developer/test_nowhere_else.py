@@ -12,11 +12,12 @@ import pytest
 from corpid import app, settings
 from corpid.engines import StartError
 from corpid.rules.oauth.client_registration import RegistrationError, register
-from corpid.sandbox.demo import NetworkSettings
 from corpid.settings import SettingsError
 from corpid.settings.issuers import client_rules
-from corpid.web.developer.mode import KEY_COOKIE
-from corpid.web.developer.routes import routes
+from corpid_dev.demo.demo import NetworkSettings
+from corpid_dev.web.demo_extension import DemoExtension
+from corpid_dev.web.mode import KEY_COOKIE
+from corpid_dev.web.routes import routes
 from tests.developer.scene import KEY, demo_world, developer, order
 from tests.sign_in.world import BASE, new_world
 from tests.unit.rules.oauth.clients import CLIENT
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from corpid.web.developer.mode import Mode
+    from corpid_dev.web.mode import Mode
     from tests.sign_in.world import World
 
 HERE = BASE.removeprefix("http://")
@@ -141,7 +142,7 @@ def test_a_server_loads_nothing_of_it() -> None:
     """D66: what is not loaded cannot be reached."""
     program = (
         "import sys, corpid.app, corpid.cli.serve, corpid.web.routes\n"
-        "print([name for name in sys.modules if '.developer' in name or name.startswith('corpid.sandbox')])"
+        "print([name for name in sys.modules if name.startswith('corpid_dev')])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
@@ -149,7 +150,7 @@ def test_a_server_loads_nothing_of_it() -> None:
 
 async def start(path: Path, *, demo: bool, **options: Any) -> None:
     chosen = settings.load(base_url=BASE, data_dir=path, **options)
-    async with app.create(chosen, passwords=hashing(), developer=developer() if demo else None):
+    async with app.create(chosen, passwords=hashing(), extension=DemoExtension(developer()) if demo else None):
         pass
 
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.web.developer.mode import KEY_COOKIE
+from corpid_dev.web.mode import KEY_COOKIE
 from tests.developer.scene import KEY, demo_world
 from tests.sign_in.world import IDENTITY, form_of, new_world, post, query_of, rejected, walk_to
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 FIRST = "200000001A"

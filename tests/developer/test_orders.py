@@ -16,14 +16,14 @@ import pytest
 from typer.testing import CliRunner
 
 from corpid import cli
-from corpid.flows.developer.orders import MOST, Orders, RequestOrigin
 from corpid.flows.oauth.rate_limits import RateLimits
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.registry_cache import RegistryCache
-from corpid.rules.developer.order_documents import InvalidOrder, document_from_texts, read
-from corpid.rules.developer.orders import BY_NAME, ERRORS, KINDS
 from corpid.web.http.server import bind
 from corpid.web.telemetry import access_log
+from corpid_dev.flows.orders import MOST, Orders, RequestOrigin
+from corpid_dev.rules.order_documents import InvalidOrder, document_from_texts, read
+from corpid_dev.rules.orders import BY_NAME, ERRORS, KINDS
 from tests.developer.ordering import ALICE, ORDERS, outcome, party, place, placed, sandbox_world
 from tests.developer.scene import order
 from tests.logs import log_left_alone
@@ -344,12 +344,13 @@ async def test_a_production_provider_obeys_nothing(options: dict[str, Any]) -> N
 def test_developer_mode_of_a_server_loads_no_sandbox() -> None:
     """D66: `developer_mode` alone has the documents, and nothing that obeys."""
     program = (
-        "import sys, corpid.app, corpid.cli.serve, corpid.web.developer.documents\n"
+        "import sys, corpid.app, corpid.cli.serve\n"
         "from corpid.web.routes import table\n"
         "from corpid.rules.oauth.generations import GENERATIONS\n"
-        "table([GENERATIONS['current']], developer_mode=True)\n"
-        "print([name for name in sys.modules if any(part in name for part in ('flows.developer', 'rules.developer', "
-        "'obeying', 'orders', 'observer', 'corpid.sandbox'))])"
+        "table([GENERATIONS['current']], further=corpid.app._of_developer_mode().routes('http://localhost'))\n"
+        "assert 'corpid_dev.web.documents' in sys.modules\n"
+        "print([name for name in sys.modules if any(part in name for part in ('corpid_dev.flows', 'corpid_dev.rules', "
+        "'obeying', 'orders', 'observer', 'corpid_dev.demo'))])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

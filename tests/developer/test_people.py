@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from corpid.flows.developer.people import Developer, SandboxPerson
-from corpid.sandbox import example_directory
-from corpid.sandbox.example_directory import ExampleDirectory
+from corpid.rules.authentication.sandbox_people import SandboxPerson
+from corpid_dev.demo import example_directory
+from corpid_dev.demo.example_directory import ExampleDirectory
+from corpid_dev.flows.people import Developer
 
 UNMARKED = b"""
 users:

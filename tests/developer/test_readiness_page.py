@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
-from corpid.flows.developer.readiness_runs import (
+from corpid_dev.flows.readiness_runs import (
     MOST_LINES,
     CaseRow,
     Run,
@@ -21,9 +21,9 @@ from corpid.flows.developer.readiness_runs import (
     Runs,
     RunState,
 )
-from corpid.sandbox.interfaces import CURRENT
-from corpid.sandbox.readiness.background import Checker, marker_of
-from corpid.sandbox.readiness.cases import BASELINE, CASES
+from corpid_dev.readiness.background import Checker, marker_of
+from corpid_dev.readiness.cases import BASELINE, CASES
+from corpid_dev.relying_party.interfaces import CURRENT
 from tests.developer.scene import KEY, demo_world
 from tests.readiness.scene import ENTITY, PATIENCE, USER, broken, demo
 from tests.sign_in.world import BASE, FORM, form_of

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.rules.oauth import acr
-from corpid.sandbox.verification import Callback
 from corpid.web.telemetry import access_log
+from corpid_dev.relying_party.verification import Callback
 from tests.developer.scene import SIGN_INS, demo_world, order
 from tests.logs import log_left_alone
 from tests.sign_in.world import IDENTITY, KEYS, query_of

@@ -15,7 +15,7 @@ import yaml
 from corpid.rules.directory.document import parse
 from corpid.rules.oauth.generations import CURRENT, LEGACY
 from corpid.rules.oauth.records import Client
-from corpid.web.developer.snippets import EXAMPLES, SCOPES, Example, snippets
+from corpid_dev.web.snippets import EXAMPLES, SCOPES, Example, snippets
 from tests.developer.scene import demo_world
 from tests.developer.test_clients import CLIENTS, SHOP
 from tests.house.source import ROOT

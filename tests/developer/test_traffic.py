@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.flows.developer import exchanges as kept_exchanges
-from corpid.flows.developer import inspection
-from corpid.rules.developer.checks import CheckState
-from corpid.sandbox.verification import Callback
-from corpid.web.developer.exchanges import number
+from corpid_dev.flows import exchanges as kept_exchanges
+from corpid_dev.flows import inspection
+from corpid_dev.relying_party.verification import Callback
+from corpid_dev.rules.checks import CheckState
+from corpid_dev.web.exchanges import number
 from tests.developer.scene import KEY, developer, order
 from tests.developer.test_exchanges import ALICE, exchange, listed, watched_demo
 from tests.sign_in.world import BASE
@@ -21,9 +21,9 @@ from tests.sign_in.world import BASE
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.flows.developer.inspection import Inspection
-    from corpid.flows.developer.people import Developer
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.flows.inspection import Inspection
+    from corpid_dev.flows.people import Developer
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.sign_in.world import World
 
 

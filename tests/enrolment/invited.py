@@ -15,7 +15,7 @@ from tests.sign_in.world import entity
 
 if TYPE_CHECKING:
     from corpid.ports import OpenInvitation
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 HARBOUR: Final = "200000077H"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import LinkPurpose
     from corpid.rules.authentication.link_codes import NewLink
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.postbox import Postbox
     from tests.sign_in.world import World
 

@@ -18,7 +18,7 @@ from tests.sign_in.factors import choose, offered, type_code, wrong
 from tests.sign_in.world import PASSWORD, form_of, new_world, post, rejected
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 APP, TYPE, SEND = "Set up your second step", "Enter the code we sent you", "Get a code by e-mail"

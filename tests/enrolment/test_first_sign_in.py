@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from corpid import settings
 from corpid.engines import open_registry
 from corpid.ports import AuditEvent
-from corpid.sandbox.people import Person
 from corpid.stores.sql.audit_retention import RetentionPeriods
+from corpid_dev.relying_party.people import Person
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW
 from tests.postbox import Postbox

@@ -19,7 +19,7 @@ from tests.sign_in.world import SECRET
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 PROVED = "Choose a new password"

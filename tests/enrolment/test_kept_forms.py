@@ -21,7 +21,7 @@ from tests.world.provider import EVENT
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 WRONG_PASSWORD = "not the right password"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 ASKS: Final = "Enter your code"

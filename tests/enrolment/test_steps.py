@@ -10,7 +10,7 @@ import segno
 
 from corpid.ports import Session
 from corpid.rules.authentication import records, totp
-from corpid.sandbox.people import Person
+from corpid_dev.relying_party.people import Person
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW, NINA, SET_UP
 from tests.postbox import Postbox

@@ -11,7 +11,7 @@ from tests.enrolment.newcomer import ELSEWHERE, GONE, NEW
 from tests.sign_in.world import form_of, post, rejected
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 

@@ -13,11 +13,11 @@ from argon2.profiles import CHEAPEST
 from corpid import settings
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import Upsert
-from corpid.sandbox import people
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.people import Person
-from corpid.sandbox.relying_party import RelyingParty
 from corpid.web.http import server
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import Browser
+from corpid_dev.relying_party.people import Person
+from corpid_dev.relying_party.relying_party import RelyingParty
 from tests.faults.serving import chosen
 from tests.machine import free_port
 from tests.protocol.deployment import fill, registered

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 
 from corpid import settings
-from corpid.sandbox import people
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.people import Person
-from corpid.sandbox.relying_party import RelyingParty
 from corpid.web.http import server
 from corpid.web.telemetry import access_log
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import Browser
+from corpid_dev.relying_party.people import Person
+from corpid_dev.relying_party.relying_party import RelyingParty
 from tests import quick_start
 from tests.machine import free_port
 from tests.protocol.deployment import fill

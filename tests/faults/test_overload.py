@@ -20,8 +20,8 @@ from tests.world.clients import rp_keys
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.sandbox.browser import Browser
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.browser import Browser
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.faults.in_process import Standing
 
 ROOM = 6

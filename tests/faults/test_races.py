@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from corpid.sandbox import people
-from corpid.sandbox.people import Person
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.people import Person
 from tests.faults.serving import deployment, outside
 from tests.protocol.directory import FOREIGN, HARBOUR, PASSWORD, TOTP_SECRET
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from corpid.sandbox.browser import Browser
+from corpid_dev.relying_party.browser import Browser
 from tests.faults.serving import Outside, Spread, deployment
 
 if TYPE_CHECKING:

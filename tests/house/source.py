@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "corpid"
+KIT = ROOT / "src" / "corpid_dev"
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
-    """A module of src/corpid; `path` is relative to it, with slashes."""
+    """A module of src/corpid or src/corpid_dev; `path` is relative to that, with slashes."""
 
+    package: str
     path: str
     text: str
     tree: ast.Module
@@ -37,7 +39,7 @@ class Module:
                 yield node
 
     def at(self, node: ast.expr | ast.stmt | ast.alias) -> str:
-        return f"{self.path}:{node.lineno}"
+        return f"{self.package}/{self.path}:{node.lineno}"
 
 
 def listed(found: Iterable[object]) -> str:
@@ -48,8 +50,9 @@ def listed(found: Iterable[object]) -> str:
 @cache
 def modules() -> tuple[Module, ...]:
     return tuple(
-        Module(path=path.relative_to(SOURCE).as_posix(), text=text, tree=ast.parse(text))
-        for path in sorted(SOURCE.rglob("*.py"))
+        Module(package=source.name, path=path.relative_to(source).as_posix(), text=text, tree=ast.parse(text))
+        for source in (SOURCE, KIT)
+        for path in sorted(source.rglob("*.py"))
         for text in (path.read_text(encoding="utf-8"),)
     )
 

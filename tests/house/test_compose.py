@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from corpid import settings
-from corpid.sandbox.hosting import FIRST_PORT
+from corpid_dev.hosting import FIRST_PORT
 from tests.cli.conftest import program
 from tests.house.source import ROOT
 from tests.house.test_documents import complaint
@@ -117,12 +117,16 @@ def test_stopping_may_take_as_long_as_the_settings_say() -> None:
 
 
 def test_the_demo_is_for_this_machine_alone() -> None:
-    """D66: it shares the machine's network, where it listens on loopback, and publishes nothing."""
+    """D66: it shares the machine's network, where it listens on loopback, and publishes nothing.
+
+    Its image has the developer kit, which production's has not.
+    """
     [demo] = yaml.safe_load(DEMO.read_text(encoding="utf-8"))["services"].values()
     assert complaint(" ".join(["corpid", *demo["command"]]), program()) is None
     assert (demo["network_mode"], "ports" in demo, demo["read_only"]) == ("host", False, True)
     assert demo["environment"] == {"CORPID_PORT": str(FIRST_PORT)}
-    assert demo["build"] == OWN["serve"]["build"]
+    assert demo["build"] == {**OWN["serve"]["build"], "target": "developer"}
+    assert demo["image"] != OWN["serve"]["image"]
 
 
 @pytest.mark.parametrize("file", [FILE, DEMO], ids=lambda path: path.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,7 @@ from corpid.settings.secret_files import KNOWN
 from corpid.web import routes
 from corpid.web.telemetry.metrics import Metrics
 from tests.cli.conftest import program
-from tests.house.source import ROOT, documents, listed, modules
+from tests.house.source import KIT, ROOT, documents, listed, modules
 from tests.house.test_documents import complaint
 
 if TYPE_CHECKING:
@@ -170,10 +171,14 @@ def test_only_commands_that_exist_are_run() -> None:
 
 def test_the_container_has_no_secret_and_no_root() -> None:
     text = FILES["Containerfile"]
-    copied = re.findall(r"^COPY (?!--from)(\S+)", text, flags=re.MULTILINE)
-    assert copied == ["${PACKAGES}", "src/corpid", "examples/directory.yaml"]
+    stages = dict(re.findall(r"^FROM \S+ AS (\S+)\n(.*?)(?=^FROM)", text, flags=re.MULTILINE | re.DOTALL))
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", stages["build"], flags=re.MULTILINE)
+    assert copied == ["${PACKAGES}", "src/corpid"]
+    assert text.endswith("\nFROM run\nCOPY --from=build /opt/corpid /opt/corpid\n"), "production is the default"
     sent = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
-    assert {"requirements/*.txt", *copied[1:]} <= sent
+    kit = tomllib.loads((KIT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    examples = {name.removeprefix("../../") for name in kit["force-include"]}
+    assert sent == {"LICENSE", "requirements/*.txt", "src/corpid", "src/corpid_dev", *examples}
     packages = re.findall(r"PACKAGES=(\S+)", text)
     assert packages == ["requirements/tracing.txt", "requirements/runtime.txt"]
     assert all((ROOT / path).exists() for path in packages)

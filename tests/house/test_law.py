@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Located: TypeAlias = "ast.expr | ast.stmt | ast.alias"
 
 # rules/oauth/generations.py defines the generations; settings, the demo and the commands name them
-NAMES_GENERATIONS = {"rules/oauth/generations.py", "settings", "sandbox", "testing", "cli"}
+NAMES_GENERATIONS = {"rules/oauth/generations.py", "settings", "cli", "demo", "readiness", "relying_party", "testing"}
 RECORDS = {name.upper() for name in GENERATIONS}
 TELLING = {"name", "code_prefix", "scheme"}
 TELLING_VALUES = {getattr(each, field) for each in GENERATIONS.values() for field in TELLING}

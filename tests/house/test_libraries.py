@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from corpid.sandbox.interfaces import INTERFACES
+from corpid_dev.relying_party.interfaces import INTERFACES
 from scripts.reference import libraries
 from tests.house.source import ROOT
 from tests.interop.library_matrix.declarations import LIBRARIES, RESULTS

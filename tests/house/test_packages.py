@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from tests.house.source import SOURCE, Module, listed, modules
+from tests.house.source import KIT, SOURCE, Module, listed, modules
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -24,7 +24,7 @@ CITED = re.compile(rf"\s*\([^()]*(?:{SOURCE_OF_LAW.pattern}|§|NIST|WebAuthn)[^(
 def name_of(module: Module) -> str:
     """The module's name as it is imported."""
     path = module.path.removesuffix(".py").removesuffix("__init__").removesuffix("/")
-    return ".".join(("corpid", *path.split("/"))) if path else "corpid"
+    return ".".join((module.package, *path.split("/"))) if path else module.package
 
 
 def imports_of(module: Module, names: Container[str]) -> set[str]:
@@ -54,6 +54,12 @@ def test_no_module_imports_itself_through_others() -> None:
     assert not circular, listed(circular)
 
 
+def test_production_names_no_module_of_the_developer_kit() -> None:
+    """docs/decisions/0038: not even in a text, from which it could be loaded."""
+    naming = [module.path for module in modules() if module.package == "corpid" and "corpid_dev" in module.text]
+    assert not naming, listed(naming)
+
+
 def test_every_module_says_what_it_is() -> None:
     silent = [module.path for module in modules() if not ast.get_docstring(module.tree)]
     assert not silent, listed(silent)
@@ -75,7 +81,7 @@ def test_every_docstring_opens_with_a_short_line_that_asks_nothing() -> None:
 
 def test_every_folder_with_code_is_a_package() -> None:
     """import-linter and the wheel see packages only."""
-    folders = {path.parent for path in SOURCE.rglob("*.py") if "migrations" not in path.parts}
+    folders = {path.parent for each in (SOURCE, KIT) for path in each.rglob("*.py") if "migrations" not in path.parts}
     bare = [folder for folder in sorted(folders) if not (folder / "__init__.py").exists()]
     assert not bare, listed(bare)
 

@@ -8,18 +8,23 @@ import re
 
 import msgspec
 
-from corpid import web
+import corpid.web
+import corpid_dev.web
 from tests.browser.states import STATES
-from tests.house.source import SOURCE, listed
+from tests.house.source import KIT, SOURCE, listed
 
-TEMPLATES = SOURCE / "web" / "templates"
+TEMPLATES = tuple(source / "web" / "templates" for source in (SOURCE, KIT))
 SHARED = {"base.html"}
 
 
 def views() -> set[type]:
-    """Every record below corpid.web that names its template."""
+    """Every record below a package's web that names its template."""
     found = set()
-    for module in pkgutil.walk_packages(web.__path__, "corpid.web."):
+    modules = [
+        *pkgutil.walk_packages(corpid.web.__path__, "corpid.web."),
+        *pkgutil.walk_packages(corpid_dev.web.__path__, "corpid_dev.web."),
+    ]
+    for module in modules:
         for one in vars(importlib.import_module(module.name)).values():
             if isinstance(one, type) and issubclass(one, msgspec.Struct) and isinstance(vars(one).get("template"), str):
                 found.add(one)
@@ -34,7 +39,10 @@ def test_every_view_has_a_state_in_which_it_is_looked_at() -> None:
 
 def test_every_template_has_a_state_in_which_it_is_looked_at() -> None:
     there = {
-        path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*.html") if not path.name.startswith("_")
+        path.relative_to(folder).as_posix()
+        for folder in TEMPLATES
+        for path in folder.rglob("*.html")
+        if not path.name.startswith("_")
     }
     missing = there - SHARED - {state.template for state in STATES.values()}
     assert not missing, listed(sorted(missing))
@@ -43,7 +51,8 @@ def test_every_template_has_a_state_in_which_it_is_looked_at() -> None:
 def test_what_cannot_be_undone_always_stands_beside_a_way_back() -> None:
     """docs/accessibility.md: Cancel is visible and plainly different."""
     actions = re.compile(r'<div class="actions">(.*?)</div>', re.DOTALL)
-    found = [block for path in TEMPLATES.rglob("*.html") for block in actions.findall(path.read_text())]
+    every = [path for folder in TEMPLATES for path in folder.rglob("*.html")]
+    found = [block for path in every for block in actions.findall(path.read_text())]
     destroying = [block for block in found if "button-danger" in block]
     assert len(destroying) >= 5
     way_back = re.compile(r'<a class="button button-quiet" href=|parts\.back_button\(')

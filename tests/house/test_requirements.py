@@ -8,9 +8,9 @@ import tomllib
 
 import pytest
 
-from tests.house.source import ROOT
+from tests.house.source import KIT, ROOT
 
-FILES = ("runtime", "tracing", "dev", "tools")
+FILES = ("runtime", "tracing", "developer", "build", "dev", "tools")
 
 
 def requirements(name: str) -> dict[str, tuple[str, int]]:
@@ -35,7 +35,7 @@ def test_every_requirement_is_pinned_and_hashed_and_names_no_host(name: str) -> 
 
 def test_tests_run_on_the_versions_that_are_shipped() -> None:
     dev = requirements("dev")
-    for shipped in ("runtime", "tracing"):
+    for shipped in ("runtime", "tracing", "developer"):
         assert {name: pin for name, pin in requirements(shipped).items() if dev.get(name) != pin} == {}
 
 
@@ -46,11 +46,14 @@ def test_every_dependency_is_locked() -> None:
         return {re.split(r"[^A-Za-z0-9._-]", row)[0].lower() for row in rows}
 
     assert names(project["project"]["dependencies"]) <= requirements("runtime").keys()
+    kit = tomllib.loads((KIT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert names(kit["project"]["dependencies"]) - {"corpid"} <= requirements("developer").keys()
+    assert requirements("runtime").items() <= requirements("developer").items()
     for extra, rows in project["project"]["optional-dependencies"].items():
         assert names(rows) <= requirements(extra).keys()
         assert requirements("runtime").items() <= requirements(extra).items()
-    assert names(project["dependency-groups"]["dev"]) <= requirements("dev").keys()
-    assert names(project["dependency-groups"]["tools"]) <= requirements("tools").keys()
+    for group, rows in project["dependency-groups"].items():
+        assert names([row for row in rows if isinstance(row, str)]) <= requirements(group).keys()
 
 
 def test_locks_of_node_packages_have_hashes_and_name_no_host() -> None:
@@ -64,7 +67,7 @@ def test_locks_of_node_packages_have_hashes_and_name_no_host() -> None:
 
 @pytest.mark.parametrize("folder", ["java", "libraries/spring"])
 def test_libraries_of_the_java_examples_have_hashes_and_their_build_names_no_host(folder: str) -> None:
-    """scripts/set-up-interop compares them before anything runs."""
+    """scripts/fetch-jars compares them before anything runs."""
     java = ROOT / "examples" / folder
     rows = (java / "dependencies.sha256").read_text(encoding="utf-8").splitlines()
     assert rows

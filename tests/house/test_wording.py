@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 
 import pytest
 from babel.messages.pofile import read_po
 
+from scripts.texts import PACKAGES, locales
 from tests.house.source import documents, listed
 
 COLUMNS = ("en", "zh-Hans", "ms", "ta")
@@ -17,8 +17,10 @@ _NAMES = re.compile(r"%\(provider_name\)s|\{(?:name|provider)\}")
 def texts(language: str) -> str:
     """Everything that a catalogue says, with the provider's name filled in."""
     name = "ms" if language == "en" else language
-    with files("corpid").joinpath("locales", f"{name}.po").open("rb") as file:
-        messages = [message for message in read_po(file) if message.id]
+    messages = []
+    for package in PACKAGES:
+        with (locales(package) / f"{name}.po").open("rb") as file:
+            messages += [message for message in read_po(file) if message.id]
     said = [message.id if language == "en" else message.string for message in messages]
     forms = [form for each in said for form in ([each] if isinstance(each, str) else each or ())]
     return _NAMES.sub("CorpID", "\n".join(forms)).lower()

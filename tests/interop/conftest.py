@@ -13,7 +13,7 @@ from tests.interop.running import Provider, provider
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from corpid.sandbox.interfaces import Interface
+    from corpid_dev.relying_party.interfaces import Interface
 
 
 @pytest.fixture(scope="module")

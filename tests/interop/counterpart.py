@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from joserfc import jwe
 from joserfc.jwk import ECKey
 
-from corpid.sandbox import jwt
-from corpid.sandbox.interfaces import CURRENT, Interface
-from corpid.sandbox.jwt import public_members
-from corpid.sandbox.relying_party import RelyingParty
-from corpid.sandbox.verification import Callback
+from corpid_dev.relying_party import jwt
+from corpid_dev.relying_party.interfaces import CURRENT, Interface
+from corpid_dev.relying_party.jwt import public_members
+from corpid_dev.relying_party.relying_party import RelyingParty
+from corpid_dev.relying_party.verification import Callback
 
 if TYPE_CHECKING:
     from collections.abc import Callable

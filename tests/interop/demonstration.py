@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from corpid.sandbox.demo import running
+from corpid_dev.demo.demo import running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from corpid.sandbox.demo import Demo
+    from corpid_dev.demo.demo import Demo
 
 PATIENCE = 90.0
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import httpx
 import pytest
 
-from corpid.sandbox import people
-from corpid.sandbox.browser import Browser
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import Browser
 from tests import quick_start
 from tests.interop.node_process import NODE
 from tests.interop.running import PATIENCE
@@ -34,7 +34,7 @@ from tests.machine import free_port
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
 
-    from corpid.sandbox.people import Person
+    from corpid_dev.relying_party.people import Person
     from tests.interop.running import Provider
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

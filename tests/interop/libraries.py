@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from corpid.sandbox.interfaces import Interface
+    from corpid_dev.relying_party.interfaces import Interface
     from tests.interop.running import Provider
     from tests.interop.stock_clients import StockClient, Tokens
 

@@ -18,11 +18,11 @@ import uvloop
 from corpid import app, settings
 from corpid.flows.directory.apply import apply
 from corpid.rules.directory.actors import CommandLine
-from corpid.sandbox import people
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.demo import next_free
-from corpid.sandbox.people import Person
 from corpid.settings.issuers import client_rules
+from corpid_dev.demo.demo import next_free
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import Browser
+from corpid_dev.relying_party.people import Person
 from tests.interop.wire import Wire
 from tests.world import clients
 from tests.world.provider import RunningProvider, served, started
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from corpid.sandbox.verification import Callback
+    from corpid_dev.relying_party.verification import Callback
 
 PATIENCE = 90.0
 PEOPLE = 70

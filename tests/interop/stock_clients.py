@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from corpid.sandbox.interfaces import Interface
-    from corpid.sandbox.verification import Callback
+    from corpid_dev.relying_party.interfaces import Interface
+    from corpid_dev.relying_party.verification import Callback
 
 CURVES = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
 

@@ -13,7 +13,7 @@ from tests.interop.stock_clients import Registered, Tokens
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.sandbox.verification import Callback
+    from corpid_dev.relying_party.verification import Callback
     from tests.interop.node_process import NodeProcess
 
 CLIENT = Path(__file__).with_name("stock_node.mjs")

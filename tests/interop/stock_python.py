@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from requests_oauth2client import AuthorizationRequest, AuthorizationResponse
 
-    from corpid.sandbox.verification import Callback
+    from corpid_dev.relying_party.verification import Callback
 
 
 class _AnyUserinfo(OAuth2Client):

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from corpid import settings
-from corpid.sandbox.demo import next_free
+from corpid_dev.demo.demo import next_free
 from tests.protocol.expectations import EVERY
 from tests.world.provider import RunningProvider, served, started
 

@@ -18,16 +18,16 @@ from typing import Any
 import httpx
 import pytest
 
-from corpid.cli import demo as cli_demo
-from corpid.sandbox import check as checking
-from corpid.sandbox import demo as demonstration
-from corpid.sandbox import demo_administration, example_directory
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.check import Inspector, Outcome
-from corpid.sandbox.demo import DemoError, next_free, running
-from corpid.sandbox.example_directory import ExampleDirectory
-from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
-from corpid.sandbox.people import answer_page
+from corpid_dev.cli import demo as cli_demo
+from corpid_dev.demo import check as checking
+from corpid_dev.demo import demo as demonstration
+from corpid_dev.demo import demo_administration, example_directory
+from corpid_dev.demo.check import Inspector, Outcome
+from corpid_dev.demo.demo import DemoError, next_free, running
+from corpid_dev.demo.example_directory import ExampleDirectory
+from corpid_dev.relying_party.browser import Browser
+from corpid_dev.relying_party.interfaces import CURRENT, INTERFACES, LEGACY, Interface
+from corpid_dev.relying_party.people import answer_page
 from tests import quick_start
 
 SECONDS = 120

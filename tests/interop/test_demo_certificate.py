@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from corpid import own_certificates
 from corpid.own_certificates import OWN_MACHINE
-from corpid.sandbox import network_host
-from corpid.sandbox.network_host import HostUnusable, NetworkHost
 from corpid.web.http.tls import CertificateUnusable
+from corpid_dev import network_host
+from corpid_dev.network_host import HostUnusable, NetworkHost
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,13 +15,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from corpid import cli
-from corpid.sandbox import example_directory, network_host, people
-from corpid.sandbox.browser import Browser, DeadEndError
-from corpid.sandbox.check import Inspector, Outcome
-from corpid.sandbox.demo import LOG, running
-from corpid.sandbox.example_directory import ExampleDirectory
-from corpid.sandbox.verification import Callback
-from corpid.web.developer.mode import key_cookie
+from corpid_dev import network_host
+from corpid_dev.demo import example_directory
+from corpid_dev.demo.check import Inspector, Outcome
+from corpid_dev.demo.demo import LOG, running
+from corpid_dev.demo.example_directory import ExampleDirectory
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import Browser, DeadEndError
+from corpid_dev.relying_party.verification import Callback
+from corpid_dev.web.mode import key_cookie
 from tests import quick_start
 from tests.interop.demonstration import demonstrated
 from tests.interop.test_demo import COMMAND, SECONDS
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from corpid.sandbox.demo import Demo
+    from corpid_dev.demo.demo import Demo
 
 PATIENCE = 60.0
 KEY_COOKIE, RP_COOKIE = "__Host-corpid_developer", "__Host-corpid-demo-rp"

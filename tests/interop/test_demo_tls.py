@@ -21,18 +21,18 @@ import pytest
 from typer.testing import CliRunner
 
 from corpid import cli, own_certificates
-from corpid.cli import demo as cli_demo
-from corpid.flows.developer.readiness_runs import RunRequest
-from corpid.sandbox import demo as demonstration
-from corpid.sandbox import people
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.check import Inspector, Outcome
-from corpid.sandbox.demo import LOG, running
-from corpid.sandbox.developer_api import trusting
-from corpid.sandbox.jwt import RelyingPartyKeys
-from corpid.sandbox.readiness.background import Checker
-from corpid.sandbox.readiness.cases import CASES
-from corpid.sandbox.verification import Callback, ProviderError
+from corpid_dev.cli import demo as cli_demo
+from corpid_dev.demo import demo as demonstration
+from corpid_dev.demo.check import Inspector, Outcome
+from corpid_dev.demo.demo import LOG, running
+from corpid_dev.developer_api import trusting
+from corpid_dev.flows.readiness_runs import RunRequest
+from corpid_dev.readiness.background import Checker
+from corpid_dev.readiness.cases import CASES
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import Browser
+from corpid_dev.relying_party.jwt import RelyingPartyKeys
+from corpid_dev.relying_party.verification import Callback, ProviderError
 from tests import quick_start
 from tests.interop.demonstration import PATIENCE, demonstrated
 from tests.interop.test_demo import COMMAND, SECONDS
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.own_certificates import OwnCertificate
-    from corpid.sandbox.demo import Demo
+    from corpid_dev.demo.demo import Demo
 
 NOW = datetime.now(UTC)
 

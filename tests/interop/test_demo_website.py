@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from corpid.sandbox.demo_rp import COOKIE, Attempt, DemoRP, Registration
-from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
-from corpid.sandbox.jwt import RelyingPartyKeys
-from corpid.sandbox.people import Person
+from corpid_dev.demo.demo_rp import COOKIE, Attempt, DemoRP, Registration
+from corpid_dev.relying_party.interfaces import CURRENT, INTERFACES, LEGACY, Interface
+from corpid_dev.relying_party.jwt import RelyingPartyKeys
+from corpid_dev.relying_party.people import Person
 from tests.interop.counterpart import Counterpart
 
 if TYPE_CHECKING:

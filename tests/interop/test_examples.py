@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from corpid.rules.client_clocks import KNOWN_AFTER_SECONDS
-from corpid.sandbox.interfaces import CURRENT, LEGACY
+from corpid_dev.relying_party.interfaces import CURRENT, LEGACY
 from tests.engines import RedisServer
 from tests.interop.dishonest import pushed_with
 from tests.interop.examples import EXAMPLES, KINDS, ROLES, Example, example, of_kind, run_documented
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from corpid.sandbox.interfaces import Interface
+    from corpid_dev.relying_party.interfaces import Interface
 
     SettledClient = Callable[[str], Example]
 

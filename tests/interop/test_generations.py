@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
-from corpid.sandbox.verification import Callback
+from corpid_dev.relying_party.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
+from corpid_dev.relying_party.verification import Callback
 from tests.interop.dishonest import forged_payload
 from tests.interop.libraries import (
     FAR_AWAY,

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from corpid.sandbox import example_directory
-from corpid.sandbox.example_directory import ExampleDirectory
-from corpid.sandbox.new_rp import FILES, README
+from corpid_dev.demo import example_directory
+from corpid_dev.demo.example_directory import ExampleDirectory
+from corpid_dev.demo.new_rp import FILES, README
 from tests import quick_start
 from tests.interop.examples import EXAMPLES, OFFLINE, Example, installed, of_kind, started
 from tests.machine import free_port
@@ -27,7 +27,7 @@ from tests.machine import free_port
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.sandbox.people import Person
+    from corpid_dev.relying_party.people import Person
 
 CORPID: Final = Path(sys.executable).with_name("corpid")
 GENERATIONS: Final = ("current", "legacy", "intermediate", "fapi2")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox import jwt
-from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERMEDIATE, LEGACY, Interface
+from corpid_dev.relying_party import jwt
+from corpid_dev.relying_party.interfaces import CURRENT, FAPI2, INTERMEDIATE, LEGACY, Interface
 from tests.interop.libraries import FAR_AWAY, ROLES, client_of, connected, in_both_languages, roles, sign_in
 from tests.interop.stock_clients import Refused, Registered, public_keys, write_keys
 

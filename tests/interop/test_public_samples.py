@@ -23,7 +23,7 @@ import httpx
 import pytest
 from joserfc.jwk import ECKey
 
-from corpid.sandbox import jwt
+from corpid_dev.relying_party import jwt
 from tests import quick_start
 from tests.interop.examples import EXAMPLES, OFFLINE, installed, started
 from tests.interop.node_process import NODE

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.demo import next_free, running
+from corpid_dev.demo.demo import next_free, running
+from corpid_dev.relying_party.browser import Browser
 from tests.house.source import ROOT
 from tests.interop.running import PATIENCE
 from tests.interop.stock_clients import public_keys, write_keys
@@ -18,7 +18,7 @@ from tests.interop.stock_clients import public_keys, write_keys
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.sandbox.demo import Demo
+    from corpid_dev.demo.demo import Demo
 
 
 @pytest.mark.full

@@ -14,8 +14,8 @@ import httpx
 import pytest
 from joserfc.jwk import ECKey
 
-from corpid.sandbox import jwt
-from corpid.sandbox.verification import CheckFailed, ProviderError
+from corpid_dev.relying_party import jwt
+from corpid_dev.relying_party.verification import CheckFailed, ProviderError
 from tests.interop.counterpart import AUTH_INFO, CALLBACK, ISSUER, Counterpart, header, put, swap
 
 if TYPE_CHECKING:

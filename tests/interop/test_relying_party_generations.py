@@ -13,9 +13,9 @@ import httpx
 import pytest
 from joserfc.jwk import ECKey
 
-from corpid.sandbox import claim_checks
-from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
-from corpid.sandbox.verification import Callback, CheckFailed, ProviderError
+from corpid_dev.relying_party import claim_checks
+from corpid_dev.relying_party.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
+from corpid_dev.relying_party.verification import Callback, CheckFailed, ProviderError
 from tests.interop.counterpart import (
     ATTRIBUTES,
     AUTH_INFO,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox import claim_checks, people
-from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
-from corpid.sandbox.verification import ProviderError
+from corpid_dev.relying_party import claim_checks, people
+from corpid_dev.relying_party.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
+from corpid_dev.relying_party.verification import ProviderError
 from tests.world.clients import FAR
 from tests.world.example import PERSON_ADDRESS, example_provider
 

@@ -11,12 +11,12 @@ from urllib.parse import parse_qsl
 import httpx
 import pytest
 
-from corpid.sandbox import browser as html_pages
-from corpid.sandbox import people
-from corpid.sandbox.browser import Browser, DeadEndError
-from corpid.sandbox.people import Person
-from corpid.sandbox.readiness.observation import RelyingPartyPage
-from corpid.sandbox.readiness.visitor import Visitor
+from corpid_dev.readiness.observation import RelyingPartyPage
+from corpid_dev.readiness.visitor import Visitor
+from corpid_dev.relying_party import browser as html_pages
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import Browser, DeadEndError
+from corpid_dev.relying_party.people import Person
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

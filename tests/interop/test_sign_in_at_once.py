@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from corpid.sandbox.check import Inspector, Outcome
-from corpid.sandbox.demo import running_issuers
-from corpid.sandbox.interfaces import CURRENT, LEGACY
-from corpid.sandbox.verification import Callback
+from corpid_dev.demo.check import Inspector, Outcome
+from corpid_dev.demo.demo import running_issuers
+from corpid_dev.relying_party.interfaces import CURRENT, LEGACY
+from corpid_dev.relying_party.verification import Callback
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.sandbox.demo import Demo
+    from corpid_dev.demo.demo import Demo
 
 
 async def test_ci_signs_in_at_every_issuer_of_a_demo(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.manage.scene import ACME, appoint
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import AdministratorLevel, Approvals
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 HARBOUR = Service(

@@ -14,7 +14,7 @@ from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.sign_in.world import World, entity, form_of, shown_again
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 REVIEW = "access-review"
 CHANGED = "What somebody may do has changed since you looked."

@@ -26,7 +26,7 @@ from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.sign_in.world import World, form_of, new_world, shown_again
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 YEAR = parameter_field("Permit Year")
 BERTH = parameter_field("Berth")

@@ -36,7 +36,7 @@ from tests.sign_in.world import PASSWORD, SECRET, World, form_of, new_world
 if TYPE_CHECKING:
     from corpid.flows.directory.member_help import Help
     from corpid.rules.directory.records import AdministratorLevel
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 MARCUS: Final = "person/m-marcus"
 PAGES: Final[dict[Help, str]] = {"password": "new-password", "second_factor": "new-second-step", "unlock": "unlock"}

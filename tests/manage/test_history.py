@@ -22,7 +22,7 @@ from tests.sign_in.world import World, entity
 if TYPE_CHECKING:
     from corpid.ports import Registry
     from corpid.rules.directory.records import AdministratorLevel
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 ROLE = Assignment(user_id="id-bob", entity_id=ACME, service_id="PERMITS", role="Maker", end_date="2027-12-31")
 KEY = "/".join(ROLE.key)

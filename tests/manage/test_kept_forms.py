@@ -14,7 +14,7 @@ from tests.sign_in.world import World, entity, form_of, shown_again
 if TYPE_CHECKING:
     from typing import Any
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 SEVERAL = "invite/several"
 TABLE = "user_name;service\nmarcus;NOTICES"

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from corpid.rules.directory.access import Action, ObjectKind
-    from corpid.sandbox.browser import Browser
     from corpid.web.directory.page_context import PortalPage
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 SITE: Final = endpoints._SITE

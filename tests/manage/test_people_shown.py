@@ -30,7 +30,7 @@ from tests.sign_in.world import World, entity, form_of, new_world, shown_again
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 OTHER: Final = "mallory@elsewhere.example"
 LOOK_AGAIN: Final = "Names have changed since you looked. Check who is meant, and decide again."

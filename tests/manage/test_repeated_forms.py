@@ -14,20 +14,20 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict, StoreUnavailable
-from corpid.sandbox.demo import next_free
 from corpid.texts import phrase
 from corpid.web import repeated_forms
 from corpid.web.directory import organisation
 from corpid.web.pages.layout import BARE
 from corpid.web.pages.views import Problem
 from corpid.web.sites import EditConflict, FormResult, SitePage
+from corpid_dev.demo.demo import next_free
 from tests.manage.access_scene import demand, requests, staffed
 from tests.manage.scene import appoint, go, in_portal, portal, send
 from tests.sign_in.world import FORM, World, cookies_of, form_of, world
 from tests.world.provider import served
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 
 async def test_two_forms_at_the_same_moment_make_one_request() -> None:

@@ -17,7 +17,7 @@ from tests.sign_in.world import World, cookies_of, entity, form_of, new_world, s
 from tests.world.provider import served
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 
 async def test_the_only_organisation_that_a_person_administers_is_chosen_without_a_question(made: World) -> None:

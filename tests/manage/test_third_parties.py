@@ -22,7 +22,7 @@ from tests.manage.walking import follow, token
 from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 CASSIA = "200000003A"
 GRANT = ThirdPartyGrant(

@@ -16,7 +16,7 @@ from tests.sign_in.world import World, form_of, shown_again
 if TYPE_CHECKING:
     from corpid.ports import Registry
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 
 async def tokens(made: World, entity_id: str = ACME) -> list[RegisteredProvisioningToken]:

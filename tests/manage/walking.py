@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 from tests.sign_in.world import form_of
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 
 async def follow(browser: Browser, text: str) -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from corpid.sandbox import people
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.relying_party import RelyingParty
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import Browser
+from corpid_dev.relying_party.relying_party import RelyingParty
 from tests import quick_start
 from tests.machine import free_port
 from tests.web.processes import DIRECTORY, KEYS, RINA, environment

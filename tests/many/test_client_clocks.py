@@ -21,7 +21,7 @@ from tests.web.processes import KEYS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.many.nodes import Person
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]

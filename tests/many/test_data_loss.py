@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.rules.authentication.totp import STEP_SECONDS
-from corpid.sandbox import people
+from corpid_dev.relying_party import people
 from tests.engines import RedisServer, postgresql
 from tests.many.nodes import running, signed_in, within
 from tests.web.processes import RINA
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.many.nodes import Person
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from corpid.sandbox.relying_party import RelyingParty
+from corpid_dev.relying_party.relying_party import RelyingParty
 from tests.engines import postgresql_server, redis
 from tests.faults.attempts import attempt, nothing_twice
 from tests.many.nodes import running, signed_in, within

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.many.nodes import Nodes
 
 pytestmark = pytest.mark.full

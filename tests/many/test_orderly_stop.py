@@ -16,7 +16,7 @@ from tests.many.test_data_loss import again
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.many.nodes import Person
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]

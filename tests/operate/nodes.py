@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from corpid.sandbox import people
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.interfaces import CURRENT
-from corpid.sandbox.relying_party import RelyingParty
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import Browser
+from corpid_dev.relying_party.interfaces import CURRENT
+from corpid_dev.relying_party.relying_party import RelyingParty
 from tests import engines, quick_start
 from tests.machine import free_port, key_file
 from tests.operate.certificates import certified
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
-    from corpid.sandbox.interfaces import Interface
-    from corpid.sandbox.people import Person
+    from corpid_dev.relying_party.interfaces import Interface
+    from corpid_dev.relying_party.people import Person
     from tests.operate.certificates import Certified
 
 START_SECONDS = 90.0

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from corpid.sandbox.interfaces import INTERFACES
+from corpid_dev.relying_party.interfaces import INTERFACES
 from tests.house.source import ROOT
 from tests.operate.nodes import two_nodes, whole_flow
 from tests.operate.proxies import SHIPPED, proxy

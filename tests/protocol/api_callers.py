@@ -10,7 +10,7 @@ from corpid.flows.oauth import api_tokens
 from corpid.flows.request_context import request_context
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.scopes import API_SCOPES
-from corpid.sandbox.relying_party import ASSERTION_TYPE, Requests
+from corpid_dev.relying_party.relying_party import ASSERTION_TYPE, Requests
 from tests.protocol.deployment import ISSUER
 from tests.world.clients import rp_keys
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid.rules.directory.actors import ApiClient
-    from corpid.sandbox.relying_party import Values
+    from corpid_dev.relying_party.relying_party import Values
     from tests.protocol.provider import World
 
 API_ISSUER: Final = f"{ISSUER}/api"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from corpid.sandbox.jwt import digest
+from corpid_dev.relying_party.jwt import digest
 from tests.protocol import directory
 from tests.protocol.deployment import other_key
 from tests.protocol.expectations import EVERY, PUSHED

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 import pytest
 
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.interfaces import INTERFACES
-from corpid.sandbox.people import Person, sign_in
-from corpid.sandbox.relying_party import RelyingParty
+from corpid_dev.relying_party.browser import Browser
+from corpid_dev.relying_party.interfaces import INTERFACES
+from corpid_dev.relying_party.people import Person, sign_in
+from corpid_dev.relying_party.relying_party import RelyingParty
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER
 from tests.world.clients import FAR, rp_keys

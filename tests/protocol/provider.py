@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from corpid import settings
-from corpid.sandbox import people
-from corpid.sandbox.interfaces import INTERFACES
-from corpid.sandbox.people import Person
 from corpid.stores import READINESS
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.interfaces import INTERFACES
+from corpid_dev.relying_party.people import Person
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, LIVE, WEEK, registered, template
 from tests.protocol.expectations import EXPECTED
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid import app
-    from corpid.flows.developer.people import Developer
     from corpid.flows.provider import Provider
     from corpid.ports import Written
     from corpid.rules.oauth.records import Client
-    from corpid.sandbox.browser import Browser
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.flows.people import Developer
+    from corpid_dev.relying_party.browser import Browser
+    from corpid_dev.relying_party.relying_party import RelyingParty
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from corpid.rules.oauth.refusals import Reason
-from corpid.sandbox.browser import parse
+from corpid_dev.relying_party.browser import parse
 from tests.world.clients import CALLBACK
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from corpid.flows.account import links
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.ports import FactorChange
 from corpid.rules.directory.actors import CommandLine
-from corpid.sandbox import people
-from corpid.sandbox.browser import parse
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import parse
 from tests.authenticator import Authenticator
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER
@@ -27,8 +27,8 @@ from tests.world.provider import EVENT, origin
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.browser import Browser
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.browser import Browser
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.protocol.provider import Worlds
 
 PAIRS: Final = [("current", "current"), ("intermediate", "intermediate"), ("fapi2", "fapi2"), ("legacy", "legacy")]

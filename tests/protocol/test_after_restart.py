@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox import people
-from corpid.sandbox.interfaces import INTERFACES
-from corpid.sandbox.people import Person
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.interfaces import INTERFACES
+from corpid_dev.relying_party.people import Person
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, PAR, TOKEN, USERINFO
 from tests.protocol.provider import World, Worlds, query
@@ -19,7 +19,7 @@ from tests.world.clients import FAR
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
 
 LEGACY = INTERFACES["legacy"]
 

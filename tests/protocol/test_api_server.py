@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.oauth.scopes import API_SCOPES
-from corpid.sandbox.jwt import peek
+from corpid_dev.relying_party.jwt import peek
 from tests.adapters.rp_server import answer as answering
 from tests.adapters.rp_server import relying_party
 from tests.protocol import directory

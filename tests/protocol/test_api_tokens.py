@@ -11,7 +11,7 @@ from corpid.rules.directory.actors import ApiClient
 from corpid.rules.oauth.errors import CredentialsRequired, InvalidDPoPProof, InvalidRequest, InvalidToken, UseDPoPNonce
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.scopes import API_SCOPES
-from corpid.sandbox.jwt import peek
+from corpid_dev.relying_party.jwt import peek
 from tests.protocol import directory
 from tests.protocol.api_callers import PATH, ApiCaller, registered, registers
 from tests.protocol.deployment import ISSUER, USERINFO, other_key

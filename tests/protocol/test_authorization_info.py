@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox import jwt
+from corpid_dev.relying_party import jwt
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER
 from tests.protocol.directory import AUTH_INFO, TP_AUTH_INFO

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from corpid.sandbox import jwt
+from corpid_dev.relying_party import jwt
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, LIVE
 from tests.protocol.provider import World, Worlds

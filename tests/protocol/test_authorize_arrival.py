@@ -15,7 +15,7 @@ from tests.protocol.refusals import is_public
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 pytestmark = pytest.mark.generations(*PUSHED)
 FORM = "application/x-www-form-urlencoded"

@@ -10,9 +10,9 @@ from corpid.flows.oauth import authorize
 from corpid.flows.oauth.authorization import ImmediateResponse
 from corpid.ports import AuditEvent
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
-from corpid.sandbox import people
-from corpid.sandbox.browser import parse
-from corpid.sandbox.people import Person
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import parse
+from corpid_dev.relying_party.people import Person
 from tests.contexts import context
 from tests.protocol import directory
 from tests.protocol.expectations import PUSHED

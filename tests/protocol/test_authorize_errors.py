@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from corpid.sandbox.browser import parse
+from corpid_dev.relying_party.browser import parse
 from tests.protocol.deployment import AUTHORIZE, ISSUER, LIVE
 from tests.protocol.expectations import EVERY, PUSHED
 from tests.protocol.provider import World, Worlds, query

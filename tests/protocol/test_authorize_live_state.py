@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from corpid.sandbox import people
-from corpid.sandbox.people import Person
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.people import Person
 from tests.protocol import directory
 from tests.protocol.expectations import ANOTHER, EVERY
 from tests.protocol.provider import World, Worlds, query

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from joserfc.jwk import ECKey, OctKey
 
-from corpid.sandbox.jwt import public_members
+from corpid_dev.relying_party.jwt import public_members
 from tests.protocol.deployment import ISSUER, PAR, TOKEN, other_key
 from tests.protocol.expectations import EVERY
 from tests.protocol.refusals import json_refusal
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.protocol.provider import World
 
 pytestmark = pytest.mark.generations(*EVERY)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.sandbox import jwt
+from corpid_dev.relying_party import jwt
 from tests.protocol.expectations import EVERY
 from tests.protocol.test_client_assertion import accept, refuse
 from tests.world.clients import rp_keys

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox import jwt
 from corpid.settings.presets import PUBLIC_SERVICE
+from corpid_dev.relying_party import jwt
 from tests.protocol.deployment import ISSUER, PAR, TOKEN, USERINFO
 from tests.protocol.refusals import json_refusal
 from tests.world.clients import FAR
 
 if TYPE_CHECKING:
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.protocol.provider import World, Worlds
 
 READS_DATA: dict[str, Any] = {"authentication_context_type": None}

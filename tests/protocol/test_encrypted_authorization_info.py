@@ -10,8 +10,8 @@ import pytest
 from joserfc import jwe
 from joserfc.jwk import ECKey, RSAKey
 
-from corpid.sandbox import jwt
-from corpid.sandbox.interfaces import INTERFACES
+from corpid_dev.relying_party import jwt
+from corpid_dev.relying_party.interfaces import INTERFACES
 from tests.protocol.deployment import ISSUER
 from tests.protocol.directory import AUTH_INFO
 from tests.protocol.refusals import not_cached, resource_refusal
@@ -20,7 +20,7 @@ from tests.world.clients import FAR, rp_keys
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.protocol.provider import World, Worlds
 
 ALGS = ("ECDH-ES", "RSA-OAEP", "RSA-OAEP-256")

@@ -17,7 +17,7 @@ from tests.world.clock import NOON
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
 
 pytestmark = pytest.mark.generations(*SIGNED)
 DEVELOPER = "http://localhost:8080"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox import jwt, people
-from corpid.sandbox.people import Person
+from corpid_dev.relying_party import jwt, people
+from corpid_dev.relying_party.people import Person
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, USERINFO, other_key
 from tests.protocol.refusals import is_public, not_cached, resource_refusal

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from joserfc.jwk import ECKey
 
-from corpid.sandbox import jwt
-from corpid.sandbox.jwt import public_members
+from corpid_dev.relying_party import jwt
+from corpid_dev.relying_party.jwt import public_members
 from tests.protocol import directory
 from tests.protocol.deployment import AUTHORIZE, ISSUER, PAR, TOKEN, other_key
 from tests.protocol.provider import World, query

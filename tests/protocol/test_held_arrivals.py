@@ -12,8 +12,8 @@ import pytest
 from corpid.flows.namespaces import UNTOUCHED_SECONDS
 from corpid.jose.encoding import from_base64url
 from corpid.rules.limits import ARRIVALS_PER_BROWSER, PUSHED_REQUEST_KEPT_SECONDS
-from corpid.sandbox import people
-from corpid.sandbox.people import Person
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.people import Person
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER
 from tests.protocol.provider import World, query
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.protocol.provider import Worlds
 
 FORM = "application/x-www-form-urlencoded"

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from corpid.flows.developer import inspection
-from corpid.flows.developer.people import Developer
-from corpid.rules.developer.checks import CheckState
+from corpid_dev.flows import inspection
+from corpid_dev.flows.people import Developer
+from corpid_dev.rules.checks import CheckState
 from tests.protocol.every_refusal import CASES, Case
 from tests.protocol.provider import query
 
 if TYPE_CHECKING:
-    from corpid.flows.developer.inspection import Inspection
+    from corpid_dev.flows.inspection import Inspection
     from tests.protocol.provider import Worlds
 
 pytestmark = pytest.mark.generations("legacy", "current")

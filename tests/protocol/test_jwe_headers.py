@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox import jwt
-from corpid.sandbox.verification import CheckFailed
+from corpid_dev.relying_party import jwt
+from corpid_dev.relying_party.verification import CheckFailed
 from tests.protocol.deployment import ISSUER
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from corpid.flows.operations import signing_keys
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.signing_keys import is_standby
-from corpid.sandbox import jwt
+from corpid_dev.relying_party import jwt
 from tests.protocol.deployment import ISSUER, LIVE
 from tests.protocol.expectations import EVERY
 from tests.protocol.provider import World, Worlds

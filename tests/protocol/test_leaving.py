@@ -13,12 +13,12 @@ import typer
 from typer.testing import CliRunner
 
 from corpid.cli.client import migration
-from corpid.sandbox.interfaces import INTERFACES
+from corpid_dev.relying_party.interfaces import INTERFACES
 from tests.protocol.deployment import ISSUER, PAR, TOKEN
 from tests.world.clients import FAR
 
 if TYPE_CHECKING:
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.protocol.provider import World, Worlds
 
 NO_PKCE: dict[str, Any] = {"code_challenge": None, "code_challenge_method": None}

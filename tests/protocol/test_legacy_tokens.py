@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from corpid.rules.directory.records import Administrator, AdministratorLevel, Entity, Membership, User
-from corpid.sandbox import claim_checks, jwt
+from corpid_dev.relying_party import claim_checks, jwt
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, TOKEN
 from tests.protocol.refusals import json_refusal, not_cached

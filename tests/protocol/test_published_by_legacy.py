@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from corpid.sandbox.interfaces import LEGACY
+from corpid_dev.relying_party.interfaces import LEGACY
 from tests.protocol.deployment import ISSUER
 from tests.world.clients import FAR
 

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
-from corpid.sandbox import people
-from corpid.sandbox.people import Person
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.people import Person
 from tests.protocol import directory
 from tests.protocol.deployment import AUTHORIZE, ISSUER, LIVE
 from tests.protocol.refusals import error_page, told, told_error
@@ -21,7 +21,7 @@ from tests.world.provider import EVENT
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.protocol.provider import World, Worlds
 
 FORM = "application/x-www-form-urlencoded"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.rules.oauth.refusals import Reason
-from corpid.sandbox import people
+from corpid_dev.relying_party import people
 from tests.protocol import directory
 from tests.protocol.deployment import PAR, TOKEN
 from tests.protocol.expectations import ANOTHER, EVERY, PUSHED

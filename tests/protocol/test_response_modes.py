@@ -8,10 +8,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from corpid.sandbox import people
-from corpid.sandbox.browser import parse
-from corpid.sandbox.people import Person
-from corpid.sandbox.verification import Callback
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.browser import parse
+from corpid_dev.relying_party.people import Person
+from corpid_dev.relying_party.verification import Callback
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER
 from tests.protocol.refusals import is_public, told, told_error
@@ -20,7 +20,7 @@ from tests.world.clients import CALLBACK
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.protocol.provider import World, Worlds
 
 MODES = ["query", "fragment", "form_post"]

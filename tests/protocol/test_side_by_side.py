@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid import settings
-from corpid.sandbox.interfaces import INTERFACES
 from corpid.settings.fields import SettingsError
+from corpid_dev.relying_party.interfaces import INTERFACES
 from tests.protocol.deployment import ISSUER, TOKEN, USERINFO
 from tests.protocol.refusals import error_page, json_refusal, resource_refusal, told, told_error
 from tests.world.clients import CALLBACK, FAR
 from tests.world.clock import NOON
 
 if TYPE_CHECKING:
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.protocol.provider import World, Worlds
 
 LEGACY = INTERFACES["legacy"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.sandbox import jwt
+from corpid_dev.relying_party import jwt
 from tests.protocol.deployment import TOKEN
 from tests.protocol.expectations import EVERY
 from tests.protocol.refusals import json_refusal, not_cached

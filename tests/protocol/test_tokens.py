@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from joserfc.jwk import ECKey
 
-from corpid.sandbox import jwt, people
-from corpid.sandbox.jwt import RelyingPartyKeys, public_members
-from corpid.sandbox.people import Person
+from corpid_dev.relying_party import jwt, people
+from corpid_dev.relying_party.jwt import RelyingPartyKeys, public_members
+from corpid_dev.relying_party.people import Person
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, USERINFO
 from tests.protocol.expectations import EVERY, PUSHED, SIGNED
 from tests.world.clients import rp_keys
 
 if TYPE_CHECKING:
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.protocol.provider import World, Worlds
 
 pytestmark = pytest.mark.generations(*SIGNED)

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from corpid.sandbox.browser import parse
 from corpid.stores.sql import sqlite
+from corpid_dev.relying_party.browser import parse
 from tests.protocol.deployment import AUTHORIZE, ISSUER, LIVE, PAR, TOKEN
 from tests.protocol.expectations import EVERY, PUSHED
 from tests.protocol.provider import World, Worlds, query

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from corpid.sandbox import jwt
+from corpid_dev.relying_party import jwt
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, USERINFO
 from tests.protocol.directory import (

@@ -13,7 +13,7 @@ import pytest
 
 from corpid.jose import compact, key_ring
 from corpid.jose.algorithms import ALGORITHMS as KNOWN
-from corpid.sandbox import jwt
+from corpid_dev.relying_party import jwt
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, PAR, USERINFO, other_key
 from tests.protocol.expectations import ANOTHER, EVERY, PUSHED

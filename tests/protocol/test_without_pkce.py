@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from corpid.sandbox import jwt
-from corpid.sandbox.interfaces import INTERFACES
+from corpid_dev.relying_party import jwt
+from corpid_dev.relying_party.interfaces import INTERFACES
 from tests.protocol.deployment import ISSUER
 from tests.protocol.expectations import PUSHED
 from tests.protocol.refusals import json_refusal, told_error
@@ -18,7 +18,7 @@ from tests.world.clients import CALLBACK, FAR
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.protocol.provider import World, Worlds
 
 BARE: dict[str, Any] = {"code_challenge": None, "code_challenge_method": None}

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.sandbox.readiness.cases import BASELINE, CASES
-from corpid.sandbox.readiness.driver import Options, check
+from corpid_dev.readiness.cases import BASELINE, CASES
+from corpid_dev.readiness.driver import Options, check
 from tests import quick_start
 from tests.interop.demonstration import demonstrated
 from tests.readiness import broken_rp
@@ -20,10 +20,10 @@ from tests.readiness import broken_rp
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from corpid.sandbox.demo import Demo
-    from corpid.sandbox.interfaces import Interface
-    from corpid.sandbox.readiness.markers import Marker
-    from corpid.sandbox.readiness.report import Report
+    from corpid_dev.demo.demo import Demo
+    from corpid_dev.readiness.markers import Marker
+    from corpid_dev.readiness.report import Report
+    from corpid_dev.relying_party.interfaces import Interface
     from tests.readiness.broken_rp import RelyingParty
 
 PATIENCE: Final = 90.0

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from starlette.responses import JSONResponse, Response
 
-from corpid.testing import running
+from corpid_dev.testing import running
 from tests.machine import free_port
 from tests.readiness import broken_rp, small_provider
 from tests.readiness.broken_rp import FAILED, SIGNED_IN

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.sandbox.interfaces import CURRENT, FAPI2
-from corpid.sandbox.readiness.cases import CASES
-from corpid.sandbox.readiness.markers import Marker
+from corpid_dev.readiness.cases import CASES
+from corpid_dev.readiness.markers import Marker
+from corpid_dev.relying_party.interfaces import CURRENT, FAPI2
 from tests.readiness.broken_rp import SIGNED_IN
 from tests.readiness.broken_trust import DEFECTS
 from tests.readiness.scene import RunningDemo, broken, demo, verdicts

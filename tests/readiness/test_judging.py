@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from corpid.sandbox.jwt import base64url
-from corpid.sandbox.readiness.cases import CASES
-from corpid.sandbox.readiness.judging import judge, not_applicable
-from corpid.sandbox.readiness.observation import Call, Facts, Observation, RelyingPartyPage, SignIn, Verdict
+from corpid_dev.readiness.cases import CASES
+from corpid_dev.readiness.judging import judge, not_applicable
+from corpid_dev.readiness.observation import Call, Facts, Observation, RelyingPartyPage, SignIn, Verdict
+from corpid_dev.relying_party.jwt import base64url
 
 FACTS = Facts(
     client_id="rp",

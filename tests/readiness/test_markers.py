@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from corpid.sandbox.readiness.markers import Marker, learned, roles
-from corpid.sandbox.readiness.observation import RelyingPartyPage
+from corpid_dev.readiness.markers import Marker, learned, roles
+from corpid_dev.readiness.observation import RelyingPartyPage
 
 HOME = "https://rp.example/home"
 CLAIMS: list[dict[str, Any]] = [

@@ -15,9 +15,9 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 
-from corpid.sandbox.demo_rp import CLIENT_ID
-from corpid.sandbox.interfaces import CURRENT, FAPI2, INTERMEDIATE, LEGACY, Interface
-from corpid.sandbox.readiness.cases import CASES
+from corpid_dev.demo.demo_rp import CLIENT_ID
+from corpid_dev.readiness.cases import CASES
+from corpid_dev.relying_party.interfaces import CURRENT, FAPI2, INTERMEDIATE, LEGACY, Interface
 from tests.interop.examples import KINDS, example, of_kind
 from tests.readiness.scene import PATIENCE, RunningDemo, demo, verdicts
 

@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from corpid.sandbox.readiness import renderings
-from corpid.sandbox.readiness.cases import CASES
-from corpid.sandbox.readiness.observation import Call, Finding, Observation, RelyingPartyPage, SignIn, Verdict
-from corpid.sandbox.readiness.report import Report, Result
+from corpid_dev.readiness import renderings
+from corpid_dev.readiness.cases import CASES
+from corpid_dev.readiness.observation import Call, Finding, Observation, RelyingPartyPage, SignIn, Verdict
+from corpid_dev.readiness.report import Report, Result
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\x00"
 PAGE = RelyingPartyPage(url="https://rp.example/callback?code=secret-code", status=200, heading=HOSTILE)

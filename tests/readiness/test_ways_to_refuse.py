@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.sandbox.interfaces import CURRENT
-from corpid.sandbox.readiness.markers import Marker
-from corpid.sandbox.readiness.visitor import SENT_AGAIN
+from corpid_dev.readiness.markers import Marker
+from corpid_dev.readiness.visitor import SENT_AGAIN
+from corpid_dev.relying_party.interfaces import CURRENT
 from tests.readiness.broken_rp import SIGNED_IN
 from tests.readiness.scene import RunningDemo, broken, demo, verdicts
 

@@ -19,13 +19,14 @@ import httpx
 from corpid import settings
 from corpid.flows.directory.apply import apply
 from corpid.rules.directory.actors import CommandLine
-from corpid.sandbox import example_directory, jwt, people, verification
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.demo import next_free
-from corpid.sandbox.example_directory import ExampleDirectory
-from corpid.sandbox.interfaces import INTERFACES, Interface
-from corpid.sandbox.timeline import Timeline
 from corpid.settings.issuers import client_rules
+from corpid_dev.demo import example_directory
+from corpid_dev.demo.demo import next_free
+from corpid_dev.demo.example_directory import ExampleDirectory
+from corpid_dev.relying_party import jwt, people, verification
+from corpid_dev.relying_party.browser import Browser
+from corpid_dev.relying_party.interfaces import INTERFACES, Interface
+from corpid_dev.relying_party.timeline import Timeline
 from scripts.reference.claims import OTHER_CLIENT
 from tests.house.source import ROOT
 from tests.world import clients
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from corpid.sandbox.relying_party import RelyingParty
-    from corpid.sandbox.timeline import Exchange
+    from corpid_dev.relying_party.relying_party import RelyingParty
+    from corpid_dev.relying_party.timeline import Exchange
 
 EXAMPLES: Final = ROOT / "docs" / "reference" / "examples"
 PORT: Final = 8400

@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.sandbox.interfaces import INTERFACES
+from corpid_dev.relying_party.interfaces import INTERFACES
 from scripts.reference import answers, shapes
 from tests.reference import recording
 

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.sandbox import jwt
-from corpid.sandbox.interfaces import INTERFACES
+from corpid_dev.relying_party import jwt
+from corpid_dev.relying_party.interfaces import INTERFACES
 from scripts.reference import bruno
 from scripts.reference.endpoints import endpoints
 from tests.interop.node_process import NODE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.sandbox.interfaces import INTERFACES
+from corpid_dev.relying_party.interfaces import INTERFACES
 from scripts import tables
 from scripts.reference import claims
 from tests.reference import recording

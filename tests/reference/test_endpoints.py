@@ -12,16 +12,16 @@ from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, REQUEST_
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
-from corpid.sandbox.interfaces import INTERFACES
 from corpid.web.http.addresses import HEALTH_PATHS
 from corpid.web.routes import table
+from corpid_dev.relying_party.interfaces import INTERFACES
 from scripts.reference.endpoints import Endpoint, endpoints
 from tests.reference import recording
 
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from scripts.reference.endpoints import Parameter
     from tests.reference.recording import Recorder
 

@@ -13,8 +13,8 @@ from tests.authenticator import Authenticator
 from tests.sign_in.world import walk_to
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.browser import Browser
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.sign_in.world import World
 
 ALICE = "id-alice"

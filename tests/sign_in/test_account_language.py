@@ -11,7 +11,7 @@ from tests.sign_in.factors import choose
 from tests.sign_in.world import PASSWORD, form_of, new_world, post, walk_to
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 LINK: Final = "继续使用简体中文 / Continue in 简体中文"

@@ -20,7 +20,7 @@ from tests.sign_in.test_one_code_at_once import arrive, signed_in
 from tests.sign_in.world import FORM, PASSWORD, cookies_of, entity, form_of, new_world, post, walk_to, wear
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
 
 SEALING: Final = b64encode(bytes(32)).decode()
 CHOICE: Final = "Choose who you act for"

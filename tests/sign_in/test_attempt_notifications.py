@@ -12,7 +12,7 @@ from tests.sign_in.factors import ALICE, at_sign_in
 from tests.sign_in.world import PASSWORD, form_of, new_world, post
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 DAY = 86400

@@ -14,8 +14,8 @@ from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import INTERACTIONS_PER_REQUEST
 from corpid.rules.oauth.errors import AccessDenied
 from corpid.rules.oauth.refusals import Reason
-from corpid.sandbox.interfaces import INTERFACES
-from corpid.sandbox.people import cancel
+from corpid_dev.relying_party.interfaces import INTERFACES
+from corpid_dev.relying_party.people import cancel
 from tests import engines
 from tests.contexts import context
 from tests.sign_in.factors import change
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from corpid.flows.authentication.interaction_context import InteractionContext
-    from corpid.sandbox.browser import Browser
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.browser import Browser
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.sign_in.world import World
 
 FINISHED = "This sign-in is finished"

@@ -23,7 +23,7 @@ from tests.world.short_lived import ShortLived
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 QUIET = 901

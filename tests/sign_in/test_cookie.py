@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.sandbox.people import sign_in
+from corpid_dev.relying_party.people import sign_in
 from tests.sign_in.world import cookies_of, form_of, new_world, post, query_of, walk_to, wear
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
     Prepare = Callable[[World], Awaitable[Callable[[], Awaitable[httpx.Response]]]]

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from corpid.rules.directory.records import Membership
-from corpid.sandbox.people import sign_in
+from corpid_dev.relying_party.people import sign_in
 from tests.sign_in.world import EVERY_SCOPE, entity, new_world, rejected, walk_to
 
 if TYPE_CHECKING:

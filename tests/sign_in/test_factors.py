@@ -30,7 +30,7 @@ from tests.sign_in.world import (
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 STEP = 30

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import httpx
     from argon2 import Parameters
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 PLACES = WAITING_PER_THREAD

@@ -16,7 +16,7 @@ from tests.contexts import context
 from tests.sign_in.world import PASSWORD, cookies_of, form_of, post, rejected, walk_to, wear
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 WRONG = {"user_name": "alice", "password": "wrong horse battery"}

@@ -17,7 +17,7 @@ from tests.sign_in.world import BASE, cookies_of, new_world, walk_to
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 SIGN_IN = {"en": "Sign in", "zh-Hans": "登录", "ms": "Log masuk", "ta": "உள்நுழைக"}

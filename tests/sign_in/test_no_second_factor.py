@@ -13,7 +13,7 @@ from tests.sign_in.factors import ALICE, CODES, at_sign_in, change, recovery
 from tests.sign_in.world import PASSWORD, form_of, new_world, post
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 CHOICE, SIGN_IN = "Choose who you act for", "Sign in"

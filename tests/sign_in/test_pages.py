@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.rules.directory.records import Service
-from corpid.sandbox.people import cancel, sign_in
+from corpid_dev.relying_party.people import cancel, sign_in
 from tests.sign_in.world import (
     BASE,
     EVERY_SCOPE,

@@ -25,8 +25,8 @@ from tests.sign_in.factors import (
 from tests.sign_in.world import PASSWORD, form_of, new_world, post
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.browser import Browser
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.authenticator import Authenticator
     from tests.sign_in.world import World
 

@@ -18,7 +18,7 @@ from tests.sign_in.test_passkey_offer import made_answer, new_key, signed_in
 from tests.sign_in.world import cookies_of, walk_to, wear
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser as Client
+    from corpid_dev.relying_party.browser import Browser as Client
     from tests.authenticator import Authenticator
     from tests.sign_in.world import World
 

@@ -19,8 +19,8 @@ from tests.sign_in.world import form_of, new_world, post, query_of, walk_to, way
 
 if TYPE_CHECKING:
     from corpid.rules.authentication.records import Passkey
-    from corpid.sandbox.browser import Browser
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.browser import Browser
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.sign_in.world import World
 
 OFFER: Final = "Sign in with a passkey next time?"

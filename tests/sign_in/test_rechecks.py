@@ -11,7 +11,7 @@ from corpid.ports import AuditEvent
 from tests.sign_in.world import cookies_of, entity, form_of, new_world, post, query_of, walk_to, wear
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 HOUR = 3600

@@ -9,11 +9,11 @@ import pytest
 
 from corpid.ports import Delete
 from corpid.rules.directory.records import Membership, User
-from corpid.sandbox.people import cancel
+from corpid_dev.relying_party.people import cancel
 from tests.sign_in.world import EVERY_SCOPE, form_of, new_world, post, query_of, walk_to
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 ASKS = "Do you agree to share this?"

@@ -15,8 +15,8 @@ from tests.sign_in.factors import ALICE, CODES, at_sign_in, change, choose, offe
 from tests.sign_in.world import PASSWORD, form_of, new_world, post, query_of, walk_to
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.browser import Browser
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.sign_in.world import World
 
 CHOICE, SIGN_IN = "Choose who you act for", "Sign in"

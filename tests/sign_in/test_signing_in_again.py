@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.developer.people import SandboxPerson
 from corpid.rules.authentication.records import Credentials
+from corpid.rules.authentication.sandbox_people import SandboxPerson
 from corpid.rules.directory.records import Administrator, Membership, Operator
 from corpid.rules.limits import INTERACTION_SECONDS, OWN_SESSIONS
 from tests.console.scene import WITHOUT_PASSKEY
@@ -17,7 +17,7 @@ from tests.sign_in.factors import ALICE, REFUSED, change, options_of, passkey, u
 from tests.sign_in.world import PASSWORD, SECRET, form_of, new_world, post, rejected
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 ACME: Final = "200000001A"

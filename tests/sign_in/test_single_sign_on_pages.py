@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.sandbox.people import sign_in, step_of
+from corpid_dev.relying_party.people import sign_in, step_of
 from tests.account.scene import sessions
 from tests.sign_in.world import EVERY_SCOPE, entity, new_world, query_of, walk_to
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 HOUR = 3600

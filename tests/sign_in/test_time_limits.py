@@ -9,12 +9,12 @@ import pytest
 from corpid.flows import namespaces
 from corpid.flows.authentication import interactions
 from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS
-from corpid.sandbox.people import cancel
+from corpid_dev.relying_party.people import cancel
 from tests.contexts import context
 from tests.sign_in.world import form_of, new_world, post, query_of, rejected, walk_to, way_back
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 

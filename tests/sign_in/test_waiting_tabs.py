@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from corpid.ports import Session
     from corpid.rules.authentication.records import Credentials
-    from corpid.sandbox.browser import Browser
     from corpid.stores.sql.statements import CompiledStatement
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 HOUR = 3600

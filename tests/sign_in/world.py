@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from corpid import settings
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import Entity, Membership, Service, User
-from corpid.sandbox.people import Person
+from corpid_dev.relying_party.people import Person
 from tests.world import session
 from tests.world.clients import CALLBACK, rp_keys
 from tests.world.clock import Clock
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from corpid.flows.developer.people import Developer
     from corpid.outbound.passwords import Argon2Passwords
     from corpid.ports import Written
     from corpid.rules.oauth.records import Client
-    from corpid.sandbox.browser import Browser
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.flows.people import Developer
+    from corpid_dev.relying_party.browser import Browser
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.postbox import Postbox
     from tests.world.provider import SharedStores
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from corpid.testing.fixtures import corpid_options, corpid_provider
+from corpid_dev.testing.fixtures import corpid_options, corpid_provider
 
 __all__ = ["corpid_options", "corpid_provider"]

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from corpid.sandbox.interfaces import CURRENT
-from corpid.sandbox.jwt import RelyingPartyKeys
-from corpid.sandbox.relying_party import RelyingParty
-from corpid.sandbox.verification import Callback
+from corpid_dev.relying_party.interfaces import CURRENT
+from corpid_dev.relying_party.jwt import RelyingPartyKeys
+from corpid_dev.relying_party.relying_party import RelyingParty
+from corpid_dev.relying_party.verification import Callback
 from tests.machine import free_port
 
 if TYPE_CHECKING:

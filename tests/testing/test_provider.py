@@ -1,4 +1,4 @@
-"""The provider of `corpid.testing`, as a relying party's tests use it (docs/testing.md)."""
+"""The provider of `corpid_dev.testing`, as a relying party's tests use it (docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import httpx
 import pytest
 from joserfc.jwk import ECKey
 
-from corpid.sandbox.interfaces import INTERFACES
-from corpid.sandbox.jwt import RelyingPartyKeys
-from corpid.sandbox.relying_party import RelyingParty
-from corpid.sandbox.verification import ProviderError
-from corpid.testing import Options, SandboxError, running
+from corpid_dev.relying_party.interfaces import INTERFACES
+from corpid_dev.relying_party.jwt import RelyingPartyKeys
+from corpid_dev.relying_party.relying_party import RelyingParty
+from corpid_dev.relying_party.verification import ProviderError
+from corpid_dev.testing import Options, SandboxError, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from corpid.sandbox.verification import Callback
-    from corpid.testing import Client, Provider
+    from corpid_dev.relying_party.verification import Callback
+    from corpid_dev.testing import Client, Provider
 
 CALLBACK = "http://127.0.0.1:8000/callback"
 HARBOUR = "209900042K"
@@ -212,7 +212,7 @@ def test_it_ends_with_its_context_and_says_so() -> None:
 
 KILLED = """
 import os
-from corpid.testing import running
+from corpid_dev.testing import running
 with running() as provider:
     print(provider._process.pid, provider.issuer, flush=True)
     os.kill(os.getpid(), 9)
@@ -234,7 +234,7 @@ async def test_it_ends_with_the_process_of_the_tests_however_that_ends() -> None
 
 def test_importing_it_needs_neither_pytest_nor_the_provider() -> None:
     """What a relying party's tests import is small; only the fixtures need pytest."""
-    loaded = "import sys, corpid.testing; print({'pytest', 'httpx', 'fastapi', 'joserfc'} & set(sys.modules))"
+    loaded = "import sys, corpid_dev.testing; print({'pytest', 'httpx', 'fastapi', 'joserfc'} & set(sys.modules))"
     said = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "set()"
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.jwt import RelyingPartyKeys
-from corpid.sandbox.people import Person
-from corpid.sandbox.relying_party import RelyingParty
+from corpid_dev.relying_party.browser import Browser
+from corpid_dev.relying_party.jwt import RelyingPartyKeys
+from corpid_dev.relying_party.people import Person
+from corpid_dev.relying_party.relying_party import RelyingParty
 from tests import quick_start
 from tests.machine import free_port
 from tests.web.served import PROCESS_SECONDS

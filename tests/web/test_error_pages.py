@@ -10,8 +10,8 @@ import pytest
 
 from corpid.rules.oauth.errors import InvalidRequest, ServerError, TemporarilyUnavailable, TooManyRequests
 from corpid.rules.oauth.refusals import Reason
-from corpid.sandbox.browser import parse
 from corpid.web.pages.errors import ErrorContext, problem
+from corpid_dev.relying_party.browser import parse
 from tests.web.processes import DIRECTORY, command, serving
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tests.manage.scene import appoint, go, in_portal, portal
 from tests.sign_in.world import cookies_of, entity, form_of, new_world, wear
 
 if TYPE_CHECKING:
-    from corpid.sandbox.browser import Browser
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 SECRETIVE = "Tom the secretive"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from corpid.sandbox import people
+from corpid_dev.relying_party import people
 from tests.cli.conftest import empty_terminal, terminal
 from tests.logs import log_left_alone
 from tests.machine import free_port, key_file
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from corpid.sandbox.browser import Browser, HtmlPage
-    from corpid.sandbox.relying_party import RelyingParty
+    from corpid_dev.relying_party.browser import Browser, HtmlPage
+    from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.cli.conftest import Terminal
 
 __all__ = ["empty_terminal", "terminal"]

@@ -27,9 +27,9 @@ from corpid.ports import StoreUnavailable
 from corpid.rules.oauth import discovery
 from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
-from corpid.sandbox import people
 from corpid.web.telemetry import tracing
 from corpid.web.telemetry.spans import ATTRIBUTES, Spans
+from corpid_dev.relying_party import people
 from tests.logs import capture_logs
 from tests.web.collector import Collector, collecting
 from tests.web.processes import DIRECTORY, KEYS, RINA, Running, command, serving

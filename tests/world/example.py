@@ -23,10 +23,11 @@ from corpid import settings
 from corpid.flows.directory.apply import apply
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.oauth.scopes import SCOPES
-from corpid.sandbox import example_directory, people
-from corpid.sandbox.example_directory import ExampleDirectory
-from corpid.sandbox.interfaces import CURRENT, Interface
-from corpid.sandbox.jwt import RelyingPartyKeys
+from corpid_dev.demo import example_directory
+from corpid_dev.demo.example_directory import ExampleDirectory
+from corpid_dev.relying_party import people
+from corpid_dev.relying_party.interfaces import CURRENT, Interface
+from corpid_dev.relying_party.jwt import RelyingPartyKeys
 from tests.world import clients
 from tests.world.clock import Clock
 from tests.world.provider import RunningProvider, started
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from corpid.sandbox.people import Person
-    from corpid.sandbox.relying_party import RelyingParty
-    from corpid.sandbox.verification import Callback
+    from corpid_dev.relying_party.people import Person
+    from corpid_dev.relying_party.relying_party import RelyingParty
+    from corpid_dev.relying_party.verification import Callback
 
 ISSUER = "https://op.example"
 PROXY = "192.0.2.250"

@@ -1,8 +1,8 @@
 """Tests that run once in each generation of the interface, where they share its rule.
 
 A module or a test names them, `pytestmark = pytest.mark.generations("legacy", "current")`; without the mark it is
-the current one. `make test` takes those of them that are OFTEN, and every one where none is; the others are in
-`make test-full`. The names below are for the conftest of a folder to import.
+the current one. `make test` takes the current one, or the first of them where they do not share its rule; the others
+are in `make test-full`. The names below are for the conftest of a folder to import.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import pytest
 __all__ = ["pytest_configure", "pytest_generate_tests", "speaking"]
 
 
-OFTEN: Final = frozenset({"legacy", "current"})
-"""the two that differ in most"""
+CURRENT: Final = "current"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -29,11 +28,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _tiered(names: tuple[str, ...]) -> list[Any]:
-    often = OFTEN.intersection(names) or names
-    return [each if each in often else pytest.param(each, marks=pytest.mark.full) for each in names]
+    often = CURRENT if CURRENT in names else names[0]
+    return [each if each == often else pytest.param(each, marks=pytest.mark.full) for each in names]
 
 
 @pytest.fixture(scope="module")
 def speaking(request: pytest.FixtureRequest) -> str:
     """The generation that the test's provider serves and its relying parties speak."""
-    return str(getattr(request, "param", "current"))
+    return str(getattr(request, "param", CURRENT))

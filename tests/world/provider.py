@@ -26,14 +26,15 @@ from corpid import app, engines, settings
 from corpid.flows.operations.signing_keys import ensure_first_keys
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import AuditEvent, Delete, Upsert
-from corpid.sandbox.browser import Browser
-from corpid.sandbox.interfaces import INTERFACES
-from corpid.sandbox.relying_party import RelyingParty
 from corpid.stores.data_loss import no_store_yet
 from corpid.stores.sql.open import open_sqlite
 from corpid.web.context import SIGN_IN_PATH
 from corpid.web.http.server import Server
 from corpid.web.routes import PAGES_WITH_FORMS
+from corpid_dev.relying_party.browser import Browser
+from corpid_dev.relying_party.interfaces import INTERFACES
+from corpid_dev.relying_party.relying_party import RelyingParty
+from corpid_dev.web.demo_extension import DemoExtension
 from tests.engines import sqlite
 from tests.world import clients, short_lived
 from tests.world.clock import Clock
@@ -45,11 +46,11 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from corpid.flows.developer.people import Developer
     from corpid.flows.provider import Provider
     from corpid.ports import Mail, Written
     from corpid.rules.oauth.records import Client
-    from corpid.sandbox.interfaces import Interface
+    from corpid_dev.flows.people import Developer
+    from corpid_dev.relying_party.interfaces import Interface
 
 R = TypeVar("R", bound="RunningProvider")
 EVENT: Final = AuditEvent(actor="operator", action="test.change")
@@ -160,9 +161,10 @@ async def started(
 ) -> AsyncIterator[R]:
     """A provider with these settings, on its own stores or on some that are open already."""
     passwords = passwords or hashing()
+    extended = None if developer is None else DemoExtension(developer)
     async with (
         app.create(
-            chosen, clock=clock, passwords=passwords, mail=mail, opened=stores, developer=developer
+            chosen, clock=clock, passwords=passwords, mail=mail, opened=stores, extension=extended
         ) as application,
         AsyncExitStack() as stack,
     ):

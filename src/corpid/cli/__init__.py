@@ -24,7 +24,7 @@ from corpid import __version__
 from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from types import TracebackType
 
 
@@ -32,6 +32,7 @@ class CommandEntry(NamedTuple):
     """A command or a subject, as the list shows it."""
 
     module: str
+    """relative to this package, or absolute"""
     name: str
     """what it is called there: a function, or a `typer.Typer`"""
     help: str
@@ -39,61 +40,75 @@ class CommandEntry(NamedTuple):
 
 
 COMMANDS: Final = {
-    "demo": CommandEntry("demo", "demo", "Run a provider and a demo relying party, with example data."),
-    "sandbox": CommandEntry(
-        "sandbox", "app", "Orders to a running demo, to answer wrongly: orders, order, list, withdraw."
-    ),
-    "rp-new": CommandEntry(
-        "rp_new", "rp_new", "Make a small complete relying party, registered at a running `corpid demo`."
-    ),
-    "rp-check": CommandEntry("rp_check", "rp_check", "Check how a relying party behaves when something is wrong."),
-    "serve": CommandEntry("serve", "serve", "Run the provider until SIGTERM or Ctrl-C."),
-    "testing": CommandEntry("testing", "provider_for_tests", "Run a provider for the tests of a relying party."),
-    "migrate": CommandEntry("database", "migrate", "Bring the database's schema up to this version."),
-    "apply": CommandEntry("directory", "apply", "Apply a directory file."),
-    "export": CommandEntry("directory", "export", "Write the directory as a file, without secrets."),
-    "backup": CommandEntry("database", "backup", "Copy the database to a new file, also while servers use it."),
-    "restore": CommandEntry("database", "restore", "Replace the database by a backup, while nothing runs."),
-    "doctor": CommandEntry("doctor", "doctor", "Examine a running deployment: proxy, TLS, clocks, keys, engines."),
+    "serve": CommandEntry(".serve", "serve", "Run the provider until SIGTERM or Ctrl-C."),
+    "migrate": CommandEntry(".database", "migrate", "Bring the database's schema up to this version."),
+    "apply": CommandEntry(".directory", "apply", "Apply a directory file."),
+    "export": CommandEntry(".directory", "export", "Write the directory as a file, without secrets."),
+    "backup": CommandEntry(".database", "backup", "Copy the database to a new file, also while servers use it."),
+    "restore": CommandEntry(".database", "restore", "Replace the database by a backup, while nothing runs."),
+    "doctor": CommandEntry(".doctor", "doctor", "Examine a running deployment: proxy, TLS, clocks, keys, engines."),
     "client": CommandEntry(
-        "client",
+        ".client",
         "app",
         "Clients: add, update, migration, refusals, keys, list, show, disable, enable, remove, drop-keys.",
     ),
     "user": CommandEntry(
-        "user",
+        ".user",
         "app",
         "People: list, show, add, import, invite, link, factors, reset-password, reset-factors, disable, enable, unlock, "
         "erase.",
     ),
-    "entity": CommandEntry("entity", "app", "Entities: list, show, review, add, update, disable, enable."),
+    "entity": CommandEntry(".entity", "app", "Entities: list, show, review, add, update, disable, enable."),
     "membership": CommandEntry(
-        "membership", "app", "Memberships of people in entities: list, invite, resend, add, remove, disable, enable."
+        ".membership", "app", "Memberships of people in entities: list, invite, resend, add, remove, disable, enable."
     ),
     "provisioning-token": CommandEntry(
-        "provisioning_token", "app", "Tokens by which SCIM clients provision an entity: add, list, remove."
+        ".provisioning_token", "app", "Tokens by which SCIM clients provision an entity: add, list, remove."
     ),
-    "service": CommandEntry("service", "app", "Services at which people have roles: list, show."),
-    "role": CommandEntry("role", "app", "Roles of people: list, add, remove."),
-    "administrator": CommandEntry("administrator", "app", "Administrators of entities: list, add, remove."),
-    "operator": CommandEntry("operator", "app", "Operators of the deployment: list, add, remove."),
+    "service": CommandEntry(".service", "app", "Services at which people have roles: list, show."),
+    "role": CommandEntry(".role", "app", "Roles of people: list, add, remove."),
+    "administrator": CommandEntry(".administrator", "app", "Administrators of entities: list, add, remove."),
+    "operator": CommandEntry(".operator", "app", "Operators of the deployment: list, add, remove."),
     "third-party": CommandEntry(
-        "third_party", "app", "Third parties, which act for other entities: list, offer, accept, decline, end."
+        ".third_party", "app", "Third parties, which act for other entities: list, offer, accept, decline, end."
     ),
-    "approval": CommandEntry("approval", "app", "Requested changes: list, show, approve, decline."),
+    "approval": CommandEntry(".approval", "app", "Requested changes: list, show, approve, decline."),
     "key": CommandEntry(
-        "key",
+        ".key",
         "app",
         "Signing keys and audit keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap.",
     ),
     "maintenance": CommandEntry(
-        "maintenance",
+        ".maintenance",
         "app",
         "Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore; restart of Redis or "
         "Valkey: close-store, open-store.",
     ),
-    "audit": CommandEntry("audit", "app", "The audit: list, verify, export, seal, stream, erase."),
+    "audit": CommandEntry(".audit", "app", "The audit: list, verify, export, seal, stream, erase."),
 }
+_OF_THE_KIT: Final = ("demo", "sandbox", "rp-new", "rp-check", "testing")
+"""commands of another package, the developer kit"""
+
+
+@cache
+def added() -> dict[str, CommandEntry]:
+    """The commands of other packages, by their entry points.
+
+    Each entry point of `corpid.commands` is a mapping like COMMANDS.
+    """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - most commands do without it
+
+    found = [each.load() for each in entry_points(group="corpid.commands")]
+    return {name: listed for commands in found for name, listed in commands.items()}
+
+
+def every() -> dict[str, CommandEntry]:
+    """Every command that is installed."""
+    return {**added(), **COMMANDS}
+
+
+def _shown(commands: Mapping[str, CommandEntry]) -> dict[str, TyperCommand]:
+    return {name: TyperCommand(name, help=listed.help) for name, listed in commands.items()}
 
 
 @contextmanager
@@ -109,19 +124,29 @@ def _printable_refusals() -> Iterator[None]:
 class _Commands(TyperGroup):
     """All commands; a refusal of their arguments does nothing to the terminal.
 
-    They are listed, completed and suggested by name and help alone.
+    They are listed, completed and suggested by name and help alone. Those of other packages are looked for only where a
+    name is none of ours, and for the list.
     """
 
     def __init__(self, **given: Any) -> None:  # noqa: ANN401
         super().__init__(**given)
-        self.commands = {
-            **{name: TyperCommand(name, help=listed.help) for name, listed in COMMANDS.items()},
-            **self.commands,
-        }
+        self._own = self.commands
+        self.commands = {**_shown(COMMANDS), **self._own}
 
-    def resolve_command(self, *arguments: Any) -> Any:  # noqa: ANN401
-        name, command, rest = super().resolve_command(*arguments)
-        return name, loaded(name, rest[0] if rest else "") if name in COMMANDS else command, rest
+    def list_commands(self, context: Any) -> list[str]:  # noqa: ANN401
+        self.commands = {**_shown(every()), **self._own}
+        return super().list_commands(context)
+
+    def resolve_command(self, context: Any, arguments: list[str]) -> Any:  # noqa: ANN401
+        asked = arguments[0] if arguments else ""
+        if asked not in self.commands:
+            self.list_commands(context)
+            if asked in _OF_THE_KIT and asked not in self.commands:
+                from corpid.cli import output  # noqa: PLC0415 - the list of all commands does without it
+
+                output.fail(f"corpid {asked} is part of corpid-dev: pip install corpid-dev")
+        name, command, rest = super().resolve_command(context, arguments)
+        return name, command if name in self._own else loaded(name, rest[0] if rest else ""), rest
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401
         with _printable_refusals():
@@ -209,8 +234,8 @@ def loaded(name: str, wanted: str = "") -> Any:  # noqa: ANN401 - typer keeps th
 
     Of a subject only the command `wanted` is made, if it has one of this name: each takes its time.
     """
-    listed = COMMANDS[name]
-    found = getattr(import_module(f"{__name__}.{listed.module}"), listed.name)
+    listed = COMMANDS.get(name) or added()[name]
+    found = getattr(import_module(listed.module, __name__), listed.name)
     if isinstance(found, typer.Typer):
         found = _narrowed(found, wanted)
     holder = typer.Typer()

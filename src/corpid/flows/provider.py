@@ -7,7 +7,6 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from corpid.rules.oauth.records import FIRST_ISSUER
-from corpid.rules.oauth.refusals import CATALOGUE_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -102,6 +101,8 @@ class Policy:
     jwe_header_claims: bool
     """whether the header of a JWE repeats iss and aud of its content (RFC 7519 §5.3, D21)"""
     developer_mode: bool
+    catalogue_path: str
+    """of the catalogue of reasons, under base_url; empty: there is none (D28)"""
     api: AuthenticationRules
     """of the admin API, with the algorithms that work here (D42, D59)"""
 
@@ -120,11 +121,11 @@ class Policy:
 
     @property
     def error_catalogue(self) -> str:
-        """The address of the catalogue of reasons; empty outside developer mode.
+        """The address of the catalogue of reasons, if there is one.
 
         Source: D28
         """
-        return self.base_url + CATALOGUE_PATH if self.developer_mode else ""
+        return self.catalogue_path and self.base_url + self.catalogue_path
 
     @property
     def iss_of_callback(self) -> str | None:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.interaction_context import InteractionContext
-    from corpid.flows.developer.people import SandboxPerson
     from corpid.flows.provider import Provider
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.authentication.sandbox_people import SandboxPerson
     from corpid.rules.networks import Network
     from corpid.rules.oauth.client_registration import Rules
     from corpid.web.pages.layout import Link

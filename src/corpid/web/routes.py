@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from itertools import permutations
-from typing import TYPE_CHECKING, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Final, NoReturn
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -44,14 +43,13 @@ from corpid.web.scim import PATH as SCIM_PATH
 from corpid.web.telemetry.access_log import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from starlette.types import Receive, Scope, Send
 
     from corpid.flows.provider import Policy
     from corpid.rules.oauth.generations import Generation
-    from corpid.web.context import DeveloperMode, Part, WebContext
-    from corpid.web.developer.mode import Mode
+    from corpid.web.context import Part, WebContext
     from corpid.web.route import Endpoint, Fails
     from corpid.web.telemetry.access_log import LogFields
 
@@ -137,11 +135,11 @@ def at_root() -> frozenset[str]:
     return frozenset(route.path for route in _AT_ROOT)
 
 
-def table(served: Sequence[Generation], *, first: bool = True, developer_mode: bool = False) -> tuple[Route, ...]:
+def table(served: Sequence[Generation], *, first: bool = True, further: Sequence[Route] = ()) -> tuple[Route, ...]:
     """Every route.
 
     PAR and resources come from the records of the generations served (Spec 2.1). The account, links and the admin API
-    have theirs at the first issuer only (D62); what is for developers is there in developer mode only (D66).
+    have theirs at the first issuer only (D62). `further` are those of an extension, in developer mode alone (D66).
     """
     get, post, both = ("GET",), ("POST",), ("GET", "POST")
     pushing = tuple(
@@ -222,22 +220,8 @@ def table(served: Sequence[Generation], *, first: bool = True, developer_mode: b
             if first
             else ()
         ),
-        *(_documents() if developer_mode else ()),
+        *further,
     )
-
-
-def _documents() -> tuple[Route, ...]:
-    """Documents of developer mode, which nothing loads outside it (D66)."""
-    from corpid.web.developer.documents import DOCUMENTS  # noqa: PLC0415
-
-    return DOCUMENTS
-
-
-def _developer_routes(mode: DeveloperMode) -> tuple[Route, ...]:
-    """The routes of the demo's developer mode, which nothing loads outside it (D66)."""
-    from corpid.web.developer.routes import routes  # noqa: PLC0415
-
-    return routes(cast("Mode", mode))  # a demo hands in no other
 
 
 def bodiless(served: Sequence[Generation], base_path: str) -> frozenset[str]:
@@ -253,17 +237,19 @@ def streamed(base_path: str) -> frozenset[str]:
     return frozenset({f"{base_path}{api_server.API_PATH}/directory"})
 
 
-def hidden_paths(policies: Sequence[Policy]) -> Iterator[str]:
+def hidden_paths(policies: Sequence[Policy], further: Callable[[str], Sequence[Route]] = lambda _: ()) -> Iterator[str]:
     """Yield a sentence for each issuer that hides another's page.
 
-    That happens if its path lies on a path of the other one. Source: D62
+    That happens if its path lies on a path of the other one. `further` are an extension's routes at a base URL.
+
+    Source: D62
     """
     for outer, inner in permutations(policies, 2):
         here, there = urlsplit(outer.base_url), urlsplit(inner.base_url)
         if here.netloc != there.netloc or not there.path.startswith(f"{here.path}/"):
             continue
         below = there.path.removeprefix(here.path)
-        every = table(outer.served, first=outer.is_first, developer_mode=outer.developer_mode)
+        every = table(outer.served, first=outer.is_first, further=further(outer.base_url))
         routes = [route for route in every if not route.at_root]
         if any(_overlap(below, route.path) for route in routes):
             yield (
@@ -300,14 +286,10 @@ _OWN_REASONS: Final = frozenset(
 class Router:
     """The ASGI application: finds the route, calls its endpoint, renders exceptions."""
 
-    def __init__(self, web: WebContext) -> None:
+    def __init__(self, web: WebContext, further: Sequence[Route] = ()) -> None:
         self._context, policy = web, web.provider.policy
-        routes = table(policy.served, first=policy.is_first, developer_mode=policy.developer_mode)
+        routes = table(policy.served, first=policy.is_first, further=further)
         served = [route for route in routes if self._access(route).enabled]
-        if web.developer is not None:
-            documents = _documents() if policy.developer_mode else ()
-            served = [replace(route, developer=True) if route in documents else route for route in served]
-            served += _developer_routes(web.developer)
         restricted = ((route.path, self._access(route).networks) for route in served)
         self._networks = {path: networks for path, networks in restricted if networks}
         """the only ones whose addresses see a route, by its path"""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.sandbox.interfaces import Interface
+    from corpid_dev.relying_party.interfaces import Interface
 
 ROOT: Final = Path(__file__).parents[3]
 FOLDER: Final = ROOT / "examples" / "libraries"

@@ -43,6 +43,11 @@ class Program:
         return found
 
 
+def built(library: Library) -> list[str]:
+    """The command that runs its program; the test is skipped where the toolchain is missing."""
+    return COMMANDS[library.program.suffix](library.program)
+
+
 @contextmanager
 def begun(library: Library, told: Mapping[str, Any], folder: Path) -> Iterator[Program]:
     """Start the program, up to the address for the browser. Raises RefusedByProgramError."""
@@ -50,8 +55,7 @@ def begun(library: Library, told: Mapping[str, Any], folder: Path) -> Iterator[P
     file.write_text(json.dumps(told))
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    command = [*COMMANDS[library.program.suffix](library.program), str(file)]
-    with subprocess.Popen(command, text=True, env=environment, **pipes) as process:
+    with subprocess.Popen([*built(library), str(file)], text=True, env=environment, **pipes) as process:
         try:
             address = process.stdout.readline().strip()  # type: ignore[union-attr]
             if not address.startswith("http"):

@@ -107,10 +107,10 @@ OF_RSA = ("d", "p", "q", "dp", "dq", "qi", "oth")
     [("EC", "d"), ("OKP", "d"), ("oct", "k"), *(("RSA", each) for each in OF_RSA),
      *((kind, each) for kind in (None, "other", ["EC"]) for each in (*OF_RSA, "k"))],
 )  # fmt: skip
-@pytest.mark.parametrize("value", ["x", "", False, []])
-def test_private_and_symmetric_members_are_recognised(kind: object, member: str, value: object) -> None:
-    """D7, RFC 7518 §6: by the key's kind; of an unknown kind, all of them."""
-    assert private_members({"kty": kind, member: value}) == {member}
+def test_private_and_symmetric_members_are_recognised(kind: object, member: str) -> None:
+    """D7, RFC 7518 §6: by the key's kind; of an unknown kind, all of them; whatever their value."""
+    for value in ("x", "", False, list[object]()):
+        assert private_members({"kty": kind, member: value}) == {member}, value
     assert private_members({"kty": kind, member: None}) == frozenset()
 
 

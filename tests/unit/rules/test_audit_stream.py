@@ -93,11 +93,11 @@ def test_no_value_ends_a_line_or_a_message(detail: dict[str, str]) -> None:
     assert (int(length), framed) == (len(message), message)
 
 
-@pytest.mark.parametrize("action", [*AuditAction, "of.another version", "x" * 40, "é"])
 @pytest.mark.parametrize("host", ["node1", "", "a b", "n\n"])
-def test_every_action_and_host_makes_a_header(action: str, host: str) -> None:
+def test_every_action_and_host_makes_a_header(host: str) -> None:
     """RFC 5424 §6.2: printable ASCII of bounded length, or a hyphen."""
-    assert HEADER.fullmatch(syslog_message({**ENTRY, "action": action}, host=host))
+    for action in (*AuditAction, "of.another version", "x" * 40, "é"):
+        assert HEADER.fullmatch(syslog_message({**ENTRY, "action": action}, host=host)), action
 
 
 def test_a_refusal_is_a_warning_of_the_facility_for_audit() -> None:

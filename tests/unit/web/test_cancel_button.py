@@ -11,7 +11,7 @@ from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.views import Problem
 from tests.browser.states import STATES
 
-RENDERER: Final = Renderer()
+RENDERER: Final = Renderer(added="corpid_dev")
 ROW: Final = re.compile(
     r'<div class="actions(?: kept)?">\s*<button class="button(?: button-secondary)?"[^>]*>[^<]*</button>\s*'
     r'<button class="button button-quiet" type="submit" form="cancel">Cancel</button>\s*</div>'

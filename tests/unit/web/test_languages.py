@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -21,7 +21,7 @@ from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, Pick, acce
 from tests.browser.states import STATES
 from tests.unit.web.test_page_rendering import VIEWS
 
-renderer = cache(Renderer)
+renderer = cache(partial(Renderer, added="corpid_dev"))
 """each kind once for all tests"""
 
 if TYPE_CHECKING:

@@ -50,6 +50,7 @@ from corpid.web.pages.views import (
     View,
     Wait,
 )
+from corpid_dev.web.paths import CATALOGUE_PATH
 
 HOSTILE = """<script>alert(1)</script>"' onload='x' & {{ 7*7 }} <b>"""
 SAID = phrase("{name}", name=HOSTILE)
@@ -307,7 +308,7 @@ OWN_FORMS = {name: view for name, view in VIEWS.items() if not isinstance(view, 
 @cache
 def renderer(*, developer_mode: bool) -> Renderer:
     """One renderer for all tests."""
-    return Renderer(developer_mode=developer_mode)
+    return Renderer(developer_mode=developer_mode, catalogue_path=CATALOGUE_PATH, added="corpid_dev")
 
 
 class Page(HTMLParser):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 
 import pytest
 
@@ -10,7 +11,9 @@ from corpid.web.pages import theme
 from corpid.web.pages.rendering import Renderer, StaticFiles, packaged_static_files
 from corpid.web.pages.theme import palettes
 
-CONTENTS = packaged_static_files()
+CONTENTS = {**packaged_static_files(), **packaged_static_files("corpid_dev")}
+DEMO = files("corpid_dev").joinpath("demo", "static", "demo.css").read_text(encoding="utf-8")
+STYLES = {"style.css": CONTENTS["style.css"].decode(), "demo.css": DEMO}
 
 
 def test_another_content_has_another_name() -> None:
@@ -22,7 +25,7 @@ def test_another_content_has_another_name() -> None:
 
 @pytest.mark.parametrize("name", sorted(CONTENTS))
 def test_a_static_file_is_found_by_its_hashed_name_only(name: str) -> None:
-    renderer = Renderer(base_path="/id")
+    renderer = Renderer(base_path="/id", added="corpid_dev")
     url = renderer.static.url(name)
     assert url.startswith("/id/static/")
     content, media_type = renderer.static_file(url.rpartition("/")[2])
@@ -39,23 +42,23 @@ def test_style_sheets_and_pictures_load_nothing_further(name: str) -> None:
     assert not re.search(r"url\(|@import|@font-face|<style|style=|href=", text)
 
 
-@pytest.mark.parametrize("name", ["style.css", "demo.css"])
+@pytest.mark.parametrize("name", STYLES)
 def test_nothing_moves(name: str) -> None:
-    assert not re.search(r"\b(transition|animation)\b(?!: none)|@keyframes", CONTENTS[name].decode())
+    assert not re.search(r"\b(transition|animation)\b(?!: none)|@keyframes", STYLES[name])
 
 
-@pytest.mark.parametrize("name", ["style.css", "demo.css"])
+@pytest.mark.parametrize("name", STYLES)
 def test_text_has_one_of_four_sizes(name: str) -> None:
     """A scale of few sizes, declared once; code is a little smaller than what surrounds it."""
-    declared = re.findall(r"font-size: ([^;]+);", CONTENTS[name].decode())
+    declared = re.findall(r"font-size: ([^;]+);", STYLES[name])
     sized = {re.sub(r"calc\((var\(.*?\)) \* [\d.]+\)", r"\1", each) for each in declared}
     assert sized <= {"112.5%", "var(--small)", "1rem", "inherit", "0.9em", "var(--large)", "var(--title)"}
 
 
 def colours(*, dark: bool) -> dict[str, str]:
     """The colour variables of both style sheets in one scheme."""
-    own = palettes(CONTENTS["style.css"].decode())
-    demo = palettes(CONTENTS["demo.css"].decode().replace(".demo {", ":root {"))
+    own = palettes(STYLES["style.css"])
+    demo = palettes(DEMO.replace(".demo {", ":root {"))
     return own[dark] | {f"demo-{name}": value for name, value in demo[dark].items()}
 
 

@@ -8,12 +8,10 @@ without a `Reason`, so every refusal is declared here. The log line of a refusal
 from __future__ import annotations
 
 from enum import Enum, StrEnum, unique
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
-CATALOGUE_PATH: Final = "/developer/errors"
-"""under base_url, in developer mode: the page of every reason; the anchor is the reason's code"""
 ErrorCode: TypeAlias = Literal[
     "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "invalid_scope",
     "unsupported_grant_type", "invalid_dpop_proof", "use_dpop_nonce", "invalid_request_uri", "request_not_supported",

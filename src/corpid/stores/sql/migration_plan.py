@@ -80,7 +80,9 @@ def is_last(revision: str | None) -> bool:
     return revision == f"{len(_files(tuple(LOCATIONS))):04}"
 
 
+@cache
 def _files(locations: tuple[str, ...]) -> list[Path]:
+    """Listed once a process, as they are read once."""
     return [file for folder in locations for file in Path(folder).glob("[!_]*.py")]
 
 

@@ -81,6 +81,7 @@ class _SchemaState(msgspec.Struct, frozen=True):
 
     revision: str | None
     serves_since: str | None
+    """not read where the last migration of this version was done"""
 
 
 def head() -> str:
@@ -233,6 +234,8 @@ def _prepare_contract(
 def _schema_state(connection: sa.Connection) -> _SchemaState:
     tables = sa.inspect(connection)
     revision = connection.scalars(sa.select(_REVISION)).one_or_none() if tables.has_table(_REVISION.name) else None
+    if is_last(revision):
+        return _SchemaState(revision, None)  # who starts has nothing more to ask
     since = _value(connection, _SERVES_SINCE) if tables.has_table("deployment") else None
     return _SchemaState(revision, since)
 

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from corpid.flows.authentication.interaction_context import InteractionContext
-    from corpid.flows.developer.people import SandboxPerson
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.authentication.sandbox_people import SandboxPerson
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.entity_choice import Choice
     from corpid.rules.oauth.records import Client

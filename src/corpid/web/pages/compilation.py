@@ -40,11 +40,12 @@ _IN_MEMORY: Final[dict[bytes, CodeType]] = {}
 class CompiledTemplates(BytecodeCache):
     """The compiled templates of one language, in memory and in files.
 
-    `tag` names the language, and with it the catalogue whose texts stand in them; empty if none do.
+    `tag` names the language, and with it the catalogues of `packages`, whose texts stand in them; empty if none do.
     """
 
-    def __init__(self, tag: str) -> None:
+    def __init__(self, tag: str, packages: tuple[str, ...] = ("corpid",)) -> None:
         self._tag = tag
+        self._basis = _basis(tag, packages)
 
     def load_bytecode(self, bucket: Bucket) -> None:
         """Take what was compiled from the same sources by the same programs."""
@@ -65,7 +66,7 @@ class CompiledTemplates(BytecodeCache):
                 _write(_path(self._tag, bucket.key), sources, code)
 
     def _sources(self, bucket: Bucket) -> bytes:
-        return sha256(_basis(self._tag) + f"{bucket.key} {bucket.checksum}".encode()).digest()
+        return sha256(self._basis + f"{bucket.key} {bucket.checksum}".encode()).digest()
 
     def are_complete(self) -> bool:
         """Return whether every template is in a file."""
@@ -79,7 +80,7 @@ class CompiledTemplates(BytecodeCache):
 
     def _every_source(self) -> bytes:
         templates = Path(str(resources.files("corpid"))) / "web" / "templates"
-        found = sha256(_basis(self._tag))
+        found = sha256(self._basis)
         for path in sorted(templates.rglob("*.html")):
             content = path.read_bytes()
             found.update(f"{path.relative_to(templates)} {len(content)} ".encode() + content)
@@ -96,7 +97,7 @@ def folder() -> Path:
 
 
 @cache
-def _basis(tag: str) -> bytes:
+def _basis(tag: str, packages: tuple[str, ...]) -> bytes:
     """A hash of what is compiled with a template.
 
     Constants go through filters and translations when a template is compiled, so their code belongs to it.
@@ -104,11 +105,11 @@ def _basis(tag: str) -> bytes:
     package = resources.files("corpid")
     found = sha256(MAGIC_NUMBER + f"{jinja2.__version__} {babel.__version__} {tag}".encode())
     pages = sorted(package.joinpath("web", "pages").iterdir(), key=lambda each: each.name)
-    catalogue = package.joinpath("locales", f"{tag}.po")
-    for file in (package.joinpath("texts.py"), *(each for each in pages if each.name.endswith(".py")), catalogue):
-        if file is not catalogue or file.is_file():
-            content = file.read_bytes()
-            found.update(f"{file.name} {len(content)} ".encode() + content)
+    catalogues = [resources.files(each).joinpath("locales", f"{tag}.po") for each in packages]
+    programs = (package.joinpath("texts.py"), *(each for each in pages if each.name.endswith(".py")))
+    for file in (*programs, *(each for each in catalogues if each.is_file())):
+        content = file.read_bytes()
+        found.update(f"{file.name} {len(content)} ".encode() + content)
     return found.digest()
 
 

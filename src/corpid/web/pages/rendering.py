@@ -13,12 +13,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined, nodes
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined, nodes
 from jinja2.ext import InternationalizationExtension
 from markupsafe import Markup, escape
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
-from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.texts import Phrase, has_full_stop, phrase
 from corpid.web.pages.charts import draw_chart
 from corpid.web.pages.compilation import CompiledTemplates
@@ -26,7 +25,7 @@ from corpid.web.pages.compiled_pages import CONTENT, FrameView, separate_slots
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
 from corpid.web.pages.slots import CompiledPage, Slot
 from corpid.web.pages.theme import NO_THEME
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, OWN, PSEUDO, translator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,9 +63,9 @@ def hashed_name(name: str, content: bytes) -> str:
     return f"{stem}.{sha256(content).hexdigest()[:16]}.{suffix}"
 
 
-def packaged_static_files() -> dict[str, bytes]:
-    """The static files of the package, by name."""
-    directory = files("corpid").joinpath("web", "static")
+def packaged_static_files(package: str = "corpid") -> dict[str, bytes]:
+    """The static files of a package, by name."""
+    directory = files(package).joinpath("web", "static")
     return {file.name: file.read_bytes() for file in directory.iterdir() if _suffix(file.name) in MEDIA_TYPES}
 
 
@@ -121,7 +120,8 @@ class Renderer:
 
     `name` is the provider's name, `base_path` the path of base_url without a trailing slash (D32). In developer mode
     every page carries a banner, and the pseudo-language is spoken, too; `on_network` if other machines reach it. `theme` is the operator's own look.
-    `account_base` stands before the account's path: empty for base_path.
+    `account_base` stands before the account's path: empty for base_path. `catalogue_path` is that of the page of
+    reasons, under base_url; `added` is a package with further templates, static files and texts (`Extension`).
     """
 
     def __init__(
@@ -132,15 +132,19 @@ class Renderer:
         account_base: str = "",
         developer_mode: bool = False,
         on_network: bool = False,
+        catalogue_path: str = "",
+        added: str = "",
         theme: Theme = NO_THEME,
     ) -> None:
-        self.static = StaticFiles({**packaged_static_files(), **theme.files}, prefix=base_path + STATIC_PATH)
+        self._packages = (*OWN, added) if added else OWN
+        packaged = {name: each for package in self._packages for name, each in packaged_static_files(package).items()}
+        self.static = StaticFiles({**packaged, **theme.files}, prefix=base_path + STATIC_PATH)
         self.languages = (*LANGUAGES, PSEUDO) if developer_mode else LANGUAGES
         self._globals: dict[str, object] = {
             "provider_name": name,
             "developer_mode": developer_mode,
             "on_network": on_network,
-            "catalogue_path": base_path + CATALOGUE_PATH,
+            "catalogue_path": catalogue_path and base_path + catalogue_path,
             "languages": LANGUAGES,
             "language_path": base_path + LANGUAGE_PATH,
             "account_path": (account_base or base_path) + ACCOUNT_PATH,
@@ -167,8 +171,9 @@ class Renderer:
         CompiledTemplates(language.tag).note_complete()
 
     def _environment(self, language: Language) -> Environment:
-        environment = page_environment(PackageLoader("corpid", "web/templates"), self.static)
-        speak(environment, translator(language))
+        loaders = [PackageLoader(package, "web/templates") for package in self._packages]
+        environment = page_environment(ChoiceLoader(loaders), self.static)
+        speak(environment, translator(language, self._packages))
         environment.globals.update(self._globals)
         made = {name: environment.get_template(f"_{name}.html").render() for name in _PIECES}
         environment.globals["pieces"] = {name: Markup(piece) for name, piece in made.items()}  # noqa: S704 - made here
@@ -336,7 +341,7 @@ def speak(environment: Environment, voice: Translator) -> None:
     environment.add_extension(TranslatedBlocks)
     environment.install_gettext_callables(voice.gettext, voice.ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.finalize = finalized
-    environment.bytecode_cache = CompiledTemplates(voice.language.tag)
+    environment.bytecode_cache = CompiledTemplates(voice.language.tag, voice.packages)
     instants = {"time": _instant("time", voice.time), "moment": _instant("moment", voice.moment)}
     environment.filters.update(number=voice.number, day=voice.day, drawn=partial(draw_chart, voice=voice), **instants)
     environment.globals.update(_=voice.gettext, language=voice.language)

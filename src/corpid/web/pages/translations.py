@@ -141,16 +141,27 @@ class Pseudo(NullTranslations):
         return f"⟦{msgid1 if n == 1 else msgid2}⟧"
 
 
-def _translations(language: Language) -> NullTranslations:
+OWN: Final = ("corpid",)
+"""the packages whose texts are said; another one's come after ours"""
+
+
+def _translations(language: Language, packages: Sequence[str]) -> NullTranslations:
     if language is PSEUDO:
         return Pseudo()
     if language is ENGLISH:
         return NullTranslations()
+    found, *further = [_catalogue(language, package) for package in packages]
+    for each in further:
+        found.add_fallback(each)
+    return found
+
+
+def _catalogue(language: Language, package: str) -> NullTranslations:
     from babel.messages.mofile import write_mo  # noqa: PLC0415 - English needs no catalogue
     from babel.messages.pofile import read_po  # noqa: PLC0415
 
     compiled = BytesIO()
-    with files("corpid").joinpath("locales", f"{language.tag}.po").open("rb") as source:
+    with files(package).joinpath("locales", f"{language.tag}.po").open("rb") as source:
         write_mo(compiled, read_po(source, locale=language.formats))
     compiled.seek(0)
     return GNUTranslations(compiled)
@@ -159,9 +170,10 @@ def _translations(language: Language) -> NullTranslations:
 class Translator:
     """Translations and formats of one language."""
 
-    def __init__(self, language: Language) -> None:
+    def __init__(self, language: Language, packages: tuple[str, ...] = OWN) -> None:
         self.language = language
-        self._translations = _translations(language)
+        self.packages = packages
+        self._translations = _translations(language, packages)
         self._times: dict[tuple[int, int], str] = {}
         pair = str(Locale.parse(language.formats).list_patterns["standard"]["middle"])
         self._separator = pair.format("", "")
@@ -254,7 +266,9 @@ def _moment_with_zone(minute: datetime, zone: tzinfo | None, name: str | None, f
     return f"{together.format(time, day)} ({name})"
 
 
-@cache
-def translator(language: Language) -> Translator:
+def translator(language: Language, packages: tuple[str, ...] = OWN) -> Translator:
     """The translator of a language, one per process."""
-    return Translator(language)
+    return _translator(language, packages)
+
+
+_translator: Final = cache(Translator)

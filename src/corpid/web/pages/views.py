@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.flows.authentication.second_factor_methods import SecondFactorQuestion
-    from corpid.flows.developer.people import SandboxPerson
+    from corpid.rules.authentication.sandbox_people import SandboxPerson
     from corpid.web.pages.layout import FieldError, Frame, Link
 
 _CODE: Final = phrase("Code")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -197,14 +198,14 @@ _EVENTS = [event for event in SignInEvent if event not in (SignInEvent.EXPIRY, S
 
 
 @pytest.mark.parametrize("state", SignInState, ids=lambda state: state.value)
-@pytest.mark.parametrize("event", _EVENTS, ids=lambda event: event.value)
-def test_an_event_that_a_state_does_not_take_is_a_stale_step(state: SignInState, event: SignInEvent) -> None:
+def test_an_event_that_a_state_does_not_take_is_a_stale_step(state: SignInState) -> None:
     """D15: whoever sends it is shown the page that is current."""
-    if event in TRANSITIONS[state]:
-        machine.require(state, event)
-        return
-    with pytest.raises(StaleStep):
-        machine.require(state, event)
+    taken = set()
+    for event in _EVENTS:
+        with suppress(StaleStep):
+            machine.require(state, event)
+            taken.add(event)
+    assert taken == set(_EVENTS) & set(TRANSITIONS[state])
 
 
 def test_an_ended_sign_in_takes_nothing() -> None:

@@ -235,13 +235,25 @@ def test_no_rule_is_written_twice() -> None:
     assert len(RULES) == RULES_WRITTEN
 
 
-@pytest.mark.parametrize(("role", "action", "kind"), sorted(RULES))
-def test_each_condition_of_a_rule_is_enough_to_refuse(role: Role, action: Action, kind: ObjectKind) -> None:
-    conditions = RULES[role, action, kind]
-    for condition in conditions:
-        with pytest.raises(Forbidden) as refused:
-            authorise(*flipped(condition, role, action, kind))
-        assert refused.value.reason in {each.reason for each in conditions}
+@pytest.mark.parametrize("role", sorted({role for role, _, _ in RULES}))
+def test_each_condition_of_a_rule_is_enough_to_refuse(role: Role) -> None:
+    found: dict[tuple[Action, ObjectKind, str], str | None] = {}
+    expected: dict[tuple[Action, ObjectKind, str], set[str]] = {}
+    for (_, action, kind), conditions in sorted(each for each in RULES.items() if each[0][0] == role):
+        for condition in conditions:
+            rule = action, kind, NAMES[id(condition)]
+            found[rule] = reason_of(*flipped(condition, role, action, kind))
+            expected[rule] = {each.reason for each in conditions}
+    assert not {rule: reason for rule, reason in found.items() if reason not in expected[rule]}
+
+
+def reason_of(actor: Actor, action: Action, thing: Object) -> str | None:
+    """Why it is refused; None where it is allowed."""
+    try:
+        authorise(actor, action, thing)
+    except Forbidden as refused:
+        return refused.reason
+    return None
 
 
 def flipped(condition: Condition, role: Role, action: Action, kind: ObjectKind) -> tuple[Actor, Action, Object]:
@@ -278,9 +290,9 @@ def test_facts_that_nobody_loaded_are_no_reason_to_allow(role: Role, action: Act
     assert not allowed(ACTORS[role], action, replace(object_of(kind, role), **dict.fromkeys(FACTS)))
 
 
-@pytest.mark.parametrize(("action", "kind"), sorted(product(ACTIONS, OBJECT_KINDS)))
-def test_a_person_without_a_name_owns_nothing_that_has_no_owner(action: Action, kind: ObjectKind) -> None:
-    assert not allowed(Person(""), action, Object(kind=kind))
+def test_a_person_without_a_name_owns_nothing_that_has_no_owner() -> None:
+    for action, kind in product(ACTIONS, OBJECT_KINDS):
+        assert not allowed(Person(""), action, Object(kind=kind)), (action, kind)
 
 
 @pytest.mark.parametrize("role", ["owner", "administrator", "sub_administrator", "provisioning token"])

@@ -1,1 +1,0 @@
-"""Developer mode: a relying party, a scripted browser and the demo."""

@@ -1,6 +1,0 @@
-"""Pages and endpoints of developer mode; nothing loads them outside it (D66).
-
-`sandbox.demo` passes the mode to `app.create`. `mode` decides who sees it, and `routes` declares its routes. `observer`
-records the exchanges of each issuer for the inspector (`traffic`, `exchanges`), and `obeying` carries out the orders of
-the sandbox. The store of a demo is marked, and other servers refuse it.
-"""

@@ -1,0 +1,1 @@
+"""The demo: a provider and a relying party with example data."""

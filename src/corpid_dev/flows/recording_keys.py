@@ -1,0 +1,64 @@
+"""Signing keys that show developer mode what they sign (D66)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
+
+from corpid.flows.operations.signing_keys import SigningKeys
+from corpid.jose.key_ring import KeyRing
+from corpid_dev.flows import exchanges
+from corpid_dev.flows.exchanges import SignedToken
+
+if TYPE_CHECKING:
+    from corpid.flows.operations.signing_keys import ServerKeys
+    from corpid.ports import Registry
+    from corpid_dev.flows.people import Developer
+
+
+class RecordingKeyRing(KeyRing, frozen=True, kw_only=True):
+    """A key ring whose signatures are kept with the exchange in progress."""
+
+    developer: Developer
+
+    @classmethod
+    def wrap(cls, ring: KeyRing, developer: Developer) -> Self:
+        """The ring, watched."""
+        return cls(developer=developer, **{name: getattr(ring, name) for name in KeyRing.__struct_fields__})
+
+    def sign(self, payload: bytes, typ: str) -> str:
+        """A compact JWS; an order of the sandbox may replace it."""
+        exchange, obeyer = exchanges.current(), self.developer.obeyer
+        token = None
+        if exchange is not None and obeyer is not None:
+            token = obeyer.signing(exchange, self, payload, typ)
+        if token is None:
+            token = KeyRing.sign(self, payload, typ)
+        if exchange is not None:
+            exchange.signed.append(SignedToken(typ=typ, token=token))
+        return token
+
+
+class RecordingSigningKeys(SigningKeys):
+    """The stored keys of a demo."""
+
+    def __init__(
+        self, registry: Registry, *, developer: Developer, certificates: bool = False, issuer: str = ""
+    ) -> None:
+        super().__init__(registry, certificates=certificates, issuer=issuer)
+        self._developer = developer
+        self._watched: tuple[ServerKeys, ServerKeys] | None = None
+        """the keys, and the same watched"""
+
+    async def at(self, now: float) -> ServerKeys:
+        """The keys at `now`. Raises the errors of SigningKeys.keys_at."""
+        return self._watch(await super().keys_at(now))
+
+    def fresh(self, now: float) -> ServerKeys | None:
+        keys = super().fresh(now)
+        return None if keys is None else self._watch(keys)
+
+    def _watch(self, keys: ServerKeys) -> ServerKeys:
+        if self._watched is None or self._watched[0] is not keys:
+            self._watched = keys, replace(keys, ring=RecordingKeyRing.wrap(keys.ring, self._developer))
+        return self._watched[1]

@@ -1,0 +1,233 @@
+"""Sign-ins of test people without their factors, in developer mode (D66).
+
+Two factors are simulated, and nothing else: the request, the interaction, the choice of the entity, consent and the
+code are those of every sign-in. The audit says `simulated`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from corpid.flows.authentication import (
+    browsers,
+    completion,
+    entity_selection,
+    interaction_context,
+    session_start,
+    sign_in,
+    throttle,
+)
+from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
+from corpid.flows.authentication.sign_in import (
+    ConsentQuestion,
+    EntityQuestion,
+    InvalidInput,
+    NoEntity,
+    SignInConfirmation,
+    event,
+)
+from corpid.flows.oauth import authorize, pending_requests
+from corpid.flows.oauth.authorization import ImmediateResponse
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
+from corpid.rules.directory import names
+from corpid.rules.oauth import acr, discovery, parameters
+from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.refusals import Reason
+from corpid.texts import phrase
+from corpid_dev.flows import anybody
+from corpid_dev.flows.anybody import Anybody
+
+if TYPE_CHECKING:
+    from corpid.flows.authentication.interaction_context import InteractionContext
+    from corpid.flows.oauth.authorization import InteractionRedirect
+    from corpid.flows.request_context import RequestContext
+    from corpid.ports import Account
+    from corpid.rules.oauth.authorization_response import AuthorizationResponse
+    from corpid_dev.flows.people import Developer
+
+DEFAULT_WAY: Final = next(iter(acr.SIMULATED))
+_STEPS: Final = 8
+"""after the factors; a sign-in has fewer"""
+_NAMED: Final = 10
+"""organisations that a refusal names"""
+
+
+class SimulatedSignIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A sign-in without a browser: where it begins, and its person's answers."""
+
+    authorize_url: str
+    """the address to which the relying party would send the browser"""
+    user: str = ""
+    """user name of a test person"""
+    anybody: Anybody | None = None
+    """a person to be made, instead of a user name"""
+    entity: str = ""
+    """identifier of the entity to act for; not needed if there is one only"""
+    way: str = DEFAULT_WAY
+    """name of the way to sign in that amr claims"""
+    consent: Literal["agree", "refuse"] = "agree"
+    """the answer if consent is asked for"""
+    orders: list[dict[str, Any]] = []
+    """of the sandbox, for this sign-in"""
+
+
+async def at_once(
+    context: RequestContext, visit: InteractionContext, developer: Developer, *, user_name: str, way: str = DEFAULT_WAY
+) -> InteractionContext:
+    """Complete both factors of a test person without asking for them.
+
+    `way` names what amr then claims. Returns the updated visit, with a new cookie value. Raises InvalidInput, StaleStep,
+    OtherBrowser, FormHandled, AlreadyCompleted. Source: D15, D34, D54, D66
+    """
+    visit.require(context, SignInEvent.SIMULATED)
+    if way not in acr.SIMULATED:
+        raise InvalidInput(phrase("Choose one of the ways to sign in."))
+    account = await _account(context, developer, user_name)
+    expected = visit.renewing.user.user_id if visit.renewing else ""
+    if account is None or expected not in ("", account.user.user_id):
+        raise InvalidInput(phrase("Choose one of the test people."))
+    user, amr = account.user, acr.SIMULATED[way]
+    async with context.provider.transient.batch(context.now) as batch:
+        await browsers.note_form(context, batch, visit.cookie, visit.form)
+    if visit.knows():
+        name, browser_key = names.user_name(user.user_name), visit.browser.browser_key
+        last = await throttle.last_entity(context, name, browser_key, user_id=user.user_id)
+        visit = replace(visit, last_entity=last)
+    entry = event(context, visit, user, AuditAction.SIGN_IN_SIMULATE, "ok", amr=" ".join(amr))
+    await context.provider.registry.audit.write(entry, now=context.now)
+    shown = session_start.Authentication(account=account, amr=amr, way=SecondFactorMethod.SIMULATED)
+    return await session_start.complete(context, visit, shown)
+
+
+async def _account(context: RequestContext, developer: Developer, user_name: str) -> Account | None:
+    """The account of an enabled test person, None for anybody else."""
+    if not developer.is_test_person(user_name):
+        return None
+    account = await context.provider.registry.factors.account_by_name(names.user_name(user_name))
+    return account if account is not None and account.user.enabled else None
+
+
+async def without_browser(
+    context: RequestContext, developer: Developer, asked: SimulatedSignIn
+) -> AuthorizationResponse:
+    """Answer an authorization request as a test person's browser would.
+
+    Returns what the relying party receives at its redirect URI, which may be a refusal. Raises InvalidRequest if the
+    sign-in cannot be carried out, before the request is used up; and the errors of `authorize.arrive`. Source: D40, D66
+    """
+    if asked.way not in acr.SIMULATED:
+        raise _unfit(f"way is none of: {', '.join(acr.SIMULATED)}")
+    if (asked.anybody is None) == (not asked.user):
+        raise _unfit("either user or anybody must be there, and not both")
+    query = _query(context, asked)
+    if asked.anybody is not None:
+        user_name = await anybody.make(context, developer, asked.anybody)
+        asked = msgspec.structs.replace(asked, user=user_name, entity=asked.entity or asked.anybody.entity)
+    account = await _account(context, developer, asked.user)
+    if account is None:
+        raise _unfit("user is not the user name of a test person of this demo")
+    arrived = await authorize.arrive(context, query, cookie=None, may_complete=True)
+    if isinstance(arrived, ImmediateResponse):
+        return arrived.response
+    visit = await _first_visit(context, arrived)
+    await _require_entity(context, visit, account, asked.entity)
+    try:
+        visit = await at_once(context, visit, developer, user_name=asked.user, way=asked.way)
+        visit = await _to_the_end(context, visit, asked)
+    except (AlreadyCompleted, OtherBrowser, StaleStep):
+        raise InvalidRequest(
+            Reason.SIGN_IN_IN_ANOTHER_BROWSER, "this request is being answered in a browser: start a new one"
+        ) from None
+    return await completion.leave(context, visit.interaction)
+
+
+def _unfit(description: str) -> InvalidRequest:
+    return InvalidRequest(Reason.SIMULATION, description)
+
+
+def orders_of(asked: SimulatedSignIn) -> list[dict[str, Any]]:
+    """The sandbox's orders for this sign-in, named by its request.
+
+    Raises InvalidRequest if one names another. Source: D66
+    """
+    query = parameters.parse(
+        asked.authorize_url.partition("?")[2].partition("#")[0].encode("ascii", "replace"),
+        {"client_id", "request_uri", "state"},
+    )
+    own = {"client_id": query.get("client_id"), "sign_in": query.get("request_uri") or query.get("state")}
+    for each in asked.orders:
+        if not own.keys().isdisjoint(each):
+            raise _unfit("orders: leave client_id and sign_in out, they are those of this sign-in")
+    return [{**each, **own} for each in asked.orders]
+
+
+def _query(context: RequestContext, asked: SimulatedSignIn) -> bytes:
+    """The query of an address of this issuer's authorization endpoint."""
+    endpoint = context.provider.policy.base_url + discovery.AUTHORIZATION_PATH
+    address, _, query = asked.authorize_url.partition("?")
+    if address != endpoint or not query.isascii():
+        raise _unfit(
+            f"authorize_url must be {endpoint} with the query of an authorization request; "
+            "each further issuer takes its own at /developer/sign-ins under its URL"
+        )
+    return query.partition("#")[0].encode()
+
+
+async def _first_visit(context: RequestContext, entered: InteractionRedirect) -> InteractionContext:
+    """The first visit of a browser that keeps every cookie."""
+    interaction_id, cookie = entered.interaction_id, entered.cookie
+    if entered.held:
+        brought = await pending_requests.brought(context, interaction_id, cookie=cookie, held=entered.held)
+        if brought is not None:
+            await pending_requests.store(context, *brought)
+    return await interaction_context.visit(context, interaction_id, cookie)
+
+
+async def _require_entity(context: RequestContext, visit: InteractionContext, account: Account, entity_id: str) -> None:
+    """Refuse an entity that the person could not choose.
+
+    Without any usable entity the sign-in itself ends with access_denied.
+    """
+    user_id, client = account.user.user_id, visit.client
+    offer = await entity_selection.offer(context, user_id, client, query="", preselected="")
+    usable = [each.entity.entity_id for each in offer.choices if each.usable]
+    known = ", ".join(usable[:_NAMED]) + (" and more" if len(usable) > _NAMED else "")
+    if entity_id:
+        if await entity_selection.usable_here(context, user_id, entity_id, client) is None:
+            raise _unfit(f"entity is none that this person can act for at this client: {known or 'there is none'}")
+        return
+    if usable and not await entity_selection.find_only_entity(context, user_id, client, visit.interaction.request):
+        raise _unfit(f"entity is missing, and the person would be asked to choose: {known}")
+
+
+async def _to_the_end(context: RequestContext, visit: InteractionContext, asked: SimulatedSignIn) -> InteractionContext:
+    """Answer every page after the factors, as asked."""
+    for _ in range(_STEPS):
+        if visit.interaction.outcome is not None:
+            return visit
+        visit = await interaction_context.visit(context, visit.interaction.interaction_id, visit.cookie)
+        match await sign_in.current(context, visit):
+            case EntityQuestion():
+                visit = await sign_in.submit_entity(context, visit, entity_id=asked.entity)
+            case ConsentQuestion() if asked.consent == "agree":
+                visit = await sign_in.submit_consent(context, visit)
+            case ConsentQuestion() | NoEntity():
+                visit = await sign_in.cancel(context, visit)
+            case SignInConfirmation():
+                visit = await sign_in.confirm(context, visit)
+            case _:
+                raise StaleStep
+    raise StaleStep
+
+
+def refusal(response: AuthorizationResponse) -> tuple[str, str] | None:
+    """The error code and the reason of a response.
+
+    None for a response with a code. Source: D28
+    """
+    error = response.parameters.get("error")
+    return None if error is None else (error, response.reason)

@@ -1,0 +1,116 @@
+"""The readiness report as records, and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from corpid_dev.readiness.observation import Verdict
+
+if TYPE_CHECKING:
+    from corpid_dev.readiness.case import Case
+    from corpid_dev.readiness.observation import Call, Finding, Observation
+
+
+class ReadinessError(Exception):
+    """The report cannot be made; the message gives the remedy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One case, and what became of it."""
+
+    case: Case
+    finding: Finding
+    observation: Observation
+    seconds: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the case."""
+        return self.finding.verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All results for one relying party."""
+
+    url: str
+    issuer: str
+    client_id: str
+    marker: str
+    """how a session was recognised"""
+    user: str
+    at: float
+    seconds: float
+    results: tuple[Result, ...]
+
+    @property
+    def failed(self) -> bool:
+        """True if a case failed."""
+        return any(each.verdict is Verdict.FAILED for each in self.results)
+
+    @property
+    def when(self) -> datetime:
+        """The start of the check, in UTC."""
+        return datetime.fromtimestamp(self.at, UTC).replace(microsecond=0)
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """The number of cases with each verdict."""
+        found = Counter(each.verdict for each in self.results)
+        return {verdict: found[verdict] for verdict in Verdict}
+
+    def sentence(self) -> str:
+        """The counts in words."""
+        return ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items() if count)
+
+    def members(self) -> dict[str, Any]:
+        """The report as JSON."""
+        return {
+            "relying_party": self.url,
+            "issuer": self.issuer,
+            "client_id": self.client_id,
+            "session_recognised_by": self.marker,
+            "user": self.user,
+            "at": self.when.isoformat(),
+            "seconds": round(self.seconds, 3),
+            "summary": {verdict.value.replace(" ", "_"): count for verdict, count in self.counts.items()},
+            "cases": [_result(each) for each in self.results],
+        }
+
+
+def _result(result: Result) -> dict[str, Any]:
+    case = result.case
+    return {
+        "id": case.id,
+        "title": case.title,
+        "verdict": result.verdict.value.replace(" ", "_"),
+        "seen": result.finding.seen,
+        "fix": case.fix,
+        "sources": [{"name": each.name, "url": each.url} for each in case.sources],
+        "seconds": round(result.seconds, 3),
+        "pages": [
+            {"url": address(page.url), "status": page.status, "heading": page.heading, "session": page.session}
+            for sign_in in result.observation.sign_ins
+            for page in (*((sign_in.login,) if sign_in.login else ()), *sign_in.pages)
+        ],
+        "calls": [_call(each) for each in result.observation.calls],
+    }
+
+
+def _call(call: Call) -> dict[str, Any]:
+    return {
+        "exchange": call.exchange_id,
+        "endpoint": call.endpoint,
+        "status": call.status,
+        "error": call.error,
+        "orders": list(call.orders),
+    }
+
+
+def address(url: str) -> str:
+    """A URL without its query, which may hold a code."""
+    return url.partition("?")[0].partition("#")[0]

@@ -1,0 +1,1 @@
+"""A relying party that checks the provider, and a scripted browser."""

@@ -1,0 +1,213 @@
+"""Claims and callbacks with one fault (D66).
+
+A fault that cannot be applied, such as a missing claim that is not there, gives None.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import msgspec
+
+from corpid_dev.rules.orders import MANY_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from corpid_dev.rules.order_documents import Order
+
+Claims: TypeAlias = "dict[str, Any]"
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+
+ANOTHER_ISSUER: Final = "https://another-issuer.example"
+ANOTHER_AUDIENCE: Final = "https://another-audience.example"
+_ANOTHER_PERSON: Final = "00000000-0000-4000-8000-000000000000"
+_BLOCKS: Final = ("auth_info", "tp_auth_info", "AuthInfo", "TPAuthInfo")
+_OWN_BLOCKS: Final = ("auth_info", "AuthInfo")
+_ROW: Final = {
+    "CPEntID_SUB": "", "CPRole": "Sandbox Role", "StartDate": "2020-01-01", "EndDate": "9999-12-31", "Parameter": [],
+}  # fmt: skip
+_HOUR: Final = 3600
+
+
+def claims(order: Order, given: Mapping[str, Any], *, now: int) -> Claims | None:
+    """The claims with the fault of a `token` order.
+
+    None if the fault is none of claims, or cannot be applied. Source: D66
+    """
+    fault = order.text("fault")
+    if fault == "missing-claim":
+        name = order.text("claim")
+        return {each: value for each, value in given.items() if each != name} if name in given else None
+    change = _CHANGES.get(fault)
+    if change is None:
+        return None
+    changed = dict(given)
+    return changed if change(changed, now) else None
+
+
+def _iss(changed: Claims, _: int) -> bool:
+    changed["iss"] = ANOTHER_ISSUER
+    return True
+
+
+def _aud(changed: Claims, _: int) -> bool:
+    changed["aud"] = [ANOTHER_AUDIENCE] if isinstance(changed.get("aud"), list) else ANOTHER_AUDIENCE
+    return True
+
+
+def _aud_further(changed: Claims, _: int) -> bool:
+    own = changed.get("aud")
+    changed["aud"] = [*(own if isinstance(own, list) else [own]), ANOTHER_AUDIENCE]
+    return True
+
+
+def _nonce(changed: Claims, _: int) -> bool:
+    changed["nonce"] = "another-nonce"
+    return True
+
+
+def _nonce_missing(changed: Claims, _: int) -> bool:
+    return changed.pop("nonce", None) is not None
+
+
+def _at_hash(changed: Claims, _: int) -> bool:
+    changed["at_hash"] = "A" * 22
+    return True
+
+
+def _exp(changed: Claims, now: int) -> bool:
+    return _moved(changed, by=now - _HOUR - int(changed.get("exp", now)))
+
+
+def _iat(changed: Claims, now: int) -> bool:
+    return _moved(changed, by=now + _HOUR - int(changed.get("iat", now)))
+
+
+def _moved(changed: Claims, *, by: int) -> bool:
+    for name in ("iat", "exp"):
+        if name in changed:
+            changed[name] += by
+    return "exp" in changed
+
+
+def _sub(changed: Claims, _: int) -> bool:
+    parts = str(changed.get("sub", "")).split(",")
+    packed = [f"uuid={_ANOTHER_PERSON}" if part.startswith("uuid=") else part for part in parts]
+    changed["sub"] = ",".join(packed) if packed != parts else _ANOTHER_PERSON
+    return True
+
+
+def _extra_roles(changed: Claims, _: int) -> bool:
+    def add(block: Claims) -> None:
+        results = _results(block)
+        for service in results:
+            _add_rows(service, 1)
+        results.append({"CPESrvcID": "SANDBOX-SERVICE", "Auth_Result_Set": {"Row_Count": 1, "Row": [dict(_ROW)]}})
+        _counted(block)
+
+    return _with_blocks(changed, _OWN_BLOCKS, add)
+
+
+def _empty_result_set(changed: Claims, _: int) -> bool:
+    def empty(block: Claims) -> None:
+        _results(block).clear()
+        _counted(block)
+
+    return _with_blocks(changed, _BLOCKS, empty)
+
+
+def _many_rows(changed: Claims, _: int) -> bool:
+    def fill(block: Claims) -> None:
+        results = _results(block)
+        if not results:
+            results.append({"CPESrvcID": "SANDBOX-SERVICE", "Auth_Result_Set": {"Row_Count": 0, "Row": []}})
+        _add_rows(results[0], MANY_ROWS - len(results[0]["Auth_Result_Set"]["Row"]))
+        _counted(block)
+
+    return _with_blocks(changed, _OWN_BLOCKS, fill)
+
+
+def _results(block: Claims) -> list[Claims]:
+    found: list[Claims] = block["Result_Set"]["ESrvc_Result"]
+    return found
+
+
+def _counted(block: Claims) -> None:
+    block["Result_Set"]["ESrvc_Row_Count"] = len(_results(block))
+
+
+def _add_rows(service: Claims, count: int) -> None:
+    rows = service["Auth_Result_Set"]["Row"]
+    like = rows[0] if rows else _ROW
+    rows += [{**like, "CPRole": f"Sandbox Role {number + 1}"} for number in range(count)]
+    service["Auth_Result_Set"]["Row_Count"] = len(rows)
+
+
+def _with_blocks(changed: Claims, names: tuple[str, ...], change: Callable[[Claims], None]) -> bool:
+    """Change the blocks of roles: objects, or texts that hold JSON (D22)."""
+    found = [name for name in names if name in changed]
+    for name in found:
+        text = isinstance(changed[name], str)
+        block = msgspec.json.decode(changed[name] if text else msgspec.json.encode(changed[name]))
+        change(block)
+        changed[name] = msgspec.json.encode(block).decode() if text else block
+    return bool(found)
+
+
+_CHANGES: Final[Mapping[str, Callable[[Claims, int], bool]]] = {
+    "iss": _iss,
+    "aud": _aud,
+    "aud-further": _aud_further,
+    "nonce": _nonce,
+    "nonce-missing": _nonce_missing,
+    "at-hash": _at_hash,
+    "exp": _exp,
+    "iat": _iat,
+    "sub": _sub,
+    "extra-roles": _extra_roles,
+    "empty-result-set": _empty_result_set,
+    "many-rows": _many_rows,
+}
+
+
+def callback(order: Order, given: Pairs) -> Pairs | None:
+    """The parameters of a callback with the fault of a `callback` order.
+
+    None if it cannot be applied: there is no code in an error's callback, and no `iss` in every one. Source: D66
+    """
+    sent = dict(given)
+    match order.text("fault"):
+        case "state":
+            return _with(given, "state", "another-state")
+        case "iss":
+            return _with(given, "iss", ANOTHER_ISSUER)
+        case "state-missing" if "state" in sent:
+            return _without(given, "state")
+        case "iss-missing" if "iss" in sent:
+            return _without(given, "iss")
+        case "error" if "code" in sent:
+            error = (("error", order.text("error")), ("error_description", "an order of the sandbox"))
+            return (*error, *_without(given, "code"))
+        case "code-twice" if "code" in sent:
+            return (*given, ("code", sent["code"]))
+        case "code" if "code" in sent:
+            return _with(given, "code", _never_issued(sent["code"]))
+        case "late" if "code" in sent:
+            return given
+    return None
+
+
+def _never_issued(code: str) -> str:
+    """A code of the same form; its beginning may name the generation."""
+    return code[:8] + code[8:][::-1]
+
+
+def _with(given: Pairs, name: str, value: str) -> Pairs:
+    if all(each != name for each, _ in given):
+        return (*given, (name, value))
+    return tuple((each, value if each == name else sent) for each, sent in given)
+
+
+def _without(given: Pairs, name: str) -> Pairs:
+    return tuple(pair for pair in given if pair[0] != name)

@@ -1,0 +1,6 @@
+"""Pages and endpoints of developer mode; nothing loads them outside it (D66).
+
+`demo_extension` is what a demo passes to `app.create`. `mode` decides who sees it, and `routes` declares its routes. `observer`
+records the exchanges of each issuer for the inspector (`traffic`, `exchanges`), and `fault_injection` carries out the orders of
+the sandbox. The store of a demo is marked, and other servers refuse it.
+"""

@@ -1,0 +1,413 @@
+"""Pages that register clients in developer mode (D66)."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import quote
+
+from corpid.flows.authentication import browsers, interactions
+from corpid.flows.directory.write import Refused
+from corpid.flows.stored_forms import StoredForm
+from corpid.ports import Conflict
+from corpid.rules.oauth import parameters
+from corpid.rules.oauth.client_registration import IssuerRules, used_generations
+from corpid.texts import Phrase, phrase
+from corpid.web.context import with_parameter
+from corpid.web.http.requests import cookie, form_bytes, page_request
+from corpid.web.pages.client_fields import (
+    FIELDS,
+    Fields,
+    fields_of,
+    mistakes,
+    named_faults,
+    new_values,
+    opens_rare,
+    read,
+    typed_in,
+    values_of,
+)
+from corpid.web.pages.layout import FormView, Frame, Link, PageView, ViewPart
+from corpid.web.pages.plain import not_found
+from corpid.web.pages.refusals import refusal_of
+from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other
+from corpid_dev.flows import clients as flow
+from corpid_dev.flows.clients import ClientRefused
+from corpid_dev.rules.pasted_keys import read_pasted
+from corpid_dev.web import stored_forms
+from corpid_dev.web.paths import CLIENTS_PATH
+from corpid_dev.web.snippets import Snippet, snippets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.flows.request_context import RequestContext
+    from corpid.rules.directory.json_nodes import Json
+    from corpid.rules.oauth.client_registration import RegistrationFault
+    from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.records import Client
+    from corpid.web.context import WebContext
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
+    from corpid_dev.web.mode import Mode
+
+_FORM: Final = "developer-client"
+_NAMES: Final = frozenset({"form_token", "step", "decision", "client_id", *FIELDS})
+_CHECK: Final = "check"
+_LEGACY_DAYS: Final = 365
+"""for which the form proposes a generation that ends"""
+_SAVED: Final = "saved"
+REGISTERED: Final = phrase("The client is registered, and can be used at once.")
+_COMPLETE: Final[Mapping[str, Json]] = {
+    "client_id": "unnamed",
+    "name": "Unnamed",
+    "redirect_uris": ["https://client.invalid/callback"],
+}
+"""stands for what is missing, so that a check finds every other mistake, too"""
+
+
+class ClientLine(ViewPart, frozen=True, kw_only=True):
+    url: str
+    client_id: str
+    name: str
+    generations: tuple[str, ...]
+    own: bool
+    """whether it is the demo's own"""
+
+
+class DeveloperClients(PageView, frozen=True, kw_only=True):
+    template: ClassVar[str] = "developer/clients.html"
+    heading: ClassVar[Phrase] = phrase("Clients")
+
+    clients: tuple[ClientLine, ...]
+    register: str
+    removed: bool = False
+
+
+class DeveloperClientForm(FormView, frozen=True, kw_only=True):
+    """The form of a client, with advice.
+
+    Fields: client_id of a new one, its members.
+    """
+
+    template: ClassVar[str] = "developer/client_form.html"
+
+    heading: Phrase
+    groups: tuple[Fields, ...]
+    more: tuple[Fields, ...]
+    more_open: bool
+    new: bool
+    identifier: str = "client_id"
+    client_id: str = ""
+    back: str
+    checked: bool = False
+    """whether this answers a check"""
+    advice: Mapping[str, tuple[str, ...]]
+    """member → sentences, in English"""
+
+
+class DeveloperClient(PageView, frozen=True, kw_only=True):
+    """One client, with what its developer copies."""
+
+    template: ClassVar[str] = "developer/client.html"
+
+    heading: Phrase
+    client_id: str
+    redirect_uris: tuple[str, ...]
+    scopes: tuple[str, ...]
+    services: tuple[str, ...]
+    generations: tuple[str, ...]
+    advice: tuple[str, ...]
+    snippets: tuple[Snippet, ...]
+    saved: Phrase | None = None
+    edit: str = ""
+    """empty for the demo's own"""
+    remove: str = ""
+
+
+class RemoveClient(FormView, frozen=True, kw_only=True):
+    """The question before a client is removed."""
+
+    template: ClassVar[str] = "developer/remove_client.html"
+
+    heading: Phrase
+    back: str
+
+
+async def clients(request: Request, web: WebContext, mode: Mode) -> Response:
+    """The list of clients (D66)."""
+    context = await page_request(request, web.provider)
+    found = await flow.clients(context)
+    view = DeveloperClients(
+        frame=Frame(up=mode.up, under_way=True),
+        clients=tuple(
+            ClientLine(
+                url=_path(web, "client", each.client_id),
+                client_id=each.client_id,
+                name=each.name,
+                generations=tuple(one.name for one in used_generations(each, web.client_rules)),
+                own=each.client_id in mode.developer.own_clients,
+            )
+            for each in found
+        ),
+        register=_path(web, "new"),
+        removed="removed" in request.query_params,
+    )
+    return page_response(request, web.renderer, view)
+
+
+async def pages(request: Request, web: WebContext, mode: Mode) -> Response:
+    """The pages under the list: new, client, edit and remove (D66)."""
+    context = await page_request(request, web.provider)
+    page, _, client_id = str(request.path_params["rest"]).partition("/")
+    found = None
+    if page != "new":
+        try:
+            found = await flow.client(context, client_id)
+        except Refused:
+            return await not_found(request, web)
+    own = client_id in mode.developer.own_clients
+    at = _At(request=request, web=web, mode=mode, context=context, page=page, found=found)
+    if page == "client" and found is not None and request.method == "GET":
+        return page_response(request, web.renderer, await _client(at, found, own=own))
+    if own or (page == "new" and client_id):
+        return await not_found(request, web)
+    if page in {"new", "edit"}:
+        return await (_submitted(at) if request.method == "POST" else _opened(at))
+    if page == "remove" and found is not None:
+        return await (_removed(at, found) if request.method == "POST" else _asked(at, found))
+    return await not_found(request, web)
+
+
+class _At(ViewPart, frozen=True, kw_only=True):
+    request: Request
+    web: WebContext
+    mode: Mode
+    context: RequestContext
+    page: str
+    found: Client | None
+    """the client of the address"""
+
+    @property
+    def here(self) -> str:
+        return _path(self.web, self.page, self.found.client_id if self.found else "")
+
+    @property
+    def above(self) -> str:
+        """The page to go back to."""
+        return _path(self.web, "client", self.found.client_id) if self.found else self.web.base_path + CLIENTS_PATH
+
+    @property
+    def served(self) -> tuple[Generation, ...]:
+        return tuple(self.web.provider.policy.served)
+
+
+def _path(web: WebContext, page: str, client_id: str = "") -> str:
+    path = f"{web.base_path}{CLIENTS_PATH}/{page}"
+    return f"{path}/{quote(client_id, safe='')}" if client_id else path
+
+
+async def _client(at: _At, found: Client, *, own: bool) -> View:
+    generations = used_generations(found, at.web.client_rules)
+    advised = await flow.advise_client(at.context, found, at.web.client_rules)
+    return DeveloperClient(
+        frame=Frame(up=Link(url=at.web.base_path + CLIENTS_PATH, text=DeveloperClients.heading), under_way=True),
+        heading=phrase("Client {name}", name=found.name),
+        client_id=found.client_id,
+        redirect_uris=found.redirect_uris,
+        scopes=found.scopes,
+        services=found.services,
+        generations=tuple(each.name for each in generations),
+        advice=() if own else tuple(_sentence(each) for each in advised),
+        snippets=() if own else _snippets(at, found, generations),
+        saved=REGISTERED if _SAVED in at.request.query_params else None,
+        edit="" if own else _path(at.web, "edit", found.client_id),
+        remove="" if own else _path(at.web, "remove", found.client_id),
+    )
+
+
+def _snippets(at: _At, found: Client, generations: Iterable[Generation]) -> tuple[Snippet, ...]:
+    issuer, authority = at.web.provider.policy.base_url, at.mode.developer.authority
+    return snippets(found, issuer, _here_first(at, generations), authority=authority)
+
+
+def _here_first(at: _At, generations: Iterable[Generation]) -> Generation | None:
+    """The newest of these generations, if possible one of this issuer."""
+    every = list(generations)
+    here = [each for each in every if each in at.served]
+    return next(reversed(here or every), None)
+
+
+def _sentence(fault: RegistrationFault) -> str:
+    return f"{fault.member}: {fault.reason}."
+
+
+async def _opened(at: _At) -> Response:
+    browser = await browsers.recognise(at.context, cookie(at.request, at.web.cookie_name))
+    form = await stored_forms.read_form(at.request, at.context, browser, at.here)
+    if form is None:
+        values = values_of(at.found) if at.found else new_values(await proposed(at.web, at.context))
+        return await page_for_browser(at.request, at.web, at.context, browser, partial(_form, at, values))
+    client_id = form.fields.get("client_id", "")
+    typed = {name: form.fields.get(name, "") for name in FIELDS}
+    value = _value(at, client_id, {**typed, "jwks": ""} if read_pasted(typed["jwks"]).fault else typed)
+    checked = await flow.check(at.context, at.mode.developer, {**_COMPLETE, **value}, at.web.client_rules)
+    view = partial(
+        _form, at, {**typed, "client_id": client_id}, errors=form.errors, advice=checked.advice, kept_form=form
+    )
+    return await page_for_browser(at.request, at.web, at.context, browser, view)
+
+
+async def proposed(web: WebContext, context: RequestContext) -> dict[str, object]:
+    """The members that a new client begins with, at this issuer."""
+    policy = web.provider.policy
+    served = tuple(policy.served)
+    chosen: dict[str, object] = dict(web.client_rules.issuers.get(policy.issuer_id, IssuerRules()).new_client)
+    chosen["services"] = tuple(await flow.services(context))
+    newest = served[-1]
+    chosen["scopes"] = newest.scopes
+    if not newest.pushed or not policy.is_first:
+        chosen["generations"] = tuple(each.name for each in served)
+    if any(each.ends for each in served) and "generations" in chosen:
+        chosen["legacy_until"] = (date.fromisoformat(context.today) + timedelta(days=_LEGACY_DAYS)).isoformat()
+    if not policy.is_first:
+        chosen["issuers"] = (policy.issuer_id,)
+    return chosen
+
+
+def _form(
+    at: _At,
+    values: Mapping[str, str],
+    browser_id: str,
+    *,
+    errors: tuple[FieldError, ...] = (),
+    advice: Iterable[RegistrationFault] = (),
+    kept_form: StoredForm | None = None,
+) -> View:
+    by_member: dict[str, tuple[str, ...]] = {}
+    for each in advice:
+        by_member[each.member] = (*by_member.get(each.member, ()), f"{each.reason[:1].upper()}{each.reason[1:]}."
+                                  if not each.reason.startswith("http") else f"{each.reason}.")  # fmt: skip
+    found = at.found
+    return DeveloperClientForm(
+        frame=Frame(
+            form_token=interactions.form_token(at.context, browser_id, _FORM),
+            up=Link(url=at.above, text=phrase("Go back")),
+            under_way=True,
+            here=with_parameter(at.here) if kept_form else at.here,
+        ),
+        action=at.here,
+        heading=phrase("Change {name}", name=found.name) if found else phrase("Register a client"),
+        groups=fields_of(values, rare=False),
+        more=fields_of(values, rare=True),
+        more_open=opens_rare(values, errors),
+        new=found is None,
+        client_id=values.get("client_id", ""),
+        back=at.above,
+        checked=kept_form is not None and kept_form.checked,
+        advice=by_member,
+        errors=errors,
+    )
+
+
+async def _submitted(at: _At) -> Response:
+    """Check the form; save the client unless only that was asked for."""
+    form = parameters.parse(await form_bytes(at.request), _NAMES)
+    browser = await browsers.recognise(at.context, cookie(at.request, at.web.cookie_name))
+    browser_id = browser.browser_id if browser else ""
+    require_own_form(at.context, form, browser_id, _FORM)
+    typed = {name: typed_in(form, name) for name in FIELDS}
+    client_id = at.found.client_id if at.found else form.get("client_id", "").strip()
+    errors: list[FieldError] = [] if client_id else [("client_id", phrase("Enter the identifier of the client."))]
+    # the check below names what is wrong with each address
+    errors += [
+        (name, text)
+        for name, text in mistakes(typed, developer_mode=at.web.client_rules.developer_mode)
+        if name != "redirect_uris" or not typed[name]
+    ]
+    pasted = read_pasted(typed["jwks"])
+    errors += [("jwks", phrase("{sentence}", sentence=each)) for each in pasted.remarks]
+    errors += named_faults([f"jwks: {pasted.fault}"] if pasted.fault else [])
+    typed["jwks"] = pasted.jwks
+    value = _value(at, client_id, {**typed, "jwks": "" if pasted.fault else typed["jwks"]})
+    checked = await flow.check(at.context, at.mode.developer, {**_COMPLETE, **value}, at.web.client_rules)
+    wrong = {name for name, _ in errors} | ({"jwks"} if "jwks_uri" in {name for name, _ in errors} else set())
+    errors += _at_fields(fault for fault in checked.faults if fault.member not in wrong)
+    if at.found is None and client_id and await _is_taken(at, client_id):
+        errors.append(
+            ("client_id", phrase("There is a client with this identifier. Change that one, or take another."))
+        )
+    only_check = form.get("decision") == _CHECK
+    if not errors and not only_check:
+        try:
+            saved = await flow.save(at.context, at.mode.developer, value, at.web.client_rules)
+            return see_other(f"{_path(at.web, 'client', saved.client.client_id)}?{_SAVED}=1")
+        except ClientRefused as refused:
+            errors += _at_fields(refused.faults)
+        except Conflict as conflict:
+            errors.append(("", refusal_of(conflict)))
+    # Of pasted keys, only the public parts are left in `typed`.
+    form_kept = StoredForm(fields={**typed, "client_id": client_id}, errors=tuple(errors), checked=only_check)
+    return await stored_forms.to_entered(at.context, browser_id, at.here, form_kept)
+
+
+def _at_fields(faults: Iterable[RegistrationFault]) -> list[FieldError]:
+    """The faults at their fields; the identifier has one of its own."""
+    errors: list[FieldError] = []
+    for fault in faults:
+        if fault.member == "client_id":
+            errors.append(("client_id", phrase("{sentence}.", sentence=fault.reason)))
+        else:
+            errors += named_faults([f"{fault.member}: {fault.reason}"])
+    return errors
+
+
+async def _is_taken(at: _At, client_id: str) -> bool:
+    try:
+        await flow.client(at.context, client_id)
+    except Refused:
+        return False
+    return True
+
+
+def _value(at: _At, client_id: str, typed: Mapping[str, str]) -> dict[str, Json]:
+    """The client of the form, as an object of the admin API."""
+    members: dict[str, Json] = {
+        name: read(each, typed[name])  # type: ignore[misc]  # texts, numbers, and lists of them
+        for name, each in FIELDS.items()
+        if typed[name]
+    }
+    if at.found is not None and not at.found.enabled:
+        members["enabled"] = False
+    return members | ({"client_id": client_id} if client_id else {})
+
+
+async def _asked(at: _At, found: Client) -> Response:
+    browser = await browsers.recognise(at.context, cookie(at.request, at.web.cookie_name))
+    return await page_for_browser(at.request, at.web, at.context, browser, partial(_removal, at, found))
+
+
+def _removal(at: _At, found: Client, browser_id: str) -> View:
+    return RemoveClient(
+        frame=Frame(
+            form_token=interactions.form_token(at.context, browser_id, _FORM),
+            up=Link(url=at.above, text=phrase("Go back")),
+            under_way=True,
+            here=at.here,
+        ),
+        action=at.here,
+        heading=phrase("Remove {name}?", name=found.name),
+        back=at.above,
+    )
+
+
+async def _removed(at: _At, found: Client) -> Response:
+    form = parameters.parse(await form_bytes(at.request), _NAMES)
+    browser = await browsers.recognise(at.context, cookie(at.request, at.web.cookie_name))
+    require_own_form(at.context, form, browser.browser_id if browser else "", _FORM)
+    await flow.remove(at.context, at.mode.developer, found.client_id)
+    return see_other(f"{at.web.base_path}{CLIENTS_PATH}?removed=1")
