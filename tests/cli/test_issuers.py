@@ -67,7 +67,8 @@ def test_a_client_whose_issuers_serve_none_of_its_generations_is_told(several: T
         said = several.run(*(client if each == "rp" else each for each in ADD), "--issuer", issuer, *generation)
         assert said.exit_code == 0
         told = " ".join(said.stderr.split())
-        assert f"{client} cannot be used so far: {issuer} of its issuers serves" in told
+        assert f"{client} cannot be used so far: it uses " in told
+        assert f", and its issuer {issuer} serves only " in told
         assert f"change that with `corpid client update {client} --issuer {other}`" in told
         assert "not served here so far: the generations of none of its issuers name it" in " ".join(said.stdout.split())
 
