@@ -149,7 +149,7 @@ def test_production_has_no_file_and_no_text_of_the_developer_kit(wheel: Path, ki
 
 
 def test_production_has_no_command_of_the_developer_kit(production: Path) -> None:
-    """They are not listed, and each says in one sentence what to install."""
+    """They are not listed, and each says in one sentence which package it is part of."""
     program = production / "venv" / "bin" / "corpid"
     shown = run(program, "--help", cwd=production)
     assert "serve" in shown
@@ -157,7 +157,8 @@ def test_production_has_no_command_of_the_developer_kit(production: Path) -> Non
         assert not re.search(rf"^\W*{name}\b", shown, re.MULTILINE), name
         asked = subprocess.run([program, name, "--check"], cwd=production, capture_output=True, text=True, check=False)
         assert (asked.returncode, asked.stdout) == (1, "")
-        assert " ".join(asked.stderr.split()) == f"Error: corpid {name} is part of corpid-dev: pip install corpid-dev"
+        missing = "is part of the developer kit, the package corpid-dev, which is not installed here"
+        assert " ".join(asked.stderr.split()) == f"Error: corpid {name} {missing}"
     missing = "import importlib.util as u; print(u.find_spec('corpid_dev'), u.find_spec('joserfc'))"
     assert run(production / "venv" / "bin" / "python", "-c", missing, cwd=production) == "None None\n"
 
