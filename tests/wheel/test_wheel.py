@@ -126,6 +126,15 @@ def test_the_wheel_of_the_developer_kit_holds_every_file_of_it_and_the_examples(
     assert any(name.endswith("licenses/LICENSE") for name in packed)
 
 
+def test_a_source_archive_of_the_developer_kit_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    """docs/decisions/0038: no wheel could be built from it."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    asked = subprocess.run(command, cwd=KIT, capture_output=True, text=True, check=False)
+    assert asked.returncode != 0
+    assert "corpid-dev has no source archive; build its wheel in a checkout" in asked.stderr.splitlines()[-1]
+    assert not list(tmp_path.glob("*.tar.gz"))
+
+
 def test_the_developer_kit_asks_for_corpid_of_the_same_version(kit: Path) -> None:
     packed = zipfile.ZipFile(kit)
     metadata = packed.read(next(name for name in packed.namelist() if name.endswith("METADATA"))).decode()
