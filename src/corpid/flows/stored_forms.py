@@ -1,7 +1,7 @@
 """Forms that were not accepted, kept for their pages (D73).
 
-The response to a form that is rejected, or is still to be confirmed, is a redirect, so that Reload and Back send nothing
-again. What was typed is kept encrypted for ten minutes, without secrets, and can be read any number of times.
+The response to a form that is rejected, or is still to be confirmed, is a redirect, so that Reload and Back send
+nothing again. What was typed is kept encrypted for ten minutes, without secrets, and can be read any number of times.
 """
 
 from __future__ import annotations

@@ -112,7 +112,8 @@ async def count_miss(context: RequestContext, batch: TransientBatch, name: str) 
 async def send(context: RequestContext, visit: InteractionContext, user: User) -> Interaction:
     """Send a code, which invalidates the previous one.
 
-    In a browser known for the person the e-mail is in the language that they picked, else in their account's. Returns the updated interaction. Raises StaleStep, and Rejected if too many codes were sent. Source: D45
+    In a browser known for the person the e-mail is in the language that they picked, else in their account's. Returns
+    the updated interaction. Raises StaleStep, and InvalidInput if too many codes were sent. Source: D45
     """
     interaction = visit.interaction
     if interaction.mails >= MAILED_CODES_PER_SIGN_IN:
@@ -138,8 +139,8 @@ async def send(context: RequestContext, visit: InteractionContext, user: User) -
 async def count(context: RequestContext, user: User, browser_key: str, *, known: bool) -> None:
     """Count a code that is about to be sent.
 
-    A known browser has an allowance of its own, which a thief of the password alone cannot use up. Raises InvalidInput if
-    too many were sent within an hour. Source: D45, D47
+    A known browser has an allowance of its own, which a thief of the password alone cannot use up. Raises InvalidInput
+    if too many were sent within an hour. Source: D45, D47
     """
     issuer, browser = context.provider.policy.deployment_url, browser_key if known else ""
     async with context.provider.transient.batch(context.now) as batch:
@@ -197,9 +198,9 @@ async def submit_code(
 ) -> InteractionContext:
     """Verify the code of the chosen second factor.
 
-    `makes_passkeys` says that the browser can create a passkey. Returns the updated visit, with a new cookie value. Five wrong codes, of any methods, end the interaction with
-    access_denied. Raises InvalidInput, SignInStopped, Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted.
-    Source: D34, D45
+    `makes_passkeys` says that the browser can create a passkey. Returns the updated visit, with a new cookie value.
+    Five wrong codes, of any methods, end the interaction with access_denied. Raises InvalidInput, SignInStopped,
+    Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted. Source: D34, D45
     """
     pending = await person(context, visit, SignInEvent.CODE)
     account, way = pending.account, second_factor_methods.current_method(visit.interaction, pending)
@@ -335,7 +336,7 @@ async def _miss(
     """Count and audit a wrong code, and notify the owner.
 
     A person who gets here has the password, so its owner is notified: once a day, however often it happens. Raises
-    Stopped after too many.
+    SignInStopped after too many.
     """
     of_owner = namespaces.MISSES_OF_OWNER.entry(context.provider.policy.deployment_url, user.user_id)
     events = [event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value)]

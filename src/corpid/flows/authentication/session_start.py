@@ -213,8 +213,8 @@ def _cost(before: Interaction, shown: Authentication, *, known: bool) -> int:
 async def _undo(context: RequestContext, visit: InteractionContext, *, won: bool) -> None:
     """Undo the claims of a failed sign-in.
 
-    Some engines do not roll back their batches. It is a batch of its own, so that nothing that the failed one was about to
-    write travels with it.
+    Some engines do not roll back their batches. It is a batch of its own, so that nothing that the failed one was about
+    to write travels with it.
     """
     async with context.provider.transient.batch(context.now) as batch:
         if won:

@@ -175,8 +175,8 @@ def _prove(context: RequestContext, proofs: Sequence[bytes], generation: Generat
 async def _spend(context: RequestContext, redemption: _Redemption) -> tuple[Grant, str]:
     """Spend proof and assertion and take the code.
 
-    Returns also the mark of an access token (D67): that of the loss known when the code is taken, since a later one loses
-    the note that the token is revoked. If the code is gone, the token that it may have yielded is revoked (D18).
+    Returns also the mark of an access token (D67): that of the loss known when the code is taken, since a later one
+    loses the note that the token is revoked. If the code is gone, the token that it may have yielded is revoked (D18).
     """
     issuer, client_id = context.provider.policy.base_url, redemption.client.client_id
     request, generation = redemption.request, redemption.generation

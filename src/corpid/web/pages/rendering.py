@@ -119,9 +119,10 @@ class Renderer:
     """The renderer of views.
 
     `name` is the provider's name, `base_path` the path of base_url without a trailing slash (D32). In developer mode
-    every page carries a banner, and the pseudo-language is spoken, too; `on_network` if other machines reach it. `theme` is the operator's own look.
-    `account_base` stands before the account's path: empty for base_path. `catalogue_path` is that of the page of
-    reasons, under base_url; `added` is a package with further templates, static files and texts (`Extension`).
+    every page carries a banner, and the pseudo-language is spoken, too; `on_network` if other machines reach it.
+    `theme` is the operator's own look. `account_base` stands before the account's path: empty for base_path.
+    `catalogue_path` is that of the page of reasons, under base_url; `added` is a package with further templates, static
+    files and texts (`Extension`).
     """
 
     def __init__(
