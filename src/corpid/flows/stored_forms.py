@@ -65,7 +65,7 @@ def encrypt_form(context: RequestContext, place: tuple[str, ...], kept: StoredFo
 
 
 def decrypt_form(context: RequestContext, place: tuple[str, ...], sealed: str) -> StoredForm | None:
-    """Decrypt the result of `seal`.
+    """Decrypt the result of `encrypt_form`.
 
     None for anything else, or after ten minutes. Source: D73
     """

@@ -199,7 +199,7 @@ async def _mail_code(context: RequestContext, visit: EnrolmentContext, step: Enr
         )
     name = names.user_name(user.user_name)
     known = await throttle.is_known(context, name, enrolment.browser_key, user_id=user.user_id)
-    await second_factors.count(context, user, enrolment.browser_key, known=known)
+    await second_factors.count_email(context, user, enrolment.browser_key, known=known)
     changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(context.now)}
     moved = await enrolments.claim_step(context, enrolment, step, **changes)
     await context.provider.registry.audit.write(
@@ -221,7 +221,7 @@ async def submit_mailed_code(context: RequestContext, visit: EnrolmentContext, *
         raise StaleStep
     await reauthenticate.attempt(context, visit)
     try:
-        second_factors.check(context, enrolment.enrolment_id, enrolment, visit.user, code)
+        second_factors.check_emailed_code(context, enrolment.enrolment_id, enrolment, visit.user, code)
     except WrongCode:
         await reauthenticate.miss(context, visit)
         raise InvalidInput(

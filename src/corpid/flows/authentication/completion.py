@@ -190,7 +190,7 @@ async def write_grant(context: RequestContext, batch: TransientBatch, interactio
 
 
 async def _record(context: RequestContext, interaction: Interaction, code: str) -> None:
-    context.provider.issued.code(code, interaction.request, context.now)
+    context.provider.issued.note_code(code, interaction.request, context.now)
     entry = event(context, interaction, AuditAction.SIGN_IN_COMPLETE)
     await context.provider.registry.audit.write(entry, now=context.now)
 

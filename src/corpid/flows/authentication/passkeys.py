@@ -347,7 +347,11 @@ async def submit_passkey(context: RequestContext, visit: InteractionContext, *, 
         await throttle.attempt_unguessable(context, batch)
         if refusal is None:
             spent = await spend(context, batch, challenge)
-    pending = await second_factors.person(context, visit, SignInEvent.PASSKEY) if interaction.user_id else None
+    pending = (
+        await second_factors.require_password_given(context, visit, SignInEvent.PASSKEY)
+        if interaction.user_id
+        else None
+    )
     account = pending.account if pending else None
     try:
         if refusal is not None and not challenge:

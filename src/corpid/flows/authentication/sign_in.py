@@ -134,8 +134,8 @@ async def current(context: RequestContext, visit: InteractionContext, *, query: 
     `query` narrows down a choice. Source: D15
     """
     interaction = visit.interaction
-    if visit.pending is not None:
-        return second_factor_methods.second_factor_question(interaction, visit.pending, now=context.now)
+    if visit.awaiting_second_factor is not None:
+        return second_factor_methods.second_factor_question(interaction, visit.awaiting_second_factor, now=context.now)
     if not interaction.signed_in:
         return PasswordQuestion(lacks_second_factor=visit.lacks_second_factor is not None)
     if interaction.offers_passkey:

@@ -101,13 +101,13 @@ async def authenticate(
         raise client_assertion.refuse_assertion(
             Reason.ASSERTION_AUDIENCE_ENDPOINT, candidate, issuer=issuer, explanation=explanation
         )
-    keys, assertion = await prove(
+    keys, assertion = await verify_assertion(
         context, client, candidate, source=context.provider.client_keys, issuer=issuer, endpoint=endpoint
     )
     return AuthenticatedClient(client=client, keys=keys, assertion=assertion)
 
 
-async def prove(
+async def verify_assertion(
     context: RequestContext, client: HasKeys, candidate: Candidate, *, source: ClientKeys, issuer: str, endpoint: str
 ) -> tuple[ClientKeySet, Assertion]:
     """Verify a client's assertion by its keys, and count the request.

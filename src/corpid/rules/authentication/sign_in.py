@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 class SignInState(Enum):
+    """What a sign-in waits for, or how it ended."""
+
     PASSWORD = "password"
     """no factor was verified: a password is asked for, or a passkey, and a user name unless only one person may sign
     in"""
