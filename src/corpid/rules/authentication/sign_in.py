@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SignInState(Enum):
-    """The state of a sign-in: the question it waits for, or its end."""
+    """The question that a sign-in waits for, or its end."""
 
     PASSWORD = "password"
     """no factor was verified: a password is asked for, or a passkey, and a user name unless only one person may sign
