@@ -66,10 +66,10 @@ class Popen(subprocess.Popen[Any]):
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
         return self._waited(wait_flags)
 
-    def _internal_poll(self, _deadstate: int | None = None) -> int | None:  # type: ignore[override]
+    def _internal_poll(self, _deadstate: int | None = None) -> int | None:
         if _deadstate is not None:  # nobody asks any longer
             return super()._internal_poll(_deadstate)  # type: ignore[misc, no-any-return]
-        if self.returncode is None and self._waitpid_lock.acquire(blocking=False):  # type: ignore[attr-defined]
+        if self._waitpid_lock.acquire(blocking=False):  # type: ignore[attr-defined]
             try:
                 ended, status = (0, 0) if self.returncode is not None else self._waited(os.WNOHANG)
                 if ended == self.pid:
@@ -83,7 +83,7 @@ class Popen(subprocess.Popen[Any]):
         try:
             return os.waitpid(self.pid, flags)
         except ChildProcessError as error:
-            raise LostStatusError(f"{self.args}: its exit status is lost, it was no child of this process") from error
+            raise LostStatusError(f"{self.args!r}: its exit status is lost, it was no child of this process") from error
 
 
 def run(
