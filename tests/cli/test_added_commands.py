@@ -55,7 +55,7 @@ def test_a_package_whose_commands_cannot_be_loaded_is_named_and_all_others_are_l
     listed = corpid(tmp_path, "--help")
     assert listed.returncode == 0
     assert listed.stderr.count("\n") == 1
-    assert listed.stderr.startswith("The commands of broken_package cannot be loaded: ")
+    assert listed.stderr.startswith("Note: the commands of broken_package cannot be loaded: ")
     assert all(f" {name} " in listed.stdout for name in (*COMMANDS, "demo"))
 
 

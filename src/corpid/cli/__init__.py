@@ -105,8 +105,9 @@ def added() -> dict[str, CommandEntry]:
             found |= {name: CommandEntry(*listed) for name, listed in each.load().items()}
         except Exception as error:  # noqa: BLE001 - whatever another package does, ours can be listed
             package = each.dist.name if each.dist else each.value
-            told = f"The commands of {package} cannot be loaded: {type(error).__name__}. Reinstall or remove it."
-            sys.stderr.write(f"{printable(told)}\n")
+            from corpid.cli import output  # noqa: PLC0415 - the list of all commands does without it
+
+            output.warn(f"the commands of {package} cannot be loaded: {type(error).__name__}. Reinstall or remove it.")
     return {name: listed for name, listed in found.items() if name not in COMMANDS}
 
 
