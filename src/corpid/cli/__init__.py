@@ -94,12 +94,21 @@ _OF_THE_KIT: Final = ("demo", "sandbox", "rp-new", "rp-check", "testing")
 def added() -> dict[str, CommandEntry]:
     """The commands of other packages, by their entry points.
 
-    Each entry point of `corpid.commands` is a mapping like COMMANDS.
+    Each entry point of `corpid.commands` is a mapping like COMMANDS. One that cannot be loaded is named on stderr. None
+    replaces a command of COMMANDS.
     """
     from importlib.metadata import entry_points  # noqa: PLC0415 - most commands do without it
 
-    found = [each.load() for each in entry_points(group="corpid.commands")]
-    return {name: listed for commands in found for name, listed in commands.items()}
+    found: dict[str, CommandEntry] = {}
+    for each in entry_points(group="corpid.commands"):
+        try:
+            found |= {name: CommandEntry(*listed) for name, listed in each.load().items()}
+        except Exception as error:  # noqa: BLE001 - whatever another package does, ours can be listed
+            package = each.dist.name if each.dist else each.value
+            from corpid.cli import output  # noqa: PLC0415 - the list of all commands does without it
+
+            output.warn(f"the commands of {package} cannot be loaded: {type(error).__name__}. Reinstall or remove it.")
+    return {name: listed for name, listed in found.items() if name not in COMMANDS}
 
 
 def every() -> dict[str, CommandEntry]:

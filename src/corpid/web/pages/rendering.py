@@ -138,7 +138,11 @@ class Renderer:
         theme: Theme = NO_THEME,
     ) -> None:
         self._packages = (*OWN, added) if added else OWN
-        packaged = {name: each for package in self._packages for name, each in packaged_static_files(package).items()}
+        packaged = {
+            name: each
+            for package in reversed(self._packages)  # ours are preferred, as templates and texts are
+            for name, each in packaged_static_files(package).items()
+        }
         self.static = StaticFiles({**packaged, **theme.files}, prefix=base_path + STATIC_PATH)
         self.languages = (*LANGUAGES, PSEUDO) if developer_mode else LANGUAGES
         self._globals: dict[str, object] = {
