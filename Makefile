@@ -65,9 +65,9 @@ setup-libraries: setup-interop  ## fetch what the other libraries' programs need
 interop: setup-libraries  ## relying parties on other libraries and in other languages, and the image in a container
 	$(RUN) pytest -m interop $(WORKERS_THAT_WAIT) $(PARALLEL) $(ARGS)
 
-QUICK_INTEROP := tests/interop tests/testing tests/readiness --ignore tests/interop/test_library_matrix.py
+QUICK_INTEROP := tests/interop tests/testing tests/readiness
 interop-quick: setup-interop  ## the part of `make interop` that needs neither containers nor long builds
-	$(RUN) pytest -m interop $(WORKERS_THAT_WAIT) $(PARALLEL) $(QUICK_INTEROP) $(ARGS)
+	$(RUN) pytest -m "interop and not long_build" $(WORKERS_THAT_WAIT) $(PARALLEL) $(QUICK_INTEROP) $(ARGS)
 
 # What a command imports cannot be counted while coverage is imported, too.
 report: setup-test  ## size by package, slowest tests, branch coverage of rules and flows (at least 97 %)

@@ -36,6 +36,10 @@ _UNBUFFERED: Final = "PYTHONUNBUFFERED"
 _ENVIRONMENT: Final = dict(os.environ)
 
 
+class LostStatusError(Exception):
+    """Nobody can say how a process ended."""
+
+
 class Popen(subprocess.Popen[Any]):
     """A child of this process as subprocess.Popen starts it; only for `python -m …`, `python -c …` and `corpid …`."""
 
@@ -58,6 +62,28 @@ class Popen(subprocess.Popen[Any]):
         self.pid = _source().fork(request, standard)
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        return self._waited(wait_flags)
+
+    def _internal_poll(self, _deadstate: int | None = None) -> int | None:
+        if _deadstate is not None:  # nobody asks any longer
+            return super()._internal_poll(_deadstate)  # type: ignore[misc, no-any-return]
+        if self._waitpid_lock.acquire(blocking=False):  # type: ignore[attr-defined]
+            try:
+                ended, status = (0, 0) if self.returncode is not None else self._waited(os.WNOHANG)
+                if ended == self.pid:
+                    self._handle_exitstatus(status)  # type: ignore[attr-defined]
+            finally:
+                self._waitpid_lock.release()  # type: ignore[attr-defined]
+        return self.returncode
+
+    def _waited(self, flags: int) -> tuple[int, int]:
+        """What waitpid(2) says. Raises LostStatusError where subprocess would report success."""
+        try:
+            return os.waitpid(self.pid, flags)
+        except ChildProcessError as error:
+            raise LostStatusError(f"{self.args!r}: its exit status is lost, it was no child of this process") from error
 
 
 def run(

@@ -24,8 +24,10 @@ _IN_THE_CALLBACK: Final = frozenset(
     }
 )  # fmt: skip
 """errors of the authorization endpoint that only a callback carries"""
+OF_THE_HTTP_REQUEST: Final = (404, 405, 408, 413, 415, 421, 431, 501, 505)
+"""the statuses of what is wrong with the HTTP request itself; docs/specification/errors.md and this page list them"""
 OTHER_STATUSES: Final[dict[str, str]] = {
-    "invalid_request": "404, 405, 408, 413, 415, 431, 501, 505",
+    "invalid_request": ", ".join(str(each) for each in OF_THE_HTTP_REQUEST if each != 421),  # it has a row of its own
     "temporarily_unavailable": "429",
 }
 """error code → the statuses that it also has at every endpoint"""

@@ -166,7 +166,8 @@ def _work(
 ) -> int:
     """Serve until a signal to stop.
 
-    The exit status. `served` is called when ready; `may_complain` says whether this process reports why it cannot start.
+    The exit status. `served` is called when ready; `may_complain` says whether this process reports why it cannot
+    start.
     """
     try:
         server.run(_serve(chosen, listening, served, share))

@@ -190,7 +190,7 @@ async def test_an_address_that_leads_to_nothing_leads_to_the_list(page: str) -> 
 
 @pytest.mark.parametrize("page", ["stop-sharing/", "stop-sharing/x", "sharing/0", "sharing/-1", "sharing/1000000"])
 async def test_other_addresses_are_not_found(page: str) -> None:
-    """D32."""
+    """Neither a part that no list can have, nor a path below one."""
     async with new_world(entities=1) as made:
         browser = await at_account(made)
         answer = await browser.http.get(f"{made.base}/account/{page}")

@@ -75,7 +75,7 @@ SETS_OF_SERVICES = [[], *([one] for one in SERVICES), *([one, SERVICES[37]] for 
 
 @pytest.mark.parametrize("place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.full)], indirect=True)
 async def test_statements_and_law_agree_on_every_combination(place: Place) -> None:
-    """R-19, R-20, D17: type, status, entity and membership enabled or not, and every service; each alone."""
+    """Spec 3, R-19, R-20: type, status, entity and membership enabled or not, and every service; each alone."""
     async with peopled(place) as stores:
         held: list[tuple[Entity, Membership]] = []
         for number, ((form, status), on, member) in enumerate(product(FORMS, (True, False), (True, False))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpid.rules.directory.objects import RESOURCES, read_new
@@ -70,3 +71,11 @@ def test_every_example_is_read_as_it_is_written() -> None:
         read_new(resource, {**new})
         assert set(schemas[f"New{resource.title}"]["properties"]) == set(resource.keys)
         assert set(schemas[f"New{resource.title}"]["required"]) <= set(new)
+
+
+def test_no_schema_of_the_document_changes_its_name() -> None:
+    """D59: programs are generated from these names; a class can be renamed, its schema keeps the name."""
+    names = (Path(__file__).parent / "schema_names.txt").read_text(encoding="utf-8").split()
+    schemas = DOCUMENT["components"]["schemas"]
+    assert sorted(schemas) == names, "append new names; the others stay"
+    assert all(schema.get("title", name) == name for name, schema in schemas.items())

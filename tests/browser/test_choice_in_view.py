@@ -86,7 +86,7 @@ def test_the_buttons_are_whole_beside_any_number_of_entities(visitor: Visitor, s
 )
 @pytest.mark.parametrize("count", [3, 200])
 def test_the_buttons_are_whole_below_a_choice_that_is_made_already(visitor: Visitor, stage: Stage, count: int) -> None:
-    """D17: at once, and never above that choice, which is the one that they would take."""
+    """At once, and never above that choice, which is the one that they would take."""
     page = at_the_choice(visitor, stage, count)
     page.locator(".choice").nth(1).click()
     page.get_by_role("button", name="Continue").click()

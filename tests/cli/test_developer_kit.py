@@ -21,6 +21,7 @@ ADVICE: Final = f"install corpid-dev=={__version__}"
 REASONS: Final = {
     "broken": f"corpid-dev {__version__} cannot be loaded (ModuleNotFoundError: No module named 'no_such_kit'); {ADVICE}",
     "another version": f"corpid-dev 0.0.9 is for another version; {ADVICE}",
+    "no list": "the commands of corpid-dev are no list of commands; reinstall or remove it",
     "left over": f"the metadata of corpid-dev cannot be read; {ADVICE}",
 }
 PROGRAM: Final = """
@@ -61,6 +62,7 @@ def kits(tmp_path: Path) -> dict[str, Path]:
     return {
         "broken": distribution(tmp_path / "broken", "no_such_kit:COMMANDS"),
         "another version": distribution(tmp_path / "other", "corpid_dev.cli:COMMANDS", version="0.0.9"),
+        "no list": distribution(tmp_path / "list", "corpid:__version__"),
         "left over": distribution(tmp_path / "left", "corpid_dev.cli:COMMANDS", version=None),
     }
 

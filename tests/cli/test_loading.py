@@ -45,7 +45,9 @@ NO_SERVER: Final = {
     "httpx",
     "structlog",
 }
-NO_OTHER_COMMAND: Final = {"corpid_dev.demo", "corpid.cli.doctor", "corpid_dev.flows", "corpid_dev.web"}
+NO_OTHER_COMMAND: Final = {"corpid.cli.doctor"}
+THE_LIST_OF_THE_KIT: Final = {"corpid_dev", "corpid_dev.cli"}
+"""all of the developer kit that the list of commands may load"""
 NO_DRIVER: Final = {"asyncpg", "redis", "aiosmtplib", "sqlalchemy.dialects.postgresql"}
 NO_MIGRATION: Final = {"alembic", "mako"}
 NO_FILE_NO_PAGE: Final = {"yaml", "segno", "babel", "corpid.web.pages", "email.headerregistry"}
@@ -95,6 +97,11 @@ def loaded(*arguments: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
+def of_the_kit(found: Iterable[str]) -> set[str]:
+    """The modules of the developer kit, except those that list its commands."""
+    return {name for name in found if name.partition(".")[0] == "corpid_dev"} - THE_LIST_OF_THE_KIT
+
+
 def packages(found: Iterable[str]) -> set[str]:
     """The names of the packages that modules belong to, except Python's and ours."""
     names = {name for module in found for name in installed().get(module.partition(".")[0], ())}
@@ -139,6 +146,7 @@ def test_a_serving_process_has_loaded_these_packages_and_no_other(tmp_path: Path
     ((_, found),) = serving(tmp_path).items()
     assert packages(found) == OF_A_SERVER
     assert not found & (NO_OTHER_COMMAND | NO_DRIVER | NO_MIGRATION | NO_CERTIFICATE)
+    assert not of_the_kit(found)
     assert not found & {"corpid.cli", "corpid.web.directory.endpoints", "corpid.web.operations.endpoints"}
     assert len(found) <= MOST_OF_A_SERVER
 
@@ -175,6 +183,7 @@ def test_workers_share_what_a_single_process_loads_when_it_is_needed(tmp_path: P
 def test_the_list_of_commands_and_the_version_need_no_command(arguments: tuple[str, ...]) -> None:
     found = loaded(*arguments)
     assert not found & (NOTHING_AT_ALL | NO_SERVER | NO_OTHER_COMMAND | NO_DRIVER | NO_MIGRATION)
+    assert not of_the_kit(found)
     assert packages(found) <= OF_THE_LIST
     assert len(found) <= MOST_OF_THE_LIST
 
@@ -196,6 +205,7 @@ def test_a_command_on_the_database_needs_no_server(terminal: Terminal, arguments
     assert not found & (
         NO_SERVER | NO_OTHER_COMMAND | NO_DRIVER | NO_MIGRATION | NO_FILE_NO_PAGE | NO_PASSWORD_NO_PLUGIN
     )
+    assert not of_the_kit(found)
     assert arguments[0] in {"user", "export"} or not found & OTHERS_STORES
     assert arguments[0] == "key" or not found & NO_CERTIFICATE
     assert packages(found) <= OF_A_COMMAND
@@ -211,6 +221,7 @@ def test_of_a_subject_only_the_command_that_was_asked_for_is_made() -> None:
 def test_a_server_needs_no_migration_and_no_demo() -> None:
     found = loaded("serve", "--help")
     assert not found & (NO_OTHER_COMMAND | NO_DRIVER | NO_MIGRATION)
+    assert not of_the_kit(found)
     assert "corpid.app" in found
 
 

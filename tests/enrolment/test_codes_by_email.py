@@ -188,7 +188,7 @@ async def test_a_browser_that_has_signed_out_keeps_its_own_number_of_codes() -> 
         request = await context(made.provider, address="192.0.2.9")
         user = await made.provider.registry.directory.user(NINA)
         for _ in range(MAILED_CODES_PER_HOUR):
-            await second_factors.count(request, user, "a stranger", known=False)
+            await second_factors.count_email(request, user, "a stranger", known=False)
         await newcomer.followed(browser, await newcomer.link(made, "second_factor"))
         await browser.submit(browser.page.forms[0])
         await newcomer.password(browser, PASSWORD)

@@ -1,4 +1,4 @@
-"""Relying parties whose key servers hang, under load: nobody else is refused or waits for them (D27; issue: faults)."""
+"""Relying parties whose key servers hang, under load: nobody else is refused or waits for them (D27)."""
 
 from __future__ import annotations
 

@@ -147,3 +147,14 @@ def test_no_audit_action_is_written_out_where_an_event_is_made() -> None:
         if isinstance(node, ast.Constant) and node.value in values
     ]
     assert not written_out, listed(written_out)
+
+
+def test_every_page_lists_the_same_statuses_of_a_wrong_http_request() -> None:
+    """Spec 7; 429 and 503 are no mistakes of a request."""
+    chapter = (ROOT / "docs" / "specification" / "errors.md").read_text(encoding="utf-8")
+    listed_there = chapter.partition("Mistakes in the HTTP request itself")[2].partition("A `Content-Type`")[0]
+    row = next(line for line in ERRORS_PAGE.read_text(encoding="utf-8").splitlines() if "| anything else (" in line)
+    listed_here = row.partition(")")[0]
+    declared = set(error_reference.OF_THE_HTTP_REQUEST)
+    assert {int(each) for each in re.findall(r"\b[45]\d\d\b", listed_there)} == declared
+    assert {int(each) for each in re.findall(r"\b[45]\d\d\b", listed_here)} == declared | {429, 503}

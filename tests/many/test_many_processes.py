@@ -1,4 +1,4 @@
-"""Three processes on PostgreSQL and Redis act as one (D42, D50; issue: many processes)."""
+"""Three processes on PostgreSQL and Redis act as one (D42, D50)."""
 
 from __future__ import annotations
 

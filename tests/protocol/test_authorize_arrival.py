@@ -187,7 +187,7 @@ def test_other_methods_are_405(world: World, method: str) -> None:
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, POST, HEAD")
 
 
-@pytest.mark.generations(*EVERY)
+@pytest.mark.generations(*EVERY, differ=True)
 def test_the_callback_carries_code_and_state_and_iss_where_discovery_says_so_and_nothing_else(world: World) -> None:
     """Spec 4.2; RFC 9207; the code begins with its generation's letter (Spec "Generations")."""
     state = "".join(map(chr, range(0x20, 0x7F)))

@@ -42,6 +42,7 @@ def page(answer: httpx.Response) -> bool:
     return answer.status_code == 303 and str(answer.headers["location"]).startswith("/sign-in/")
 
 
+@pytest.mark.generations(*EVERY, differ=True)
 def test_with_one_entity_and_nothing_to_ask_a_get_completes(signed_in: World) -> None:
     """D30: and its code redeems."""
     before = signed_in.kinds()
@@ -143,6 +144,7 @@ def test_prompt_none_completes_where_nothing_has_to_be_asked(signed_in: World) -
     assert "code" in told(signed_in.get(url(signed_in, prompt="none")))
 
 
+@pytest.mark.generations(*EVERY, differ=True)
 @pytest.mark.parametrize(
     ("change", "form", "error"),
     [

@@ -212,7 +212,7 @@ def test_a_completed_request_is_told_to_the_client(world: World) -> None:
     assert world.redeem(code).status_code == 200
 
 
-@pytest.mark.generations(*EVERY)
+@pytest.mark.generations(*EVERY, differ=True)
 @pytest.mark.parametrize("returns", [True, False, None])
 def test_iss_is_in_every_callback_exactly_where_discovery_says_so(worlds: Worlds, returns: bool | None) -> None:
     """Spec 4.2; RFC 9207 §2; a setting overrides the generation's; prompt=none shows an error."""

@@ -140,6 +140,7 @@ def test_a_header_that_is_not_as_it_should_be_is_refused(shared: World, header: 
     refuse(shared, shared.rp.proof("POST", PAR, header=header))
 
 
+@pytest.mark.generations(*PUSHED, differ=True)
 @pytest.mark.parametrize(
     ("algorithm", "curve"), [("ES256", "P-256"), ("ES256K", "secp256k1"), ("ES384", "P-384"), ("ES512", "P-521")]
 )

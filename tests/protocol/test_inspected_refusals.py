@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from corpid_dev.flows.inspection import Inspection
     from tests.protocol.provider import Worlds
 
-pytestmark = pytest.mark.generations("legacy", "current")
+pytestmark = pytest.mark.generations("legacy", "current", differ=True)
 DEMO: Final[dict[str, Any]] = {
     "base_url": "http://localhost:8080", "developer_mode": True, "trusted_proxies": (), "developer": Developer(key="k")
 }  # fmt: skip

@@ -33,6 +33,7 @@ def refuse(world: World, error: str, /, **form: Any) -> str:
     return sentence
 
 
+@pytest.mark.generations(*EVERY, differ=True)
 @pytest.mark.parametrize("name", ["grant_type", "code", "redirect_uri", "code_verifier"])
 @pytest.mark.parametrize("value", [None, ""])
 def test_a_missing_parameter_is_invalid_request_and_is_named(shared: World, name: str, value: str | None) -> None:
@@ -64,6 +65,7 @@ def test_another_grant_type_is_unsupported(shared: World, value: str) -> None:
     refuse(shared, "unsupported_grant_type", grant_type=value)
 
 
+@pytest.mark.generations(*EVERY, differ=True)
 @pytest.mark.parametrize(
     "value", ["x" * 42, "x" * 129, "x" * 42 + "é", "x" * 42 + "+", "x" * 42 + "=", "x" * 42 + " ", "x" * 43 + "\n"]
 )
@@ -111,6 +113,7 @@ def test_without_an_encryption_key_it_is_a_server_error_and_nothing_is_spent(wor
     assert world.redeem(code, headers=headers, **honest).status_code == 200
 
 
+@pytest.mark.generations(*EVERY, differ=True)
 def test_the_answer_has_exactly_these_members(world: World) -> None:
     """Spec 2.4, 4.3, D31."""
     answer = world.redeem(world.code(scope="openid authinfo"))

@@ -80,7 +80,7 @@ def test_the_id_token_has_exactly_these_claims(world: World, subject: str, scope
 RESOURCES = {"intermediate": [USERINFO, f"{ISSUER}/entity-info"], "current": [USERINFO], "fapi2": [USERINFO]}
 
 
-@pytest.mark.generations(*PUSHED)
+@pytest.mark.generations(*PUSHED, differ=True)
 @pytest.mark.parametrize("subject", ["user", "entity"])
 def test_the_access_token_has_exactly_these_claims_and_no_attributes(world: World, subject: str) -> None:
     """D20, RFC 9068 §2.2."""

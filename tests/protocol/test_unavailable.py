@@ -88,6 +88,7 @@ def test_under_maintenance_who_redeems_a_code_is_told_when_to_come_again_and_not
     assert world.redeem(code, headers=proof, **honest).status_code == 200
 
 
+@pytest.mark.generations(*EVERY, differ=True)
 def test_under_maintenance_resources_go_on(world: World) -> None:
     """Spec 7.4 knows no 503 there, D72: with a token what it stands for, without one the bare 401 (rule 2)."""
     token = world.tokens().access_token

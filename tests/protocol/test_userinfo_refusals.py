@@ -62,6 +62,7 @@ def refuse(world: World, status: int, error: str, method: str = "GET", **headers
     return sentence
 
 
+@pytest.mark.generations(*PUSHED, differ=True)
 @pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
 @pytest.mark.parametrize("value", [None, "", "Bearer abc", "Basic cnAtMTpz", "DPoPx abc", "abc", "Digest x"])
 @pytest.mark.parametrize("proof", [None, "x"])
@@ -213,7 +214,7 @@ WRONG: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.generations(*EVERY)
+@pytest.mark.generations(*EVERY, differ=True)
 @pytest.mark.parametrize("wrong", WRONG, ids=json.dumps)
 def test_a_token_that_is_not_for_this_resource_is_invalid_token(holder: World, wrong: dict[str, Any]) -> None:
     """D20: typ, alg, iss, own URL in aud, exp; D25: an unbound token under DPoP."""
@@ -248,7 +249,7 @@ def test_a_token_of_another_provider_with_the_same_claims_is_invalid_token(holde
     resource_refusal(holder.userinfo(token=text), 401, "invalid_token", holder.expected.challenge)
 
 
-@pytest.mark.generations(*EVERY)
+@pytest.mark.generations(*EVERY, differ=True)
 def test_an_id_token_or_userinfo_answer_is_no_access_token(holder: World) -> None:
     """D20: typ; SECURITY.md: kinds of tokens cannot stand for each other."""
     tokens = holder.rp.sign_in.tokens

@@ -89,7 +89,7 @@ async def test_a_stranger_may_come_and_cancel_before_the_person_arrives(speaking
         await finish(made, person, rp)
 
 
-@pytest.mark.generations("legacy", "current")
+@pytest.mark.generations("legacy", "current", differ=True)
 async def test_cancelling_again_and_again_repeats_the_strangers_own_answer_and_nothing_else(speaking: str) -> None:
     """D15, D16, D17: ten clicks at once, the page, its way back, and the request's own address again."""
     async with new_world(generations=(speaking,)) as made:
@@ -288,7 +288,7 @@ async def test_a_stranger_at_a_request_without_pages_is_answered_and_changes_not
         await rp.redeem(browser.left or "")
 
 
-@pytest.mark.generations("legacy", "current")
+@pytest.mark.generations("legacy", "current", differ=True)
 async def test_a_strangers_sign_in_that_expires_leaves_the_request_open(speaking: str) -> None:
     """D15, D16, D17: the same holds for who does nothing; the person asked for more time meanwhile."""
     async with new_world(generations=(speaking,)) as made:

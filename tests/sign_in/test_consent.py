@@ -71,7 +71,7 @@ async def test_a_client_of_the_government_may_have_consent_asked() -> None:
         assert len(await asked(made, "government", EVERY_SCOPE, prompt="consent")) == len(EVERY_SCOPE.split())
 
 
-@pytest.mark.generations("legacy", "current")
+@pytest.mark.generations("legacy", "current", differ=True)
 async def test_consent_that_is_asked_for_roles_alone_says_what_is_told(speaking: str) -> None:
     """D40: never a page without a single line; a packed subject tells everything there is (R-12.2), and both blocks
     are read without their scopes (Spec "LEGACY's authorization-info")."""

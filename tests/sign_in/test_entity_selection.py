@@ -146,7 +146,7 @@ async def test_the_only_match_that_can_be_used_is_preselected() -> None:
 
 
 async def test_usable_entities_stand_first_and_the_others_say_why_not(made: World) -> None:
-    """R-19, D17: the others are shown, but cannot be pressed."""
+    """Spec 3, R-19: the others are shown, but cannot be pressed."""
     await made.person("alice", entity("A0000000A", "Aardvark", status="Deregistered"))
     browser = await made.browser()
     await walk_to(made, browser, await made.relying_party(), ("password", "code"))

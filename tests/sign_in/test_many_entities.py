@@ -71,7 +71,7 @@ async def test_to_arrive_and_to_choose_is_as_much_work_with_thousands_as_with_th
 
 
 async def test_where_none_of_thousands_can_be_used_the_page_shows_the_first_and_how_many() -> None:
-    """D17: with the reason of each."""
+    """Spec 3: with the reason of each."""
     async with new_world(entities=0) as made:
         await made.write(*held(120, status="Deregistered"))
         browser = await made.browser()
@@ -91,7 +91,7 @@ async def test_the_one_usable_among_very_many_is_not_asked_for() -> None:
 
 
 async def test_an_entity_that_this_person_does_not_hold_cannot_be_chosen(made: World) -> None:
-    """D17: known to the provider or not, or not usable here."""
+    """Spec 3: known to the provider or not, or not usable here."""
     await made.write(entity("S0000000S", "Someone else's"), *held(1, status="Deregistered"))
     browser, rp = await made.browser(), await made.relying_party()
     await walk_to(made, browser, rp, ("password", "code"))

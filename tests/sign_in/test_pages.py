@@ -65,7 +65,7 @@ async def test_with_one_usable_entity_nothing_is_asked(speaking: str) -> None:
         assert "code" in query_of(browser.left)
 
 
-@pytest.mark.generations("legacy", "current")
+@pytest.mark.generations("legacy", "current", differ=True)
 @pytest.mark.parametrize(("heading", "steps"), TO_STEP.items())
 async def test_every_page_names_the_relying_party_and_shows_its_message(
     speaking: str, heading: str, steps: tuple[str, ...]

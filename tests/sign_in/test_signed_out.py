@@ -295,9 +295,9 @@ async def test_what_a_last_factor_took_in_vain_is_there_for_the_next_one(
             interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
             request = await context(made.provider)
             visit = await interaction_context.visit(request, interaction_id, cookie)
-            assert visit.pending is not None
+            assert visit.awaiting_second_factor is not None
             stale = session_start.Authentication(
-                account=visit.pending.account, amr=acr.PASSWORD_AND_PASSKEY, passkey=base64url(b"this")
+                account=visit.awaiting_second_factor.account, amr=acr.PASSWORD_AND_PASSKEY, passkey=base64url(b"this")
             )
             await without_this_passkey(made)
             completed = await made.audit("sign_in.complete")

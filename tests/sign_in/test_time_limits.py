@@ -44,7 +44,7 @@ async def test_arriving_in_the_sixtieth_second_is_in_time(made: World) -> None:
     assert browser.page.heading == "Sign in"
 
 
-@pytest.mark.generations("legacy", "current")
+@pytest.mark.generations("legacy", "current", differ=True)
 async def test_an_expired_sign_in_says_so_and_leads_back_with_an_error(speaking: str) -> None:
     """D15, D16: on the page and on every form of it; only who sent a request_uri hears of it."""
     error = {"legacy": "access_denied", "current": "invalid_request_uri"}[speaking]

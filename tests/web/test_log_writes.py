@@ -1,4 +1,4 @@
-"""How lines of the log leave the process: together, whole, in order (D48)."""
+"""How lines of the log leave the process: together, whole, in order (docs/observability.md, "Log")."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def turns(stream: Any) -> None:
 
 
 def test_the_lines_of_one_turn_of_the_loop_leave_in_one_write_and_in_order() -> None:
-    """D48: a log that is cheap under load loses nothing, and mixes nothing up."""
+    """A log that is cheap under load loses nothing, and mixes nothing up."""
     stream = CountedStream()
 
     with log_of(stream=stream):
@@ -50,7 +50,7 @@ async def turn() -> None:
 
 
 def test_a_write_of_the_log_is_never_more_than_a_pipe_takes_whole() -> None:
-    """D48: processes that share a pipe never write into each other's lines."""
+    """Processes that share a pipe never write into each other's lines."""
     stream = CountedStream()
 
     with log_of(stream=stream):
@@ -67,7 +67,7 @@ async def a_log_that_cannot_be_written_ends_neither_the_request_nor_in_a_circle(
 
 
 def test_a_log_that_cannot_be_written_ends_neither_the_request_nor_in_a_circle() -> None:
-    """D48: the reader of a pipe may have gone; requests are answered all the same."""
+    """The reader of a pipe may have gone; requests are answered all the same."""
 
     class Gone(CountedStream):
         def write(self, content: Any) -> int:
@@ -87,7 +87,7 @@ async def next_one() -> None:
 
 
 def test_a_loop_that_ends_before_its_turn_loses_no_line() -> None:
-    """D48: whatever writes next brings what was left."""
+    """Whatever writes next brings what was left."""
     stream = CountedStream()
 
     def last() -> None:

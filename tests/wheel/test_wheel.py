@@ -143,7 +143,7 @@ def test_the_developer_kit_asks_for_corpid_of_the_same_version(kit: Path) -> Non
 
 
 def test_production_has_no_file_and_no_text_of_the_developer_kit(wheel: Path, kit: Path) -> None:
-    """DESIGN, "Security, by construction": developer mode is not installed in production."""
+    """D66: developer mode is not installed in production."""
     packed = zipfile.ZipFile(wheel)
     tops = {name.split("/")[0] for name in packed.namelist()}
     assert tops == {"corpid", f"corpid-{__version__}.dist-info"}

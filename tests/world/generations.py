@@ -2,7 +2,8 @@
 
 A module or a test names them, `pytestmark = pytest.mark.generations("legacy", "current")`; without the mark it is
 the current one. `make test` takes the current one, or the first of them where they do not share its rule; the others
-are in `make test-full`. The names below are for the conftest of a folder to import.
+are in `make test-full`. With `differ=True`, for a test that expects other things of each, or whose rows are not those
+of every generation, `make test` takes all. The names below are for the conftest of a folder to import.
 """
 
 from __future__ import annotations
@@ -18,18 +19,22 @@ CURRENT: Final = "current"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "generations(*names): runs once in each of these generations of the interface")
+    config.addinivalue_line(
+        "markers",
+        "generations(*names, differ=False): runs once in each of these generations of the interface; "
+        "`make test` takes one of them, or all that differ",
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     named = metafunc.definition.get_closest_marker("generations")
     if named is not None and "speaking" in metafunc.fixturenames:
-        metafunc.parametrize("speaking", _tiered(named.args), indirect=True)
+        metafunc.parametrize("speaking", _tiered(named.args, **named.kwargs), indirect=True)
 
 
-def _tiered(names: tuple[str, ...]) -> list[Any]:
-    often = CURRENT if CURRENT in names else names[0]
-    return [each if each == often else pytest.param(each, marks=pytest.mark.full) for each in names]
+def _tiered(names: tuple[str, ...], *, differ: bool = False) -> list[Any]:
+    often = names if differ else (CURRENT if CURRENT in names else names[0],)
+    return [each if each in often else pytest.param(each, marks=pytest.mark.full) for each in names]
 
 
 @pytest.fixture(scope="module")

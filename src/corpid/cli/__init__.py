@@ -94,15 +94,17 @@ _OF_THE_KIT: Final = ("demo", "sandbox", "rp-new", "rp-check", "testing")
 def _kit() -> tuple[dict[str, CommandEntry], str]:
     """The commands of the developer kit, and why an installed one cannot be used.
 
-    Each entry point of `corpid.commands` is a mapping like COMMANDS.
+    Each entry point of `corpid.commands` is a mapping like COMMANDS. None replaces a command of COMMANDS.
     """
     from corpid import developer_kit  # noqa: PLC0415 - most commands do without it
 
     try:
         found = developer_kit.load("corpid.commands")
+        return {name: CommandEntry(*listed) for commands in found for name, listed in commands.items()}, ""
     except developer_kit.KitUnusable as error:
         return {}, str(error)
-    return {name: listed for commands in found for name, listed in commands.items()}, ""
+    except (AttributeError, TypeError):
+        return {}, f"the commands of {developer_kit.DISTRIBUTION} are no list of commands; reinstall or remove it"
 
 
 @cache

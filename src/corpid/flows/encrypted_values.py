@@ -21,7 +21,7 @@ def encrypt_value(context: RequestContext, plaintext: bytes, kind: str, *place: 
 
 
 def decrypt_value(context: RequestContext, text: str, kind: str, *place: str, bound_to: tuple[str, ...]) -> bytes:
-    """Decrypt the result of `seal`. Raises MalformedToken for anything else. Source: D34"""
+    """Decrypt the result of `encrypt_value`. Raises MalformedToken for anything else. Source: D34"""
     return encryption.unseal(text, _key(context, kind, *place), context=tuple_bytes(*bound_to))
 
 

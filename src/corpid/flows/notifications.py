@@ -279,8 +279,8 @@ def link(
 ) -> None:
     """Send a person their link, and the code to type instead.
 
-    `asked` says who had it sent, if an entity's administrator did: the person tells the operator of a link that they did
-    not expect, not whoever sent it. Source: D69
+    `asked` says who had it sent, if an entity's administrator did: the person tells the operator of a link that they
+    did not expect, not whoever sent it. Source: D69
     """
     ends = _moment(made.expires_at)
     parts = (

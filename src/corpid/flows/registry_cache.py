@@ -66,7 +66,7 @@ class _Cache(Generic[V]):
 class RegistryCache:
     """Reads of the registry through caches of five seconds.
 
-    Deny entries, codes and jti never pass here. `client` and `admitted` go by one issuer: the deployment's first, or
+    Deny entries, codes and jti never pass here. `client` and `admit_client` go by one issuer: the deployment's first, or
     that of `of_issuer`; all other reads are the same for each.
     """
 
@@ -208,8 +208,8 @@ class RegistryCache:
     async def refuse_maintenance(self, now: float, *, in_maintenance: bool = False) -> None:
         """Refuse a request while an operator has switched maintenance on.
 
-        `in_maintenance` says that its endpoint goes on; such endpoints ask too, so that developer mode can refuse at every
-        one (D66). Raises TemporarilyUnavailable. Source: Spec 7.1, 7.2, 7.3, D72
+        `in_maintenance` says that its endpoint goes on; such endpoints ask too, so that developer mode can refuse at
+        every one (D66). Raises TemporarilyUnavailable. Source: Spec 7.1, 7.2, 7.3, D72
         """
         if not in_maintenance and await self._maintenance.get("", now, self._registry.deployment.maintenance):
             raise TemporarilyUnavailable(

@@ -26,7 +26,8 @@ _VALUE: Final = itemgetter(1)
 class RequestContext:
     """The provider, the moment, and the origin of one request.
 
-    Nothing changes it, except `counts`; it is not frozen, because every request makes one and that would triple the cost.
+    Nothing changes it, except `counts`; it is not frozen, because every request makes one and that would triple the
+    cost.
 
     `now` is the request's one reading of the clock, in epoch seconds (D49); `keys` are the keys of that
     moment; `request_id` is the reference in errors (D28).
@@ -96,7 +97,8 @@ async def request_context(
 ) -> RequestContext:
     """A new request's context: the clock, and the keys of that moment.
 
-    `counts` are those of the request, if its endpoint has begun one before. Raises StoreUnavailable; ValueError if no key may sign. Source: D42, D49
+    `counts` are those of the request, if its endpoint has begun one before. Raises StoreUnavailable; ValueError if no
+    key may sign. Source: D42, D49
     """
     now = provider.clock()
     return RequestContext(

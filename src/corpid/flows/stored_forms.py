@@ -1,7 +1,7 @@
 """Forms that were not accepted, kept for their pages (D73).
 
-The response to a form that is rejected, or is still to be confirmed, is a redirect, so that Reload and Back send nothing
-again. What was typed is kept encrypted for ten minutes, without secrets, and can be read any number of times.
+The response to a form that is rejected, or is still to be confirmed, is a redirect, so that Reload and Back send
+nothing again. What was typed is kept encrypted for ten minutes, without secrets, and can be read any number of times.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def encrypt_form(context: RequestContext, place: tuple[str, ...], kept: StoredFo
 
 
 def decrypt_form(context: RequestContext, place: tuple[str, ...], sealed: str) -> StoredForm | None:
-    """Decrypt the result of `seal`.
+    """Decrypt the result of `encrypt_form`.
 
     None for anything else, or after ten minutes. Source: D73
     """

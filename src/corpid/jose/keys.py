@@ -154,7 +154,8 @@ def _imported(jwk: dict[str, object], load: Callable[[Algorithm, bytes], K]) -> 
 def private_members(jwk: dict[str, object]) -> frozenset[str]:
     """The private or symmetric members of a JWK that have a value.
 
-    Those of its own kind; of an unknown kind, those of any. A public key has none (RFC 7517 §9.3, RFC 7518 §6, D7, D85).
+    Those of its own kind; of an unknown kind, those of any. A public key has none (RFC 7517 §9.3, RFC 7518 §6, D7,
+    D85).
     """
     kind = jwk.get("kty")
     names = _PRIVATE_MEMBERS.get(kind, _ALL_PRIVATE_MEMBERS) if isinstance(kind, str) else _ALL_PRIVATE_MEMBERS

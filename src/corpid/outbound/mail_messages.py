@@ -28,7 +28,8 @@ _WORD_BYTES: Final = 39
 _PLAIN_WORD: Final = re.compile(r"[!-~]{1,60}(?: [!-~]{1,60})*")
 """ASCII words with single spaces between them"""
 _BOUNDARY: Final = "=_next"
-"""occurs in no quoted-printable text, where a hexadecimal digit or a line's end follows every equals sign (RFC 2045 §6.7)"""
+"""occurs in no quoted-printable text, where a hexadecimal digit or a line's end follows every equals sign (RFC 2045
+§6.7)"""
 _FIXED: Final = f'Auto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\nContent-Type: multipart/alternative; boundary="{_BOUNDARY}"\r\n'
 _PART: Final = (
     "--{boundary}\r\n"

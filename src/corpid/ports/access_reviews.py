@@ -48,8 +48,8 @@ class AccessReviews(Protocol):
     async def sign_off(self, seen: AccessReview, becomes: AccessReview, *, actions: Sequence[str], after: int) -> None:
         """Sign a review off.
 
-        Raises ChangedMeanwhile if it is no longer as it was seen, or if the audit has an entry about the entity with one
-        of these actions after a number.
+        Raises ChangedMeanwhile if it is no longer as it was seen, or if the audit has an entry about the entity with
+        one of these actions after a number.
         """
 
     async def unscheduled(self, *, after: str, limit: int) -> list[tuple[str, bool]]:

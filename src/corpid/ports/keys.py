@@ -35,6 +35,6 @@ class Keys(Protocol):
     async def change(self, decide: Callable[[list[ProviderKey]], Iterable[tuple[ProviderKey, AuditEvent]]]) -> None:
         """Write what is decided on the present keys.
 
-        In one transaction. `decide` gets every key, oldest first, and returns those to be added or replaced. Two changes
-        happen one after the other; what it raises leaves everything as it was.
+        In one transaction. `decide` gets every key, oldest first, and returns those to be added or replaced. Two
+        changes happen one after the other; what it raises leaves everything as it was.
         """

@@ -212,8 +212,8 @@ class Directory(DirectoryLists, Protocol):
     ) -> tuple[list[tuple[Entity, Membership]], int]:
         """A page of a person's memberships, and the number of matches.
 
-        The entity matches every word (`entity_choice.search_words`). Usable ones (the first `first` of these) come before the
-        others, then by name.
+        The entity matches every word (`entity_choice.search_words`). Usable ones (the first `first` of these) come
+        before the others, then by name.
         """
 
     async def services(self, service_ids: Sequence[str]) -> list[Service]: ...

@@ -195,8 +195,8 @@ class TransientEngine(Protocol):
     async def close_for_restart(self, stops: OrderlyStops, *, name: str, seconds: int) -> None:  # noqa: ARG002 - for those that can
         """Refuse all use, so that a restart provably loses nothing.
 
-        It opens by itself after the restart, or after `seconds` without one. Raises OrderlyStopRefused, StoreUnavailable.
-        Source: D67
+        It opens by itself after the restart, or after `seconds` without one. Raises OrderlyStopRefused,
+        StoreUnavailable. Source: D67
         """
         raise OrderlyStopRefused("this engine cannot prove that it lost nothing: a restart is a loss of data")
 

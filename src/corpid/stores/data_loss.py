@@ -6,39 +6,41 @@ was spent remembers it. A store that lost notes would take a spent value as new.
 
 What is noticed, and how:
 
-- `after_machine_restart`: SQLite's machine was restarted (LMDB's file is removed then, see `use_store`), so the last transactions before a power cut may be lost. The
-  deployment table holds the boot id of the kernel; another one was found at opening.
-- `after_restore`: the database was restored from a backup. `corpid restore` and `corpid maintenance after-restore` write
-  the moment. Another engine that holds what lives for minutes has lost nothing, but knows what belongs to the time
-  before: its entries get other names from then on (SinceRestore). A PostgreSQL database that was restored without the
-  command has another identity than the note in it (stores.sql.database_identity), and is refused.
+- `after_machine_restart`: SQLite's machine was restarted (LMDB's file is removed then, see `use_store`), so the last
+  transactions before a power cut may be lost. The deployment table holds the boot id of the kernel; another one was
+  found at opening.
+- `after_restore`: the database was restored from a backup. `corpid restore` and `corpid maintenance after-restore`
+  write the moment. Another engine that holds what lives for minutes has lost nothing, but knows what belongs to the
+  time before: its entries get other names from then on (SinceRestore). A PostgreSQL database that was restored without
+  the command has another identity than the note in it (stores.sql.database_identity), and is refused.
 - `after_copy`: a copy that `corpid backup` made was put in place of a SQLite database by other means than `corpid
   restore`. The copy says in its deployment table that it is one.
-- `Takeovers`: a PostgreSQL standby was promoted, and may lack the last commits. Its timeline is higher than the one
-  in the deployment table; every new connection is looked at before it is used.
-- `use_store`: `transient_url` names another store than before, or the store was emptied while no process looked
-  on. The deployment table holds the store identity that was used last; a process that starts compares it. An LMDB file that
-  was removed after a restart of the machine, copied or deleted has another one.
+- `Takeovers`: a PostgreSQL standby was promoted, and may lack the last commits. Its timeline is higher than the one in
+  the deployment table; every new connection is looked at before it is used.
+- `use_store`: `transient_url` names another store than before, or the store was emptied while no process looked on. The
+  deployment table holds the store identity that was used last; a process that starts compares it. An LMDB file that was
+  removed after a restart of the machine, copied or deleted has another one.
 - stores.sql.orderly_stops and stores.valkey.orderly_stops: a restart of Redis or Valkey that is proven to have lost
   nothing is no loss; the deployment table has the name of the one marker that proves it.
 - stores.valkey.incarnations and stores.valkey.keyspace: Redis or Valkey lost data while processes watch: it restarted,
   was emptied, went back to a snapshot, or a slot moved. Markers in every part name the run of the engine and the
-  incarnation; one that does not fit begins a new incarnation for all parts, in the same store identity. They are with their engine,
-  since commands travel with a look at the marker; an engine without such markers needs only a store identity.
+  incarnation; one that does not fit begins a new incarnation for all parts, in the same store identity. They are with
+  their engine, since commands travel with a look at the marker; an engine without such markers needs only a store
+  identity.
 
 What follows, the same in each case:
 
-- What may be incomplete ends: entries of the transient store from before are deleted, or no longer found by their names.
-  So codes and pushed requests from before do not exist. After a restore or a takeover sessions end too, and the codes
-  of authenticators for the present minute count as used (`forget`).
-- ports.TransientStore.loss names it, with its moment in epoch seconds; if several nodes write
-  their own time, the seconds are added by which their clocks may differ. Flows compare it with `iat`: of proofs
-  (flows.oauth.dpop), of assertions (flows.oauth.client_authentication) and of access tokens (flows.oauth.userinfo).
-- The moment is stored with the notice of the loss: in the deployment table, or in the name of the incarnation. Of several
-  processes that notice at once one writes it, in the transaction that ends what is incomplete; the others read it.
+- What may be incomplete ends: entries of the transient store from before are deleted, or no longer found by their
+  names. So codes and pushed requests from before do not exist. After a restore or a takeover sessions end too, and the
+  codes of authenticators for the present minute count as used (`forget`).
+- ports.TransientStore.loss names it, with its moment in epoch seconds; if several nodes write their own time, the
+  seconds are added by which their clocks may differ. Flows compare it with `iat`: of proofs (flows.oauth.dpop), of
+  assertions (flows.oauth.client_authentication) and of access tokens (flows.oauth.userinfo).
+- The moment is stored with the notice of the loss: in the deployment table, or in the name of the incarnation. Of
+  several processes that notice at once one writes it, in the transaction that ends what is incomplete; the others read
+  it.
 - A first start has lost nothing: a note made before the first keys distinguishes it from a deployment without notes.
-Source: D49, D67
-"""
+  Source: D49, D67"""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Settings, doctor, metrics and traces read this.
 
-Another engine for what lives for minutes takes its own module with a ports.TransientEngine and a line here;
-docs/architecture.md, "Where to change …", lists the rest.
+Another engine for what lives for minutes takes its own module with a ports.TransientEngine and a line here, a
+line in tests/adapters/transient_stores.py, and its part of docs/reliability.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Batches of a local transient store, joined with their writes to SQLite.
 
-A flow writes records and audit entries inside a batch. With one engine they are one transaction; with two, each of these
-writes would be a transaction of its own. Here they are one that begins with the first of them, so a batch without such a
-write costs SQLite nothing. The order is that of Redis: what was spent stays spent, also if the transaction fails.
+A flow writes records and audit entries inside a batch. With one engine they are one transaction; with two, each of
+these writes would be a transaction of its own. Here they are one that begins with the first of them, so a batch without
+such a write costs SQLite nothing. The order is that of Redis: what was spent stays spent, also if the transaction
+fails.
 """
 
 from __future__ import annotations

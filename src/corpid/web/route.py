@@ -36,7 +36,8 @@ class Route:
     scheme: str = ""
     """of the credentials without which nothing else is looked at: no body, nothing that might be busy (Spec 7.4)"""
     suffix: str | None = None
-    """the end of `path`, perhaps empty, before which the path of base_url stands (RFC 8414 §3.1); None: before the whole"""
+    """the end of `path`, perhaps empty, before which the path of base_url stands (RFC 8414 §3.1); None: before the
+    whole"""
     part: Part | None = None
     """the part of the provider that it belongs to, if the operator can switch that off"""
     developer: bool = False

@@ -184,8 +184,8 @@ class SitePage(Generic[At]):
 
     view: Callable[[At], Awaitable[View | Response]]
     submit: Callable[[At], Awaitable[str | FormResult | Response]] | None = None
-    """saves the form, and returns what was changed (`Site.changes`), or the response if nothing was; empty: nothing yet, and
-    the page shows what is next"""
+    """saves the form, and returns what was changed (`Site.changes`), or the response if nothing was; empty: nothing
+    yet, and the page shows what is next"""
     check: Callable[[At], Awaitable[View]] | None = None
     """the page on which its form is confirmed: `submit` raises ConfirmationRequired until then"""
     leads_to: str = ""

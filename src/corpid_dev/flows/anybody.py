@@ -49,7 +49,7 @@ class Anybody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     roles: list[Row] = []
     """rows of `assignments`"""
     third_party: list[Row] = []
-    """rows of `third_party.assignments`, with `client_entity`; what they need is granted"""
+    """rows of `[[third_party.assignments]]`, with `client_entity`; what they need is granted"""
 
     @property
     def content(self) -> bytes:

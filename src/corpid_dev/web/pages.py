@@ -84,7 +84,7 @@ async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
         return await _submit(request, web, context, mode, browser.browser_id if browser else "")
     known = people.decode_person(request.query_params.get(AS, ""))
     made = known is not None and mode.developer.is_test_person(known.user_name)
-    under_way = await interaction_context.pending(context, request.query_params.get(SIGN_IN, ""), browser)
+    under_way = await interaction_context.load_for_return(context, request.query_params.get(SIGN_IN, ""), browser)
     here = _here(web, request.query_params.get(SIGN_IN, ""), request.query_params.get(AS, ""))
     back = under_way and Link(url=interaction_path(web, under_way.interaction_id), text=phrase("Back to the sign-in"))
     form = await stored_forms.read_form(request, context, browser, here)

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 
 class RefusedByProgramError(Exception):
-    """The program ended early; its last words."""
+    """The program read the callback and then failed; its last words."""
+
+
+class EndedEarlyError(Exception):
+    """The program ended before it said where to sign in; its last words."""
 
 
 @dataclass
@@ -48,9 +52,14 @@ def built(library: Library) -> list[str]:
     return COMMANDS[library.program.suffix](library.program)
 
 
+def takes_long_to_build(library: Library) -> bool:
+    """Whether what it needs is fetched and compiled for minutes."""
+    return library.program.suffix in {".go", ".rs"} or library.program.parent.name == "spring"
+
+
 @contextmanager
 def begun(library: Library, told: Mapping[str, Any], folder: Path) -> Iterator[Program]:
-    """Start the program, up to the address for the browser. Raises RefusedByProgramError."""
+    """Start the program, up to the address for the browser. Raises EndedEarlyError."""
     file = folder / "rp.json"
     file.write_text(json.dumps(told))
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
@@ -59,7 +68,7 @@ def begun(library: Library, told: Mapping[str, Any], folder: Path) -> Iterator[P
         try:
             address = process.stdout.readline().strip()  # type: ignore[union-attr]
             if not address.startswith("http"):
-                raise RefusedByProgramError(address + process.communicate(timeout=PATIENCE)[1])
+                raise EndedEarlyError(address + process.communicate(timeout=PATIENCE)[1])
             yield Program(process, address)
         finally:
             process.terminate()

@@ -27,7 +27,7 @@ def reason(issued: IssuedCode | None, *, client_id: str = "rp-1", challenge: str
 def test_each_cause_of_a_miss_has_a_reason() -> None:
     """D18, D19: all of them are one sentence for the caller."""
     known = RecentlyIssued()
-    known.code("x", REQUEST, 0)
+    known.note_code("x", REQUEST, 0)
     assert reason(known.issued_code("y")) is Reason.CODE_UNKNOWN
     assert reason(known.issued_code("x"), client_id="rp-2") is Reason.CODE_OF_ANOTHER_CLIENT
     assert reason(known.issued_code("x"), challenge="d" * 43) is Reason.CODE_VERIFIER
@@ -39,7 +39,7 @@ def test_each_cause_of_a_miss_has_a_reason() -> None:
 
 def test_the_client_of_a_pushed_request_is_known() -> None:
     known = RecentlyIssued()
-    known.request("r", "rp-1")
+    known.note_request("r", "rp-1")
     assert (known.client_of_request("r"), known.client_of_request("s")) == ("rp-1", None)
 
 
@@ -47,8 +47,8 @@ def test_only_the_latest_are_kept() -> None:
     """A process does not grow with its sign-ins."""
     known = RecentlyIssued()
     for number in range(KEPT + 1):
-        known.code(str(number), REQUEST, 0)
-        known.request(str(number), "rp-1")
+        known.note_code(str(number), REQUEST, 0)
+        known.note_request(str(number), "rp-1")
     assert known.issued_code("0") is None
     assert known.issued_code(str(KEPT)) is not None
     assert (known.client_of_request("0"), known.client_of_request("1")) == (None, "rp-1")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import pytest
 
 from corpid.web.pages import theme
 from corpid.web.pages.rendering import Renderer, StaticFiles, packaged_static_files
 from corpid.web.pages.theme import palettes
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CONTENTS = {**packaged_static_files(), **packaged_static_files("corpid_dev")}
 DEMO = files("corpid_dev").joinpath("demo", "static", "demo.css").read_text(encoding="utf-8")
@@ -21,6 +25,22 @@ def test_another_content_has_another_name() -> None:
     first, second = StaticFiles({"a.css": b"a{}"}), StaticFiles({"a.css": b"b{}"})
     assert first.url("a.css") != second.url("a.css")
     assert first.url("a.css") == StaticFiles({"a.css": b"a{}"}).url("a.css")
+
+
+def test_a_file_of_an_extension_does_not_replace_one_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As with templates and texts, ours is preferred."""
+    folder = tmp_path / "another" / "web" / "static"
+    folder.mkdir(parents=True)
+    for package in (folder.parents[1], folder.parent):
+        (package / "__init__.py").touch()
+    (folder.parent / "templates").mkdir()
+    (folder / "style.css").write_text("a{}", encoding="utf-8")
+    (folder / "another.css").write_text("a{}", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    static = Renderer(added="another").static
+    content, _ = static.file(static.url("style.css").rpartition("/")[2])
+    assert content == CONTENTS["style.css"]
+    assert static.url("another.css")
 
 
 @pytest.mark.parametrize("name", sorted(CONTENTS))

@@ -176,7 +176,7 @@ def _checked(about: str, check: Check, there: Deployment) -> list[Reported]:
 def _understood(about: str, look: Callable[[], Reported | Sequence[Reported] | None]) -> list[Reported]:
     """The findings of a check.
 
-    Raises NoAnswer. Every other failure is a finding.
+    Raises NoResponse. Every other failure is a finding.
     """
     try:
         result = look()

@@ -57,7 +57,7 @@ def unchecked() -> ssl.SSLContext:
 
 
 def tls(origin: Origin) -> Iterator[Finding]:
-    """Certificate and versions, of an https origin. Raises NoAnswer."""
+    """Certificate and versions, of an https origin. Raises NoResponse."""
     if not origin.secure:
         return
     yield _certificate(origin)

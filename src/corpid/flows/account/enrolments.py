@@ -321,7 +321,8 @@ async def begin(context: RequestContext, link: Link, browser: Browser, *, user_i
         whose, _, enrolment_id = (await claim.get(batch) or "").partition(" ")
         if whose != browser.browser_id:
             raise OpenElsewhere
-        # Whatever process claimed it may have ended before it wrote more: on Valkey, one verb may be written without the next.
+        # Whatever process claimed it may have ended before it wrote more: on Valkey, one verb may be written without
+        # the next.
         await _open(context, batch, msgspec.structs.replace(enrolment, enrolment_id=enrolment_id))
     return (await load_own_enrolment(context, enrolment_id, browser.browser_id)).enrolment
 

@@ -51,8 +51,8 @@ _READ: Final[tuple[ObjectKind, ...]] = (
 async def copy_data(context: RequestContext, visit: AccountRequest) -> AsyncIterator[bytes]:
     """Return the copy as JSON, in pieces.
 
-    It is counted and audited before the first piece is read. Raises InvalidInput, StaleStep, TooOld, StoreUnavailable; a copy that ends early lacks its last member.
-    Source: D45, D61
+    It is counted and audited before the first piece is read. Raises InvalidInput, StaleStep, TooOld, StoreUnavailable;
+    a copy that ends early lacks its last member. Source: D45, D61
     """
     account_sessions.require(visit, now=context.now)
     user_id = visit.user.user_id

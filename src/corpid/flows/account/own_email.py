@@ -152,7 +152,7 @@ def _checked(visit: AccountRequest, email: str) -> str:
 async def send_again(context: RequestContext, visit: AccountRequest) -> None:
     """Send another code, which ends the earlier one.
 
-    Raises as `ask`, and Rejected if the earlier one has ended. Source: D47, D61
+    Raises as `ask`, and InvalidInput if the earlier one has ended. Source: D47, D61
     """
     wanted = (await load_email_state(context, visit)).wanted
     if wanted is None:
@@ -173,8 +173,8 @@ async def forget(context: RequestContext, visit: AccountRequest) -> None:
 async def prove(context: RequestContext, visit: AccountRequest, *, code: str) -> None:
     """Accept the code from the new address, which then waits.
 
-    Five wrong codes end it. Every other session of the person ends. Raises InvalidInput, StaleStep, Throttled and TooOld.
-    Source: D45, D47, D61
+    Five wrong codes end it. Every other session of the person ends. Raises InvalidInput, StaleStep, Throttled and
+    TooOld. Source: D45, D47, D61
     """
     await account_sessions.admit(context, visit)
     wanted = (await load_email_state(context, visit)).wanted
@@ -219,7 +219,7 @@ async def prove(context: RequestContext, visit: AccountRequest, *, code: str) ->
 
 
 async def _require_code(context: RequestContext, visit: AccountRequest, wanted: UnprovenAddress, code: str) -> None:
-    """Raise Rejected for a wrong code.
+    """Raise InvalidInput for a wrong code.
 
     It is counted before it is compared, and once for the same bytes.
     """

@@ -163,8 +163,8 @@ async def rename(context: RequestContext, visit: AccountRequest, passkey: Passke
 async def remove(context: RequestContext, visit: AccountRequest, passkey: Passkey) -> None:
     """Remove a passkey, unless it is the only lasting way in.
 
-    Another passkey, or a password with a second factor that does not run out, must remain. Raises InvalidInput, Throttled,
-    TooOld and access.Forbidden. Source: D45, D46
+    Another passkey, or a password with a second factor that does not run out, must remain. Raises InvalidInput,
+    Throttled, TooOld and access.Forbidden. Source: D45, D46
     """
     await account_sessions.admit(context, visit)
     authorise(Person(user_id=visit.user.user_id), "write", Object(kind="credentials", user_id=passkey.user_id))

@@ -1,6 +1,7 @@
 """Sign-ins to the provider's own pages: account, portal and console (D30, D53).
 
-These sessions are none of single sign-on's: no client is answered with one, and single sign-on opens none of these pages.
+These sessions are none of single sign-on's: no client is answered with one, and single sign-on opens none of these
+pages.
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ async def attempt(context: RequestContext, visit: EnrolmentContext) -> Attempt:
 async def submit_code(context: RequestContext, visit: EnrolmentContext, *, code: str) -> Enrolment:
     """Verify an app code, or spend a recovery code.
 
-    Five misses end the enrolment. Raises InvalidInput, Repeated, EnrolmentStopped, Throttled (also as Paused) and StaleStep. Source:
-    D45, D47, D73
+    Five misses end the enrolment. Raises InvalidInput, Repeated, EnrolmentStopped, Throttled (also as Paused) and
+    StaleStep. Source: D45, D47, D73
     """
     enrolment, user = _at(visit, EnrolmentStep.PROVE_SECOND_FACTOR), visit.user
     known = await context.provider.registry.factors.credentials(user.user_id)

@@ -176,8 +176,8 @@ def mailed_code_request(context: RequestContext, visit: EnrolmentContext) -> Sec
 async def choose_way(context: RequestContext, visit: EnrolmentContext, *, decision: str) -> Enrolment:
     """Switch to codes by e-mail and send one, or switch back.
 
-    None is sent if an earlier one can still be typed. The alternative is an app (`rules.authentication.sign_in`). Raises
-    Rejected and StaleStep. Source: D45
+    None is sent if an earlier one can still be typed. The alternative is an app (`rules.authentication.sign_in`).
+    Raises InvalidInput and StaleStep. Source: D45
     """
     enrolment = visit.enrolment
     if enrolment.step not in _MAILED_STEPS:
@@ -199,7 +199,7 @@ async def _mail_code(context: RequestContext, visit: EnrolmentContext, step: Enr
         )
     name = names.user_name(user.user_name)
     known = await throttle.is_known(context, name, enrolment.browser_key, user_id=user.user_id)
-    await second_factors.count(context, user, enrolment.browser_key, known=known)
+    await second_factors.count_email(context, user, enrolment.browser_key, known=known)
     changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(context.now)}
     moved = await enrolments.claim_step(context, enrolment, step, **changes)
     await context.provider.registry.audit.write(
@@ -221,7 +221,7 @@ async def submit_mailed_code(context: RequestContext, visit: EnrolmentContext, *
         raise StaleStep
     await reauthenticate.attempt(context, visit)
     try:
-        second_factors.check(context, enrolment.enrolment_id, enrolment, visit.user, code)
+        second_factors.check_emailed_code(context, enrolment.enrolment_id, enrolment, visit.user, code)
     except WrongCode:
         await reauthenticate.miss(context, visit)
         raise InvalidInput(
@@ -233,8 +233,8 @@ async def submit_mailed_code(context: RequestContext, visit: EnrolmentContext, *
 async def submit_codes(context: RequestContext, visit: EnrolmentContext, *, kept: str, decision: str) -> Enrolment:
     """Accept that the person has saved the recovery codes.
 
-    `kept` is the form's field, not empty. With any `decision`, they have not, and are offered others. Raises InvalidInput
-    and StaleStep. Source: D45, D73
+    `kept` is the form's field, not empty. With any `decision`, they have not, and are offered others. Raises
+    InvalidInput and StaleStep. Source: D45, D73
     """
     enrolment = visit.enrolment
     if enrolment.step is not EnrolmentStep.RECOVERY_CODES:

@@ -104,10 +104,10 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         return self.kept_name or self.browser_id
 
     @property
-    def is_known(self) -> bool:
+    def had_sign_in(self) -> bool:
         """True if any person ever signed in here.
 
-        They may have signed out since.
+        They may have signed out since. Whether one person did is `throttle.is_known`.
         """
         return bool(self.user_id or self.kept_name)
 

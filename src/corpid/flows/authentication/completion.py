@@ -163,7 +163,8 @@ async def write_code(
         raise OtherBrowser
     code, entry, grant = _granted(context, interaction)
     completion, claim = interactions.completion_of(context, interaction), interactions.claim_of(context, interaction)
-    # The claim before the completion, as `complete_request` writes them, else both wait for each other's rows in PostgreSQL.
+    # The claim before the completion, as `complete_request` writes them, else both wait for each other's rows in
+    # PostgreSQL.
     *_, is_first = await namespaces.pipeline(
         batch,
         entry.adding(grant),
@@ -189,7 +190,7 @@ async def write_grant(context: RequestContext, batch: TransientBatch, interactio
 
 
 async def _record(context: RequestContext, interaction: Interaction, code: str) -> None:
-    context.provider.issued.code(code, interaction.request, context.now)
+    context.provider.issued.note_code(code, interaction.request, context.now)
     entry = event(context, interaction, AuditAction.SIGN_IN_COMPLETE)
     await context.provider.registry.audit.write(entry, now=context.now)
 
@@ -225,8 +226,8 @@ def _granted(context: RequestContext, interaction: Interaction) -> tuple[str, En
 def _sid(context: RequestContext, interaction: Interaction) -> str:
     """Return the session's name for this client alone.
 
-    It does not reveal the session's key, and two clients cannot find out that they share a session. The result is empty if
-    no session outlives the sign-in.
+    It does not reveal the session's key, and two clients cannot find out that they share a session. The result is empty
+    if no session outlives the sign-in.
     """
     request, session = interaction.request, interaction.session_id or interaction.made_session_id
     if not (GENERATIONS[request.generation].sid_in_id_token and context.provider.policy.session_seconds and session):

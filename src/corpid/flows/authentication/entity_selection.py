@@ -1,4 +1,4 @@
-"""Entities that a person can choose for a client (D17, D30).
+"""Entities that a person can choose for a client (Spec 3, D30).
 
 A person may have thousands. Each function costs the same for any number, except the page, which loads the entities that
 it shows.
@@ -50,14 +50,14 @@ async def find_only_entity(context: RequestContext, user_id: str, client: Client
 
 
 async def any_usable(context: RequestContext, user_id: str, client: Client) -> bool:
-    """Return whether the person has any usable entity at this client (D17)."""
+    """Return whether the person has any usable entity at this client (Spec 3)."""
     return bool(await _first_usable(context, user_id, client))
 
 
 async def usable_here(context: RequestContext, user_id: str, entity_id: str, client: Client) -> ActingPerson | None:
     """Return a person and their entity if usable at this client.
 
-    The result is None otherwise. Whether the person is enabled is checked at the end of the sign-in. Source: D17, D50
+    The result is None otherwise. Whether the person is enabled is checked at the end of the sign-in. Source: Spec 3, D50
     """
     found = await context.provider.registry_cache.membership(user_id, entity_id, context.now)
     if found is None:
@@ -70,7 +70,7 @@ async def offer(context: RequestContext, user_id: str, client: Client, *, query:
     """Return the first entities that match a query by name or number.
 
     Each unusable entity comes with its reason. Usable ones come first, starting with the preselected one; then they are
-    sorted by name. Source: Spec 3, R-19, D17
+    sorted by name. Source: Spec 3, R-19
     """
     services = await _services(context, client)
     found, total = await context.provider.registry.directory.choices(

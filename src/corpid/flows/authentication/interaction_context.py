@@ -49,7 +49,7 @@ class InteractionContext(msgspec.Struct, frozen=True, kw_only=True):
     """the entity for which consent is remembered, if it was looked up"""
     session: Session | None = None
     """the session that signed it in, or that its factors began"""
-    pending: PendingSecondFactor | None = None
+    awaiting_second_factor: PendingSecondFactor | None = None
     """the person who has typed their password here, and nothing else yet"""
     last_entity: str | None = None
     """the person's last choice in this browser, empty for none yet; None: it is not known for them, or there is no
@@ -135,7 +135,7 @@ async def visit(context: RequestContext, interaction_id: str, cookie: str | None
     return await with_consent(context, held, held.interaction)
 
 
-async def pending(context: RequestContext, interaction_id: str, browser: Browser | None) -> Interaction | None:
+async def load_for_return(context: RequestContext, interaction_id: str, browser: Browser | None) -> Interaction | None:
     """Load the sign-in to which a page of this browser leads back.
 
     The result is None for another browser's, and for one that has ended. Source: D15, D34
@@ -213,7 +213,7 @@ async def _as_it_still_holds(context: RequestContext, visit: InteractionContext)
     pending = second_factor_methods.pending_second_factor(context, account)
     if not pending.ways:
         return replace(visit, interaction=interaction.anonymous, lacks_second_factor=account.user, last_entity=last)
-    return replace(visit, pending=pending, last_entity=last)
+    return replace(visit, awaiting_second_factor=pending, last_entity=last)
 
 
 async def _as_its_session_holds(context: RequestContext, visit: InteractionContext) -> InteractionContext:

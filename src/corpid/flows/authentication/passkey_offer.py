@@ -42,9 +42,9 @@ def _subject(visit: InteractionContext) -> str:
 async def create(context: RequestContext, visit: InteractionContext, *, answer: str) -> InteractionContext:
     """Add the new passkey and continue the sign-in; return the updated visit.
 
-    The passkey is written only while the session lives that the sign-in's factors began. Raises InvalidInput, Throttled and
-    StaleStep, and the errors of `completion.complete_request` if nothing else remains to be asked. Source: WebAuthn §7.1, D15, D46,
-    D47
+    The passkey is written only while the session lives that the sign-in's factors began. Raises InvalidInput, Throttled
+    and StaleStep, and the errors of `completion.complete_request` if nothing else remains to be asked. Source: WebAuthn
+    §7.1, D15, D46, D47
     """
     interaction = visit.interaction
     visit.require(context, SignInEvent.MAKE_PASSKEY)

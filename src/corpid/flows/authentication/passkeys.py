@@ -311,8 +311,8 @@ def _purpose(interaction: Interaction) -> str:
 def options(context: RequestContext, visit: InteractionContext, *, allowed: Iterable[Passkey] = ()) -> str:
     """Return the passkey JSON for a page of the sign-in.
 
-    The result is empty if passkeys do not work here, or if the one person who may sign in has none. Opening the page uses
-    nothing up. After the password, `allowed` are the person's passkeys. Source: D45, D46, D54
+    The result is empty if passkeys do not work here, or if the one person who may sign in has none. Opening the page
+    uses nothing up. After the password, `allowed` are the person's passkeys. Source: D45, D46, D54
     """
     interaction = visit.interaction
     if visit.renewing is not None:
@@ -326,8 +326,8 @@ async def submit_passkey(context: RequestContext, visit: InteractionContext, *, 
     """Verify a browser's answer in JSON and continue the sign-in.
 
     Returns the updated visit, with a new cookie value. After the password, or if one person has to sign in again, the
-    passkey has to be theirs. The person reads the same sentence for every fault. Raises InvalidInput, Throttled, StaleStep,
-    OtherBrowser, FormHandled, AlreadyCompleted. Source: WebAuthn §7.2, D15, D45, D46, D54
+    passkey has to be theirs. The person reads the same sentence for every fault. Raises InvalidInput, Throttled,
+    StaleStep, OtherBrowser, FormHandled, AlreadyCompleted. Source: WebAuthn §7.2, D15, D45, D46, D54
     """
     interaction = visit.interaction
     expected = visit.renewing.user.user_id if visit.renewing else interaction.user_id
@@ -347,7 +347,11 @@ async def submit_passkey(context: RequestContext, visit: InteractionContext, *, 
         await throttle.attempt_unguessable(context, batch)
         if refusal is None:
             spent = await spend(context, batch, challenge)
-    pending = await second_factors.person(context, visit, SignInEvent.PASSKEY) if interaction.user_id else None
+    pending = (
+        await second_factors.require_password_given(context, visit, SignInEvent.PASSKEY)
+        if interaction.user_id
+        else None
+    )
     account = pending.account if pending else None
     try:
         if refusal is not None and not challenge:

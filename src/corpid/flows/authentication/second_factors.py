@@ -109,17 +109,18 @@ async def count_miss(context: RequestContext, batch: TransientBatch, name: str) 
     return await context.counts.count(batch, misses) >= CODE_MISSES
 
 
-async def send(context: RequestContext, visit: InteractionContext, user: User) -> Interaction:
+async def send_code(context: RequestContext, visit: InteractionContext, user: User) -> Interaction:
     """Send a code, which invalidates the previous one.
 
-    In a browser known for the person the e-mail is in the language that they picked, else in their account's. Returns the updated interaction. Raises StaleStep, and Rejected if too many codes were sent. Source: D45
+    In a browser known for the person the e-mail is in the language that they picked, else in their account's. Returns
+    the updated interaction. Raises StaleStep, and InvalidInput if too many codes were sent. Source: D45
     """
     interaction = visit.interaction
     if interaction.mails >= MAILED_CODES_PER_SIGN_IN:
         raise InvalidInput(
             phrase("We cannot send any more codes in this sign-in. Use the latest one, or cancel and start again.")
         )
-    await count(context, user, visit.browser.browser_key, known=visit.last_entity is not None)
+    await count_email(context, user, visit.browser.browser_key, known=visit.last_entity is not None)
     moved = machine.with_mailed_code(interaction, now=context.now)
     async with context.provider.transient.batch(context.now) as batch:
         await interactions.claim_step(context, batch, interaction)
@@ -135,11 +136,11 @@ async def send(context: RequestContext, visit: InteractionContext, user: User) -
     return moved
 
 
-async def count(context: RequestContext, user: User, browser_key: str, *, known: bool) -> None:
+async def count_email(context: RequestContext, user: User, browser_key: str, *, known: bool) -> None:
     """Count a code that is about to be sent.
 
-    A known browser has an allowance of its own, which a thief of the password alone cannot use up. Raises InvalidInput if
-    too many were sent within an hour. Source: D45, D47
+    A known browser has an allowance of its own, which a thief of the password alone cannot use up. Raises InvalidInput
+    if too many were sent within an hour. Source: D45, D47
     """
     issuer, browser = context.provider.policy.deployment_url, browser_key if known else ""
     async with context.provider.transient.batch(context.now) as batch:
@@ -167,7 +168,7 @@ def is_code(typed: str, code: str) -> bool:
     return hmac.compare_digest(typed_code(typed).encode(), code.encode())
 
 
-def check(context: RequestContext, name: str, mailed: Mailed, user: User, code: str) -> None:
+def check_emailed_code(context: RequestContext, name: str, mailed: Mailed, user: User, code: str) -> None:
     """Check that this code was sent last, within ten minutes.
 
     Raises WrongCode. Source: D45
@@ -197,11 +198,11 @@ async def submit_code(
 ) -> InteractionContext:
     """Verify the code of the chosen second factor.
 
-    `makes_passkeys` says that the browser can create a passkey. Returns the updated visit, with a new cookie value. Five wrong codes, of any methods, end the interaction with
-    access_denied. Raises InvalidInput, SignInStopped, Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted.
-    Source: D34, D45
+    `makes_passkeys` says that the browser can create a passkey. Returns the updated visit, with a new cookie value.
+    Five wrong codes, of any methods, end the interaction with access_denied. Raises InvalidInput, SignInStopped,
+    Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted. Source: D34, D45
     """
-    pending = await person(context, visit, SignInEvent.CODE)
+    pending = await require_password_given(context, visit, SignInEvent.CODE)
     account, way = pending.account, second_factor_methods.current_method(visit.interaction, pending)
     user = account.user
     if way is SecondFactorMethod.PASSKEY:
@@ -230,7 +231,7 @@ async def choose_way(context: RequestContext, visit: InteractionContext, *, way:
     Paused, StaleStep. Source: D45
     """
     interaction = visit.interaction
-    pending = await person(context, visit, SignInEvent.WAY)
+    pending = await require_password_given(context, visit, SignInEvent.WAY)
     named = next((each for each in pending.ways if each.value == way), None)
     if named is None:
         raise InvalidInput(phrase("Choose one of the options."))
@@ -239,14 +240,16 @@ async def choose_way(context: RequestContext, visit: InteractionContext, *, way:
     )
     if named is SecondFactorMethod.EMAIL and not back:
         code_guesses.one_more_guess(context, pending.account.guesses, interaction.factors)
-        moved = await send(context, visit, pending.user)
+        moved = await send_code(context, visit, pending.user)
     else:
         moved = machine.other_way(interaction, named)
         await interactions.move(context, interaction, moved)
     return replace(visit, interaction=moved)
 
 
-async def person(context: RequestContext, visit: InteractionContext, event: SignInEvent) -> PendingSecondFactor:
+async def require_password_given(
+    context: RequestContext, visit: InteractionContext, event: SignInEvent
+) -> PendingSecondFactor:
     """Return the person who has typed their password, and nothing else yet.
 
     Raises InvalidInput for a disabled account. Raises StaleStep if there is no such person, also if no second factor is
@@ -259,16 +262,16 @@ async def person(context: RequestContext, visit: InteractionContext, event: Sign
             await _throttle(context, batch, visit, user)
         await context.provider.registry.audit.write(without_second_factor(context, visit, user), now=context.now)
     visit.require(context, event)
-    if visit.pending is None:
+    if visit.awaiting_second_factor is None:
         raise StaleStep
-    if not visit.pending.user.enabled:
+    if not visit.awaiting_second_factor.user.enabled:
         raise InvalidInput(
             phrase(
                 "This account can no longer sign in. Ask the operator of {name}.",
                 name=context.provider.policy.name,
             )
         )
-    return visit.pending
+    return visit.awaiting_second_factor
 
 
 async def _throttle(context: RequestContext, batch: TransientBatch, visit: InteractionContext, user: User) -> Attempt:
@@ -322,7 +325,7 @@ async def _accepts(
         elif way is SecondFactorMethod.RECOVERY:
             await accept_recovery(context, user, code, entry)
         else:
-            check(context, at.interaction_id, at, user, code)
+            check_emailed_code(context, at.interaction_id, at, user, code)
             await context.provider.registry.audit.write(entry, now=context.now)
     except WrongCode:
         return False
@@ -335,7 +338,7 @@ async def _miss(
     """Count and audit a wrong code, and notify the owner.
 
     A person who gets here has the password, so its owner is notified: once a day, however often it happens. Raises
-    Stopped after too many.
+    SignInStopped after too many.
     """
     of_owner = namespaces.MISSES_OF_OWNER.entry(context.provider.policy.deployment_url, user.user_id)
     events = [event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value)]

@@ -98,7 +98,9 @@ async def complete(context: RequestContext, visit: InteractionContext, shown: Au
     )
     browser_key, guesses = visit.browser.browser_key, shown.account.guesses
     group = (
-        guesses.browser if visit.pending else code_guesses.group(context, finished.user_id, browser_key, known=known)
+        guesses.browser
+        if visit.awaiting_second_factor
+        else code_guesses.group(context, finished.user_id, browser_key, known=known)
     )
     new_here = False
     async with context.provider.transient.batch(context.now) as batch:
@@ -137,7 +139,7 @@ async def complete(context: RequestContext, visit: InteractionContext, shown: Au
             raise
     if new_here:
         notifications.notify(context, shown.account.user, notifications.new_device(context.device))
-    return replace(visit, interaction=finished, browser=browser, cookie=cookie, pending=None)
+    return replace(visit, interaction=finished, browser=browser, cookie=cookie, awaiting_second_factor=None)
 
 
 async def _decided(
@@ -213,8 +215,8 @@ def _cost(before: Interaction, shown: Authentication, *, known: bool) -> int:
 async def _undo(context: RequestContext, visit: InteractionContext, *, won: bool) -> None:
     """Undo the claims of a failed sign-in.
 
-    Some engines do not roll back their batches. It is a batch of its own, so that nothing that the failed one was about to
-    write travels with it.
+    Some engines do not roll back their batches. It is a batch of its own, so that nothing that the failed one was about
+    to write travels with it.
     """
     async with context.provider.transient.batch(context.now) as batch:
         if won:

@@ -134,8 +134,8 @@ async def current(context: RequestContext, visit: InteractionContext, *, query: 
     `query` narrows down a choice. Source: D15
     """
     interaction = visit.interaction
-    if visit.pending is not None:
-        return second_factor_methods.second_factor_question(interaction, visit.pending, now=context.now)
+    if visit.awaiting_second_factor is not None:
+        return second_factor_methods.second_factor_question(interaction, visit.awaiting_second_factor, now=context.now)
     if not interaction.signed_in:
         return PasswordQuestion(lacks_second_factor=visit.lacks_second_factor is not None)
     if interaction.offers_passkey:
@@ -159,7 +159,7 @@ async def current(context: RequestContext, visit: InteractionContext, *, query: 
 async def find_chosen_entity(context: RequestContext, visit: InteractionContext) -> ActingPerson | None:
     """Return the chosen entity, None without one that is usable.
 
-    Source: D17
+    Source: Spec 3
     """
     user_id, entity_id = visit.interaction.user_id, visit.interaction.entity_id
     if not entity_id:
@@ -182,7 +182,7 @@ async def _last_entity(context: RequestContext, visit: InteractionContext) -> st
 
 
 def asks_entity(visit: InteractionContext) -> bool:
-    """Return whether the person has to act for an entity (D17)."""
+    """Return whether the person has to act for an entity (Spec 3)."""
     return own_pages.purpose(visit.interaction.request) == "sign_in"
 
 
@@ -306,8 +306,8 @@ def no_second_factor(context: RequestContext) -> Phrase:
 async def submit_entity(context: RequestContext, visit: InteractionContext, *, entity_id: str) -> InteractionContext:
     """Choose an entity and return the updated visit.
 
-    Raises InvalidInput and StaleStep, and the errors of `completion.complete_request` if nothing else remains to be asked. Source: D17,
-    D30
+    Raises InvalidInput and StaleStep, and the errors of `completion.complete_request` if nothing else remains to be
+    asked. Source: D17, D30
     """
     interaction = visit.interaction
     visit.require(context, SignInEvent.ENTITY, usable=await find_chosen_entity(context, visit) is not None)
@@ -345,9 +345,9 @@ async def continue_sign_in(
 ) -> InteractionContext:
     """Store a step, and finish the sign-in if nothing else remains.
 
-    `usable` is as in `rules.authentication.sign_in.state`. The entity is then remembered for the next time. If single sign-on is off, the session that the factors began ends;
-    another tab is independent of it. Raises StaleStep if the session has ended since it was loaded. Source: D15, D17,
-    D30
+    `usable` is as in `rules.authentication.sign_in.state`. The entity is then remembered for the next time. If single
+    sign-on is off, the session that the factors began ends; another tab is independent of it. Raises StaleStep if the
+    session has ended since it was loaded. Source: D15, D17, D30
     """
     before = visit.interaction
     if visit.state_of(context, after, usable=usable) is not SignInState.CONFIRM:

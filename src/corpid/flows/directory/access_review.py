@@ -1,7 +1,7 @@
 """The yearly access review of an entity.
 
-A review begins with its first decision. It can be signed off once every member was kept with exactly what they may do at
-that moment: people who were added or changed since are in the list again.
+A review begins with its first decision. It can be signed off once every member was kept with exactly what they may do
+at that moment: people who were added or changed since are in the list again.
 """
 
 from __future__ import annotations
@@ -198,8 +198,8 @@ async def keep(
 ) -> AccessReview:
     """Keep people's access as it was shown.
 
-    The first decision begins a review. Raises Refused if somebody's access is no longer as it was shown, access.Forbidden, ChangedMeanwhile,
-    StoreUnavailable. Source: D54, D57
+    The first decision begins a review. Raises Refused if somebody's access is no longer as it was shown,
+    access.Forbidden, ChangedMeanwhile, StoreUnavailable. Source: D54, D57
     """
     await entity_named(registry, entity_id, actor=actor)
     administrators = await registry.directory.administrators(entity_id)

@@ -39,8 +39,8 @@ async def choose(
 ) -> ChangeRequest | None:
     """Change which changes need approval, or request it.
 
-    `entity` as the actor has seen it; `reason`, `now` and `unique` as in `approvals.submit`. Raises Refused with too few
-    people who can approve, access.Forbidden, Conflict, StoreUnavailable. Source: D55
+    `entity` as the actor has seen it; `reason`, `now` and `unique` as in `approvals.submit`. Raises Refused with too
+    few people who can approve, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
     seen = [Precondition(Entity, entity.key, entity)]
     return await submit(registry, actor, [_change(entity, chosen)], reason=reason, now=now, unique=unique, seen=seen)

@@ -147,8 +147,8 @@ async def carried_out(
     """Write the prepared change, unless `dry_run`, and describe it.
 
     `action` as in `write`; `was` is the record that the change was decided on, otherwise the one that it was prepared
-    on. What somebody else writes at the same moment is not overwritten. Raises Refused if a change is none of `verbs`, access.Forbidden, Conflict, StoreUnavailable.
-    Source: docs/directory.md
+    on. What somebody else writes at the same moment is not overwritten. Raises Refused if a change is none of `verbs`,
+    access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
     """
     changes = prepared.plan.changes
     if any(change.verb not in verbs for change in changes):

@@ -66,8 +66,8 @@ async def ending(
 ) -> ListPage[ExpiringRole]:
     """Roles of the actor's entity that end in these days.
 
-    The soonest first. Of a sub-administrator those at its services, so a page may have fewer than `limit` although more follow. Raises
-    Refused, access.Forbidden, StoreUnavailable. Source: D53
+    The soonest first. Of a sub-administrator those at its services, so a page may have fewer than `limit` although more
+    follow. Raises Refused, access.Forbidden, StoreUnavailable. Source: D53
     """
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
     directory = registry.directory

@@ -218,7 +218,8 @@ async def roles(
 ) -> ListPage[ThirdPartyRole]:
     """List the roles of the third party's people under a grant.
 
-    There may be fewer than `limit` although more follow. Raises Refused, access.Forbidden, StoreUnavailable. Source: D56, D61
+    There may be fewer than `limit` although more follow. Raises Refused, access.Forbidden, StoreUnavailable. Source:
+    D56, D61
     """
     _authorise_reading(actor, grant.entity_id, grant.client_entity_id)
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), grant.key[:3], strict=True))

@@ -283,8 +283,8 @@ async def submit(
 ) -> ChangeRequest | None:
     """Write what was planned, or request it: all or nothing.
 
-    Returns the request, None if the changes were written. Raises TooManyInvitations, approvals.NoReason, IdentifierConflict,
-    Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D60
+    Returns the request, None if the changes were written. Raises TooManyInvitations, approvals.NoReason,
+    IdentifierConflict, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D60
     """
     problems = await approvals.unfitting(registry, plan.changes)
     if problems:

@@ -63,9 +63,9 @@ class InvitationEmails:
     async def round(self) -> int:
         """Send the e-mails that are due, and return how many were sent.
 
-        While the mail server takes none, the next attempt waits longer each time, up to 15 minutes, and up to a day if it
-        refuses CorpID itself; what is due stays due. An e-mail that alone is not taken waits for an hour, and keeps no
-        other from being sent. Raises StoreUnavailable. Source: D60
+        While the mail server takes none, the next attempt waits longer each time, up to 15 minutes, and up to a day if
+        it refuses CorpID itself; what is due stays due. An e-mail that alone is not taken waits for an hour, and keeps
+        no other from being sent. Raises StoreUnavailable. Source: D60
         """
         provider, sent = self._provider, 0
         untaken: dict[str, str] = {}

@@ -1,8 +1,8 @@
 """Help with sign-in for members, by administrators of their entity (D69).
 
-An administrator asks, and learns nothing of the account: what is asked is authorised by what the entity knows, and stands
-in its history. What depends on the account is done later, and recorded for operators alone. A link or an unlocking never
-goes to an operator of the deployment.
+An administrator asks, and learns nothing of the account: what is asked is authorised by what the entity knows, and
+stands in its history. What depends on the account is done later, and recorded for operators alone. A link or an
+unlocking never goes to an operator of the deployment.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ _RULES: Final[Mapping[Help, _Rule]] = {
 def refusal(of: Membership, held: Administrator | None, *, actor: EntityAdministrator) -> Condition | None:
     """The condition that keeps an actor from helping a member.
 
-    `held` is the member's level. None if nothing does, but perhaps a sign-in that is too old. The same whatever else the
-    member is. Source: D69
+    `held` is the member's level. None if nothing does, but perhaps a sign-in that is too old. The same whatever else
+    the member is. Source: D69
     """
     found = (find_obstacle(actor, each.action, _thing(each, of, held), unruled=BELOW) for each in _RULES.values())
     return next((each for each in found if each is not None), None)

@@ -114,8 +114,8 @@ async def read_written(by: Administration, resource: Resource, identifier: str) 
 async def add_object(by: Administration, resource: Resource, value: Json) -> ApiObject | ChangeRequest:
     """Add an object, or request it if that needs approval.
 
-    A grant by a client that is bound to an entity is an offer, unless it says otherwise. Raises InvalidObject with every fault,
-    Exists, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D56, D59
+    A grant by a client that is bound to an entity is an offer, unless it says otherwise. Raises InvalidObject with
+    every fault, ObjectConflict, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D56, D59
     """
     refuse_early(by.actor, "write", _as_is(by.actor, resource))
     read_one = read_new(resource, await _resolved(by, resource, _offered(by.actor, resource, value)))
@@ -164,8 +164,9 @@ async def change_object(
 ) -> ApiObject | ChangeRequest:
     """Change an object by a JSON merge patch, or request it.
 
-    `matches` says whether an entity tag is one that the caller has seen. Raises ObjectNotFound, ObjectChanged, InvalidObject with every
-    fault, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: RFC 7396, RFC 9110 §13.1.1, D55, D59
+    `matches` says whether an entity tag is one that the caller has seen. Raises ObjectNotFound, ObjectChanged,
+    InvalidObject with every fault, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: RFC 7396, RFC 9110
+    §13.1.1, D55, D59
     """
     record = await _visible(by, resource, identifier)
     if not matches(by.tag(record)):

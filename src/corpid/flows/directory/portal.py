@@ -42,8 +42,8 @@ async def admit_to_entity(
 ) -> PortalRequest:
     """The person with the entity of their session, or a chosen one.
 
-    Without a choice yet it is `wanted`, if they administer that, or the only one; else it is still to be chosen. If they
-    no longer administer the one of their session, raises access.Forbidden; not if they are `choosing` another one.
+    Without a choice yet it is `wanted`, if they administer that, or the only one; else it is still to be chosen. If
+    they no longer administer the one of their session, raises access.Forbidden; not if they are `choosing` another one.
     Source: D50, D54
     """
     found = PortalRequest(user=visit.user, browser=visit.browser, session=visit.session)
@@ -65,8 +65,8 @@ async def admit_to_entity(
 async def choose(context: RequestContext, visit: PortalRequest, entity_id: str) -> PortalRequest:
     """Act for an entity until another one is chosen.
 
-    The session stays as old as it is, so that a change needs a sign-in as before. Raises InvalidInput for an entity that they
-    do not administer, StaleStep if the session has ended. Source: D54
+    The session stays as old as it is, so that a change needs a sign-in as before. Raises InvalidInput for an entity
+    that they do not administer, StaleStep if the session has ended. Source: D54
     """
     if entity_id not in {each.entity_id for each in await list_administered(context, visit.user.user_id)}:
         raise InvalidInput(phrase("Choose one of your organisations."), field="entity")

@@ -223,9 +223,9 @@ async def invite(
     """Invite a person to an entity.
 
     `entity_id` is the actor's if it is empty; `now` is in epoch seconds; `new_id` gives UUIDs. The e-mail is sent
-    later, if `send` and there is an address, which is required if `reachable`. Raises InvalidDetails, IdentifierConflict,
-    TooManyInvitations, Refused if there is no such entity, access.Forbidden (also if it needs approval), Conflict,
-    StoreUnavailable. Source: D60
+    later, if `send` and there is an address, which is required if `reachable`. Raises InvalidDetails,
+    IdentifierConflict, TooManyInvitations, Refused if there is no such entity, access.Forbidden (also if it needs
+    approval), Conflict, StoreUnavailable. Source: D60
     """
     change = invitation(details, _entity(actor, entity_id), now=now, new_id=new_id, enabled=enabled, send=send)
     allowed, membership = await considered_invitation(registry, change, actor=actor)
@@ -251,7 +251,8 @@ async def submit_invitation(
     """Invite a person to an entity, or request it for approval.
 
     As `invite`; `reason` is for whoever approves it. Raises InvalidDetails (also of `entity`, if there is none),
-    Taken, TooManyInvitations, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D59, D60
+    IdentifierConflict, TooManyInvitations, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source:
+    D55, D59, D60
     """
     change = invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
     membership = change.becomes
@@ -272,8 +273,8 @@ async def considered_invitation(
 ) -> tuple[AuthorisedChanges, Membership]:
     """Authorise an invitation, and look whether its names are free.
 
-    Nothing is written. Raises IdentifierConflict, Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source:
-    D60
+    Nothing is written. Raises IdentifierConflict, Refused if there is no such entity, access.Forbidden,
+    StoreUnavailable. Source: D60
     """
     membership = change.becomes
     assert isinstance(membership, Membership)  # noqa: S101
@@ -313,8 +314,9 @@ async def change_member(
     """Replace the details of a member, and suspend or restore it.
 
     `expected` is the membership as the caller has read it. If the address of an invited member changes, an e-mail is
-    sent to the new one, and what was given or asked for under the earlier one ends. Raises UnknownMember, InvalidDetails,
-    IdentifierConflict, TooManyInvitations, LastOwner, ChangedMeanwhile, access.Forbidden (also if it needs approval), Conflict, StoreUnavailable. Source: D55, D60, D61, D68
+    sent to the new one, and what was given or asked for under the earlier one ends. Raises UnknownMember,
+    InvalidDetails, IdentifierConflict, TooManyInvitations, LastOwner, ChangedMeanwhile, access.Forbidden (also if it
+    needs approval), Conflict, StoreUnavailable. Source: D55, D60, D61, D68
     """
     found = await member(registry, membership_id, actor=actor)
     was = found.membership
@@ -439,7 +441,7 @@ async def _write(registry: Registry, allowed: AuthorisedChanges, seen: Precondit
 
 @contextmanager
 def store_refusals() -> Iterator[None]:
-    """Raise Taken or LastOwner for a refusal by the store. Source: D54, D60"""
+    """Raise IdentifierConflict or LastOwner for a refusal by the store. Source: D54, D60"""
     try:
         yield
     except MemberNameTaken:

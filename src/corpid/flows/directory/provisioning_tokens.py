@@ -138,7 +138,8 @@ async def authenticate_token(registry: Registry, token: str, *, now: float) -> P
 async def is_valid_still(registry: Registry, actor: ProvisioningToken, *, now: float) -> bool:
     """Return whether the token of an admitted request holds still.
 
-    It was not removed, has not expired, and its entity is enabled. `now` is in epoch seconds. Raises StoreUnavailable. Source: D50, D60
+    It was not removed, has not expired, and its entity is enabled. `now` is in epoch seconds. Raises StoreUnavailable.
+    Source: D50, D60
     """
     held = await registry.provisioning.tokens(actor.entity_id)
     if not any(each.token_id == actor.token_id and now < each.expires_at for each in held):

@@ -108,8 +108,8 @@ def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:
 async def role(registry: Registry, actor: EntityAdministrator, identifier: str) -> tuple[HeldRole, Member]:
     """One role with its person.
 
-    `identifier` is that of the admin API. Raises UnknownRole, also for one that is another entity's or that the actor may not see, StoreUnavailable. Source:
-    D53, D59
+    `identifier` is that of the admin API. Raises UnknownRole, also for one that is another entity's or that the actor
+    may not see, StoreUnavailable. Source: D53, D59
     """
     key = key_of(identifier, _WIDTH)
     row = (await registry.directory.read(Assignment, [key])).get(key) if key is not None else None

@@ -218,8 +218,8 @@ async def write(
     knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last one. `seen`
     are records that the caller has decided on; `within` is awaited in the transaction of the last change. Raises
     access.Forbidden before anything is written, also for what needs approval (`approvals.submit` requests it), Refused,
-    Conflict (LastOwnerRemoved if the last operator or owner would go, ChangedMeanwhile if what was decided on is no longer
-    so), and StoreUnavailable. Source: SECURITY.md, D53, D55, D57
+    Conflict (LastOwnerRemoved if the last operator or owner would go, ChangedMeanwhile if what was decided on is no
+    longer so), and StoreUnavailable. Source: SECURITY.md, D53, D55, D57
     """
     found = await authorise_changes(registry, actor, changes)
     if found.needing and is_of_entity(actor):

@@ -142,7 +142,7 @@ async def _authenticate(
         raise client_assertion.refuse_assertion(
             Reason.CLIENT_UNKNOWN, candidate, issuer=issuer, explanation=explanation
         )
-    _, assertion = await client_authentication.prove(
+    _, assertion = await client_authentication.verify_assertion(
         context, client, candidate, source=context.provider.api_client_keys, issuer=issuer, endpoint=rate_limits.TOKEN
     )
     return client, assertion

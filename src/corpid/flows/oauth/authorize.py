@@ -15,9 +15,9 @@ from corpid.flows.authentication import browsers, interactions
 from corpid.flows.oauth import authorization, pending_requests
 from corpid.flows.oauth.authorization import AuthorizationAttempt, ImmediateResponse, InteractionRedirect
 from corpid.flows.oauth.client_authentication import no_key_set, not_admitted
+from corpid.flows.oauth.encryption_keys import id_token_key
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
 from corpid.flows.oauth.pending_requests import PendingRequest
-from corpid.flows.oauth.token import id_token_key
 from corpid.jose.encoding import base64url
 from corpid.ports import KeySetUnavailable
 from corpid.rules.limits import (

@@ -1,6 +1,7 @@
 """Client authentication, for PAR and the token endpoint.
 
-It verifies, and spends nothing: the assertion is spent with the proof, by `dpop.spend_proof_and_assertion`. Source: D8, D9
+It verifies, and spends nothing: the assertion is spent with the proof, by `dpop.spend_proof_and_assertion`. Source: D8,
+D9
 """
 
 from __future__ import annotations
@@ -100,13 +101,13 @@ async def authenticate(
         raise client_assertion.refuse_assertion(
             Reason.ASSERTION_AUDIENCE_ENDPOINT, candidate, issuer=issuer, explanation=explanation
         )
-    keys, assertion = await prove(
+    keys, assertion = await verify_assertion(
         context, client, candidate, source=context.provider.client_keys, issuer=issuer, endpoint=endpoint
     )
     return AuthenticatedClient(client=client, keys=keys, assertion=assertion)
 
 
-async def prove(
+async def verify_assertion(
     context: RequestContext, client: HasKeys, candidate: Candidate, *, source: ClientKeys, issuer: str, endpoint: str
 ) -> tuple[ClientKeySet, Assertion]:
     """Verify a client's assertion by its keys, and count the request.
@@ -169,8 +170,8 @@ def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKey
 def refuse_spent_before_loss(context: RequestContext, assertion: Assertion, skew: ClockSkew) -> None:
     """Refuse an assertion that may have been spent before data was lost.
 
-    It comes before the proof, inside the batch: a proof waits less, and Retry-After is that of both. `skew` is that of the
-    client, from `ClientClocks.record_skew`. Raises TemporarilyUnavailable. Source: D67
+    It comes before the proof, inside the batch: a proof waits less, and Retry-After is that of both. `skew` is that of
+    the client, from `ClientClocks.record_skew`. Raises TemporarilyUnavailable. Source: D67
     """
     loss = context.provider.transient.loss
     if loss.may_have_been_spent(assertion.issued_at):
@@ -214,9 +215,9 @@ def data_lost(seconds: int) -> TemporarilyUnavailable:
 async def audit_replay(context: RequestContext, action: AuditAction, client_id: str, reason: Reason) -> None:
     """Write the audit event of a replay.
 
-    `reason` is that of the refusal. Before, the client has been authenticated or its access token verified. It is called inside the batch that detected
-    the replay, so the event is stored together with what that batch spent. Raises StoreUnavailable. Source: SECURITY.md,
-    D7, D8, D18
+    `reason` is that of the refusal. Before, the client has been authenticated or its access token verified. It is
+    called inside the batch that detected the replay, so the event is stored together with what that batch spent. Raises
+    StoreUnavailable. Source: SECURITY.md, D7, D8, D18
     """
     event = context.event(ANONYMOUS, action, client_id=client_id, outcome="refused", reason=reason.code)
     event = msgspec.structs.replace(event, actor=f"client:{client_id}")

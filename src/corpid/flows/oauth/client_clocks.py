@@ -61,8 +61,8 @@ class ClientClocks:
     async def record_skew(self, assertion: Assertion, store: TransientStore) -> ClockSkew:
         """Record the skew of an assertion that is about to be spent.
 
-        It is called before the batch that spends it. Returns what `dpop.spend_proof_and_assertion` needs if data was lost.
-        Raises StoreUnavailable. Source: D67, docs/decisions/0026
+        It is called before the batch that spends it. Returns what `dpop.spend_proof_and_assertion` needs if data was
+        lost. Raises StoreUnavailable. Source: D67, docs/decisions/0026
         """
         moment = store.engine_time_at_least()
         if moment is None or not assertion.has_iat:
@@ -80,10 +80,10 @@ class ClientClocks:
     async def record(self, client_id: str, skew: int, moment: float) -> None:
         """Record a skew unless as large a one is recorded already.
 
-        It is on disk when this returns. A node whose clock is ahead of the engine's may accept a skew that is larger than
-        that of a client without a record: this is noted for all of these, since this one's record may end with the client.
-        If its clock is ahead by more than it may be, the records are incomplete. Raises StoreUnavailable. Source:
-        docs/decisions/0026
+        It is on disk when this returns. A node whose clock is ahead of the engine's may accept a skew that is larger
+        than that of a client without a record: this is noted for all of these, since this one's record may end with the
+        client. If its clock is ahead by more than it may be, the records are incomplete. Raises StoreUnavailable.
+        Source: docs/decisions/0026
         """
         if skew > LARGEST_RECORDED:
             await self._begin_again(moment)

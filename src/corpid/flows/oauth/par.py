@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.oauth import client_authentication, dpop, rate_limits
-from corpid.flows.oauth.token import id_token_key
+from corpid.flows.oauth.encryption_keys import id_token_key
 from corpid.rules.limits import REQUEST_URI_SECONDS
 from corpid.rules.oauth import authorization_request, client_registration, deprecated_usage
 from corpid.rules.oauth.discovery import PAR_PATH
@@ -106,5 +106,5 @@ async def _write(
         except OAuthError:
             await entry.take(batch)  # it may have been written; nobody knows its reference yet
             raise
-    context.provider.issued.request(reference, client_id)
+    context.provider.issued.note_request(reference, client_id)
     return ParResponse(request_uri=REQUEST_URI_PREFIX + reference, expires_in=REQUEST_URI_SECONDS, client_id=client_id)

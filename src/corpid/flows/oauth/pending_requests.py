@@ -1,6 +1,6 @@
 """Unconfirmed sign-ins, held encrypted by the browser until its cookie returns.
 
-Only a client can push a request, so an arrival at one is stored at once. What a query asks for, and the account, any
+Only a client can push a request, so an authorization attempt with one is stored at once. What a query asks for, and the account, any
 stranger can ask for without end; so nothing is stored for a browser that may keep no cookies, and little for others.
 Source: D15, D34
 """
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from corpid.ports import TransientBatch
 
 _KIND: Final = "held arrival"
+"""stays as it is: another word would make what browsers hold unreadable during an upgrade"""
 
 
 class PendingRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -35,16 +36,16 @@ class PendingRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True)
     """what its browser asked with: with the same again it comes to the same sign-in; empty: to another one"""
 
 
-def encrypt_pending(context: RequestContext, arrival: PendingRequest) -> str:
-    """Encrypt an arrival for its browser to hold.
+def encrypt_pending(context: RequestContext, pending: PendingRequest) -> str:
+    """Encrypt a pending request for its browser to hold.
 
-    Returns URL-safe text. The key serves this arrival alone, and opens it only together with the browser's identifier.
+    Returns URL-safe text. The key serves this one alone, and opens it only together with the browser's identifier.
     Source: D34
     """
-    interaction = arrival.interaction
+    interaction = pending.interaction
     interaction_id, bound_to = interaction.interaction_id, (interaction.browser_id,)
     sealed = encrypted_values.encrypt_value(
-        context, msgspec.msgpack.encode(arrival), _KIND, interaction_id, bound_to=bound_to
+        context, msgspec.msgpack.encode(pending), _KIND, interaction_id, bound_to=bound_to
     )
     return f"{interaction_id}.{sealed}"
 
@@ -69,10 +70,10 @@ async def open_pending(context: RequestContext, browser: Browser, held: str | No
         opened = encrypted_values.decrypt_value(context, sealed, _KIND, interaction_id, bound_to=(browser.browser_id,))
     except MalformedToken:
         return None
-    arrival = msgspec.msgpack.decode(opened, type=PendingRequest)
-    if context.now >= arrival.interaction.expires_at:
+    pending = msgspec.msgpack.decode(opened, type=PendingRequest)
+    if context.now >= pending.interaction.expires_at:
         return None
-    return arrival if await interactions.load(context, interaction_id) is None else None
+    return pending if await interactions.load(context, interaction_id) is None else None
 
 
 async def brought(
@@ -85,28 +86,28 @@ async def brought(
     browser = await browsers.recognise(context, cookie)
     if browser is None or not is_of(held, interaction_id):
         return None
-    arrival = await open_pending(context, browser, held)
-    return None if arrival is None else (browser, arrival)
+    pending = await open_pending(context, browser, held)
+    return None if pending is None else (browser, pending)
 
 
-async def store(context: RequestContext, browser: Browser, arrival: PendingRequest) -> None:
-    """Store an arrival once its browser has returned a cookie.
+async def store(context: RequestContext, browser: Browser, pending: PendingRequest) -> None:
+    """Store a pending request once its browser has returned a cookie.
 
     A second time changes nothing.
 
     A browser without an earlier sign-in is counted with its network, and with all of them. Raises TooManyRequests,
     TemporarilyUnavailable. Source: D15, D34, D47
     """
-    interaction, issuer = arrival.interaction, context.provider.policy.base_url
-    if not browser.is_known:
+    interaction, issuer = pending.interaction, context.provider.policy.base_url
+    if not browser.had_sign_in:
         await context.provider.rate_limits.arrival(context.address, context.now, context.counts)
     async with context.provider.transient.batch(context.now) as batch:
         if not await interactions.begin(context, batch, interaction):
             return
-        if arrival.fingerprint:
+        if pending.fingerprint:
             # The same may be asked for again after its sign-in has ended, and begins another one then.
             client_id = interaction.request.client_id
-            here = namespaces.ARRIVAL.entry(issuer, client_id, arrival.fingerprint, browser.browser_id)
+            here = namespaces.ARRIVAL.entry(issuer, client_id, pending.fingerprint, browser.browser_id)
             await here.put(batch, interaction.interaction_id, seconds=namespaces.UNTOUCHED_SECONDS)
         if not await _list(context, batch, interaction):
             await interactions.INTERACTION.entry(issuer, interaction.interaction_id).take(batch)

@@ -138,8 +138,8 @@ class RateLimits:
     async def arrival(self, address: str, now: float, counts: LimitCounts | None = None) -> None:
         """Count a sign-in that is about to be stored for a stranger.
 
-        It is noted in `counts`. It counts for its network, then for all callers. A network over its limit uses up nothing of the others' share.
-        Raises TooManyRequests, StoreUnavailable. Source: D47
+        It is noted in `counts`. It counts for its network, then for all callers. A network over its limit uses up
+        nothing of the others' share. Raises TooManyRequests, StoreUnavailable. Source: D47
         """
         if self._spare_loopback and is_loopback(address):
             return

@@ -36,8 +36,8 @@ class RecentRefusals:
     def note(self, refusal: ClientRefusal) -> None:
         """Note a refusal; the latest ones of each client are kept.
 
-        Claimed ones have a place of their own, so that strangers push nothing out, and what cannot be an identifier is not noted.
-        Source: D28
+        Claimed ones have a place of their own, so that strangers push nothing out, and what cannot be an identifier is
+        not noted. Source: D28
         """
         if refusal.claimed and (len(refusal.client_id) > _LONGEST_CLAIM or not is_storable(refusal.client_id)):
             return

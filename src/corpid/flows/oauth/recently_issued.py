@@ -31,7 +31,7 @@ class RecentlyIssued:
         self._clients: OrderedDict[bytes, str] = OrderedDict()
         """of pushed requests"""
 
-    def code(self, code: str, request: AuthorizationRequest, now: float) -> None:
+    def note_code(self, code: str, request: AuthorizationRequest, now: float) -> None:
         """Note a code that was written."""
         if len(self._codes) >= KEPT:
             self._codes.popitem(last=False)
@@ -46,7 +46,7 @@ class RecentlyIssued:
         """The record of a code; None if another process issued it."""
         return self._codes.get(_key(code))
 
-    def request(self, reference: str, client_id: str) -> None:
+    def note_request(self, reference: str, client_id: str) -> None:
         """Note a request that was pushed."""
         if len(self._clients) >= KEPT:
             self._clients.popitem(last=False)

@@ -8,16 +8,15 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.oauth import client_authentication, dpop, rate_limits
-from corpid.flows.oauth.client_authentication import AuthenticatedClient, no_key_set
+from corpid.flows.oauth.client_authentication import AuthenticatedClient
+from corpid.flows.oauth.encryption_keys import id_token_key
 from corpid.jose import encryption
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.jose.keys import EncryptionKey
-from corpid.ports import KeySetUnavailable
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.parties import entity_attributes, packed_parties, packed_subject, user_attributes
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS
-from corpid.rules.oauth import client_registration, deprecated_usage, scopes, tokens
-from corpid.rules.oauth import token_request as grants
+from corpid.rules.oauth import client_registration, deprecated_usage, scopes, token_request, tokens
 from corpid.rules.oauth.discovery import TOKEN_PATH
 from corpid.rules.oauth.dpop import Proof, Target
 from corpid.rules.oauth.errors import InvalidGrant, InvalidRequest, RequestOf, ServerError
@@ -25,63 +24,13 @@ from corpid.rules.oauth.explanations import list_values, shorten_value, without_
 from corpid.rules.oauth.generations import GENERATIONS, Generation
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TokenRequest
-from corpid.rules.oauth.tokens import LegacyClaims, Parties, registered_wrap
+from corpid.rules.oauth.tokens import LegacyClaims, Parties
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.jose.keys import ClientKeySet
     from corpid.rules.oauth.records import Client, Grant
-
-
-async def id_token_key(
-    context: RequestContext,
-    client: Client,
-    generation: Generation,
-    keys: ClientKeySet,
-    *,
-    refusal: type[InvalidRequest | ServerError],
-) -> EncryptionKey | None:
-    """The client's key for its ID tokens.
-
-    None if they are not encrypted.
-
-    Raises `refusal` if there has to be one and is none, ServerError. Source: D21, D27, Spec "Generations"
-    """
-    if not generation.id_token_encrypted and client.id_token_encryption_alg is None:
-        return None
-    wrap = registered_wrap(client)
-    found = keys.encryption_for(wrap)
-    return found or await encryption_key(context, client, keys, wrap, refusal=refusal, purpose=" for the ID token")
-
-
-async def encryption_key(
-    context: RequestContext,
-    client: Client,
-    keys: ClientKeySet,
-    alg: str | None,
-    *,
-    refusal: type[InvalidRequest | ServerError],
-    purpose: str = "",
-) -> EncryptionKey:
-    """The key of `keys` for a JWE alg (None: the default choice).
-
-    A set without one is fetched again, at most once a minute, so that a client that has put its key there need not
-    wait. Raises `refusal` if there is none, ServerError. Source: D27, D28
-    """
-    key = keys.encryption_for(alg)
-    if key is not None:
-        return key
-    try:
-        keys = await context.provider.client_keys.refetch(client, now=context.now)
-    except KeySetUnavailable as error:
-        raise no_key_set(str(error)) from None
-    key = keys.encryption_for(alg)
-    if key is not None:
-        return key
-    text = f"the key set of this client has no usable key with use enc{f' and alg {alg}' if alg else ''}{purpose}"
-    raise refusal(Reason.CLIENT_ENCRYPTION_KEY_MISSING, text).with_cause(cause=f"{text}: {keys.why_no_encryption()}")
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +71,7 @@ async def exchange(
     """Redeem a code. Raises the errors of Spec 7.3 (RFC 6749 §4.1.3, RFC 9449 §5, Spec "The order of a request")."""
     policy = context.provider.policy
     generation = policy.generation_of_code(parameters.get("code", ""))
-    request = grants.validate(parameters, generation)
+    request = token_request.validate(parameters, generation)
     caller = await client_authentication.authenticate(
         context, parameters, authorization, generation=generation, endpoint=rate_limits.TOKEN
     )
@@ -130,7 +79,7 @@ async def exchange(
         redemption = await _proven(context, caller, generation, request, proofs)
         grant, loss_tag = await _spend(context, redemption)
         jkt = redemption.proof.jkt if redemption.proof else None
-        grant = grants.redeem(grant, request, jkt=jkt, mismatch_code=policy.dpop_mismatch_code)
+        grant = token_request.redeem(grant, request, jkt=jkt, mismatch_code=policy.dpop_mismatch_code)
         subject = await _parties(context, redemption, grant)
         _note_use(context, redemption, grant)
         issued = _issue(context, redemption, grant, subject, loss_tag)
@@ -146,7 +95,7 @@ async def _proven(
     proofs: Sequence[bytes],
 ) -> _Redemption:
     pkce_optional = client_registration.pkce_optional(caller.client, generation, context.today)
-    grants.require_verifier(request, generation, pkce_optional=pkce_optional)
+    token_request.require_verifier(request, generation, pkce_optional=pkce_optional)
     return _Redemption(
         caller=caller,
         generation=generation,
@@ -175,8 +124,8 @@ def _prove(context: RequestContext, proofs: Sequence[bytes], generation: Generat
 async def _spend(context: RequestContext, redemption: _Redemption) -> tuple[Grant, str]:
     """Spend proof and assertion and take the code.
 
-    Returns also the mark of an access token (D67): that of the loss known when the code is taken, since a later one loses
-    the note that the token is revoked. If the code is gone, the token that it may have yielded is revoked (D18).
+    Returns also the mark of an access token (D67): that of the loss known when the code is taken, since a later one
+    loses the note that the token is revoked. If the code is gone, the token that it may have yielded is revoked (D18).
     """
     issuer, client_id = context.provider.policy.base_url, redemption.client.client_id
     request, generation = redemption.request, redemption.generation
@@ -189,7 +138,7 @@ async def _spend(context: RequestContext, redemption: _Redemption) -> tuple[Gran
         if grant is None:
             await namespaces.DENIED_TOKEN.entry(issuer, redemption.token_id).put(batch, b"1")
             issued = context.provider.issued.issued_code(request.code)
-            refusal = grants.not_found(issued, request, client_id, now=context.now)
+            refusal = token_request.not_found(issued, request, client_id, now=context.now)
             await client_authentication.audit_replay(context, AuditAction.CODE_REPLAY, client_id, refusal.reason)
             raise refusal
         context.provider.issued.note_redeemed(request.code)
@@ -199,19 +148,19 @@ async def _spend(context: RequestContext, redemption: _Redemption) -> tuple[Gran
 async def _parties(context: RequestContext, redemption: _Redemption, grant: Grant) -> Parties:
     client, generation = redemption.client, redemption.generation
     if not client_registration.serves(client, generation, context.today):
-        raise InvalidGrant(Reason.GENERATION_WITHDRAWN, grants.FAILED).with_cause(
+        raise InvalidGrant(Reason.GENERATION_WITHDRAWN, token_request.FAILED).with_cause(
             cause="the client no longer lists the generation",
             expected=f"the generation {generation.name}",
             registered=client_registration.registered_generations(client),
         )
     if grant.redirect_uri not in client.redirect_uris:
-        raise InvalidGrant(Reason.REDIRECT_URI_NOT_REGISTERED, grants.FAILED).with_cause(
+        raise InvalidGrant(Reason.REDIRECT_URI_NOT_REGISTERED, token_request.FAILED).with_cause(
             cause="the redirect_uri is no longer registered",
             received=without_query(grant.redirect_uri),
             registered=list_values(map(without_query, client.redirect_uris)),
         )
     if not scopes.are_allowed(client, grant.scopes):
-        raise InvalidGrant(Reason.SCOPE_WITHDRAWN, grants.FAILED).with_cause(
+        raise InvalidGrant(Reason.SCOPE_WITHDRAWN, token_request.FAILED).with_cause(
             cause="the client may no longer ask for these scopes",
             received=shorten_value(" ".join(grant.scopes)),
             registered=shorten_value(" ".join(client.scopes)),
@@ -219,7 +168,7 @@ async def _parties(context: RequestContext, redemption: _Redemption, grant: Gran
     acting = await context.provider.registry_cache.acting(grant.user_id, grant.entity_id, context.now)
     if acting is None:
         cause = await context.provider.registry_cache.find_obstacle(grant.user_id, grant.entity_id, context.now)
-        raise InvalidGrant(Reason.PERSON_MAY_NOT_ACT, grants.FAILED).with_cause(
+        raise InvalidGrant(Reason.PERSON_MAY_NOT_ACT, token_request.FAILED).with_cause(
             cause=f"the person may no longer act for the entity: {cause}"
         )
     user, entity = acting.user, acting.entity

@@ -12,7 +12,7 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.oauth import dpop
 from corpid.flows.oauth.client_authentication import no_key_set, not_admitted
-from corpid.flows.oauth.token import encryption_key
+from corpid.flows.oauth.encryption_keys import encryption_key
 from corpid.jose import encryption
 from corpid.ports import KeySetUnavailable
 from corpid.rules.directory import authorization_data

@@ -159,8 +159,8 @@ async def erase_details(
 ) -> int:
     """Erase the details of a removed person's entries.
 
-    Also those of invitations that they accepted, which had identifiers of their own until then. The number of entries. Raises access.Forbidden,
-    StoreUnavailable. Source: D57, D60, docs/decisions/0015
+    Also those of invitations that they accepted, which had identifiers of their own until then. The number of entries.
+    Raises access.Forbidden, StoreUnavailable. Source: D57, D60, docs/decisions/0015
     """
     authorise(actor, "write", Object(kind="deployment"))
     accepted = await registry.audit.latest(

@@ -3,8 +3,8 @@
 At least once, in the order of the numbers, without gaps. One process of the deployment streams: the one that the
 position names. It changes the position whenever entries were handed over, and otherwise every few seconds; each change
 is made only if the position is still the one that was read. A process that finds the position unchanged for
-TAKEOVER_SECONDS of its own time takes over, so that no two clocks are compared. One that was stopped meanwhile may repeat
-some entries, but can no longer change the position.
+TAKEOVER_SECONDS of its own time takes over, so that no two clocks are compared. One that was stopped meanwhile may
+repeat some entries, but can no longer change the position.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ class KeyReporter:
     async def report_changes(self, *, now: float) -> None:
         """Read the keys again, and report what has changed.
 
-        Called every second, so that a process knows of a change within one. Raises StoreUnavailable, ValueError if no key
-        may sign. Source: D42
+        Called every second, so that a process knows of a change within one. Raises StoreUnavailable, ValueError if no
+        key may sign. Source: D42
         """
         stored = await self._registry.keys.list_all()
         ring, *_ = [each.use(stored, now).ring for each in self._keys]

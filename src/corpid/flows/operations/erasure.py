@@ -52,8 +52,9 @@ async def erase(
 ) -> ErasureResult:
     """Erase a person who asked for it, and tell them by e-mail.
 
-    `unrequested` erases also who did not ask. Of a person who was removed before, the details of the audit go. Raises write.Refused, ChangedMeanwhile if the request was withdrawn at this
-    moment, access.Forbidden, Conflict, StoreUnavailable. Source: D57, D61
+    `unrequested` erases also who did not ask. Of a person who was removed before, the details of the audit go. Raises
+    write.Refused, ChangedMeanwhile if the request was withdrawn at this moment, access.Forbidden, Conflict,
+    StoreUnavailable. Source: D57, D61
     """
     # Asked before the record goes: half an erasure would leave names to somebody who may not remove them.
     authorise(actor, "write", Object(kind="deployment"))

@@ -65,8 +65,8 @@ async def once_at_end(
 ) -> tuple[StoredResponse, bool]:
     """Carry out a long request, or return its first response.
 
-    As `run_once`, but nothing is locked while it is prepared: `carry_out` awaits its argument, with the response to repeat,
-    in the transaction of its last change. Source: D59
+    As `run_once`, but nothing is locked while it is prepared: `carry_out` awaits its argument, with the response to
+    repeat, in the transaction of its last change. Source: D59
     """
     hashed = _hashed(key)
 

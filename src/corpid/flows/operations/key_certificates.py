@@ -41,8 +41,9 @@ async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject
 async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now: float) -> ProviderKey:
     """Store a certificate chain (PEM) with a key.
 
-    A running server publishes it within 5 s. Returns the key. Raises write.Refused for a kid that names no usable key and
-    a chain that is not this key's or not valid at `now`, access.Forbidden, StoreUnavailable. Source: RFC 7517 §4.7, Spec 2.9
+    A running server publishes it within 5 s. Returns the key. Raises write.Refused for a kid that names no usable key
+    and a chain that is not this key's or not valid at `now`, access.Forbidden, StoreUnavailable. Source: RFC 7517 §4.7,
+    Spec 2.9
     """
     authorise(actor, "write", Object(kind="key"))
 

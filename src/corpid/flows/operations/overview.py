@@ -134,7 +134,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[SigningKeyDates, ...]
     key_dates: tuple[KeyDate, ...]
     ending: tuple[ClientUse, ...]
-    """clients on a generation or an exception that ends, those that end first at the beginning, without a last day last"""
+    """clients on a generation or an exception that ends, those that end first at the beginning, without a last day
+    last"""
     engines: EngineStates
     processes: tuple[ProcessSummary, ...]
     """those of this version or a later one, of the last day"""

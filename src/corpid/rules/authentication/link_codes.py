@@ -36,8 +36,8 @@ def code_from(random: str) -> str:
 def canonical(typed: str) -> str:
     """Return the 20 characters of a typed code or pasted link.
 
-    Of a link, the fragment counts. Case, spaces, dashes, full-width forms, digits of another script and characters that look
-    alike do not matter. Raises ValueError for anything else. Source: D75
+    Of a link, the fragment counts. Case, spaces, dashes, full-width forms, digits of another script and characters that
+    look alike do not matter. Raises ValueError for anything else. Source: D75
     """
     if len(typed) > _LONGEST:
         raise ValueError("too long for a code")

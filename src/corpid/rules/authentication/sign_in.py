@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 
 
 class SignInState(Enum):
+    """The question that a sign-in waits for, or its end."""
+
     PASSWORD = "password"
-    """no factor was verified: a password is asked for, or a passkey, and a user name unless only one person may sign in"""
+    """no factor was verified: a password is asked for, or a passkey, and a user name unless only one person may sign
+    in"""
     SECOND_FACTOR = "second factor"
     """the password was right"""
     OFFER = "offer"

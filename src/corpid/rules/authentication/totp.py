@@ -96,7 +96,8 @@ def last_step_spent(lost_at: float) -> int:
 def wait_after_loss(step: int, lost_at: float, now: float) -> int:
     """Return the seconds until an app shows a usable code.
 
-    `lost_at` is as of `last_step_spent`. The result is 0 for a step that the loss does not concern. Times are in epoch seconds. Source: D45, D67
+    `lost_at` is as of `last_step_spent`. The result is 0 for a step that the loss does not concern. Times are in epoch
+    seconds. Source: D45, D67
     """
     last = last_step_spent(lost_at)
     return 0 if step > last else max(1, math.ceil((last + 1) * STEP_SECONDS - now))

@@ -34,8 +34,8 @@ OtherKind: TypeAlias = Literal[
 """kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is
 to decide on a change request, to write a `withdrawal` to take it back, to write an `invitation` to send its e-mail
 again, to delete a `deletion request` to withdraw it, to write an `access review` to keep somebody's access or to sign
-the review off, to write an `access request` to ask for a role of one's own, to read an `audit export` to download entries
-of the audit as a file"""
+the review off, to write an `access request` to ask for a role of one's own, to read an `audit export` to download
+entries of the audit as a file"""
 ObjectKind: TypeAlias = Kind | OtherKind
 Level: TypeAlias = AdministratorLevel | Literal[""]
 
@@ -81,7 +81,8 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     ends_approval: bool | None = None
     """whether a service that demands approval would no longer do so"""
     moves_address: bool | None = None
-    """whether a person's e-mail address, to which links for recovery go, or that of an invitation would be another one"""
+    """whether a person's e-mail address, to which links for recovery go, or that of an invitation would be another
+    one"""
     invites: bool | None = None
     """whether it is an invitation of somebody who is no person of the directory yet"""
     answers: bool = False

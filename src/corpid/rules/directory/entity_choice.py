@@ -59,7 +59,7 @@ def usable(entity: Entity, membership: Membership, services: Sequence[Service]) 
     """Judge an entity of a person for a client.
 
     `services` are the client's; a client without any accepts every entity. One service that accepts
-    the entity's type and status is enough; a service that is switched off accepts none. R-19, R-20, D17.
+    the entity's type and status is enough; a service that is switched off accepts none. Source: Spec 3, R-19, R-20
     """
     return Choice(entity=entity, reason=_why_not(entity, membership, services))
 

@@ -1,7 +1,7 @@
 """Notices by e-mail about the administration of entities: which, and to whom.
 
-A notice is queued with the facts that nobody can look up later, such as who an owner was; other names are looked up when
-its e-mail is written. Those of one person, kind and entity go into one e-mail.
+A notice is queued with the facts that nobody can look up later, such as who an owner was; other names are looked up
+when its e-mail is written. Those of one person, kind and entity go into one e-mail.
 """
 
 from __future__ import annotations

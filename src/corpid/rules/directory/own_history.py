@@ -25,7 +25,8 @@ def moment(at: float) -> str:
 def own_event(entry: Any, user_id: str) -> dict[str, object]:  # noqa: ANN401 - an entry of the audit's port
     """Return an entry for the person it concerns.
 
-    They did it, or it was done to them. Of what they did to others there is no record, since it is the others'. Source: D57, D61
+    They did it, or it was done to them. Of what they did to others there is no record, since it is the others'. Source:
+    D57, D61
     """
     kind = entry.actor.partition(":")[0]
     own = entry.actor in {f"user:{user_id}", f"operator:{user_id}"}

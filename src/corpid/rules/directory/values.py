@@ -1,4 +1,4 @@
-"""Parsers of values in a directory file; they raise Malformed."""
+"""Parsers of values in a directory file; they raise InvalidValue."""
 
 from __future__ import annotations
 

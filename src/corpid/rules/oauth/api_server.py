@@ -97,7 +97,8 @@ def access_token_claims(
 ) -> dict[str, object]:
     """The claims of a new token, whose subject is its client.
 
-    `entity_id` is the entity that the client is bound to, or empty, `loss` the tag of a recent loss of data. Source: RFC 9068 §2.2, RFC 9449 §6.1, D59
+    `entity_id` is the entity that the client is bound to, or empty, `loss` the tag of a recent loss of data. Source:
+    RFC 9068 §2.2, RFC 9449 §6.1, D59
     """
     bound = {"entity_id": entity_id} if entity_id else {}
     return {

@@ -3,8 +3,8 @@
 Each is raised with a reason of the catalogue. An error knows its code and its usual status, never a redirect, a header
 or a body: the web layer renders it (`web.pages.errors`), and a flow that has proven a redirect URI returns an error
 response instead of raising. `description` is public (D28), `reason`, `detail` and `explanation` go to the log, and in
-developer mode to the caller; `sentence` is shown to a person on a page if the code alone would say too little, and `requesting_client` is the client that the page
-names.
+developer mode to the caller; `sentence` is shown to a person on a page if the code alone would say too little, and
+`requesting_client` is the client that the page names.
 """
 
 from __future__ import annotations

@@ -133,7 +133,8 @@ def _parts(url: str) -> tuple[str | int | None, ...]:
 def misplaced_parameters(reason: Reason, *, posted: bool, query: bytes, body: bytes, types: Sequence[bytes]) -> str:
     """The true cause of a refusal: parameters where nobody reads them.
 
-    Empty if there are none. `types` are the values of Content-Type. Source: RFC 6749 §2.3.1, §3.1, §3.2, RFC 6750 §2, D28
+    Empty if there are none. `types` are the values of Content-Type. Source: RFC 6749 §2.3.1, §3.1, §3.2, RFC 6750 §2,
+    D28
     """
     if reason not in _MISSING:
         return ""

@@ -77,7 +77,8 @@ class AuthenticationRules(msgspec.Struct, frozen=True, kw_only=True):
     endpoint_audience: bool
     """a client may be allowed, until a date, to name in its assertion the endpoint that it is sent to (D8, D64)"""
     audience_arrays: bool = False
-    """the audience of an assertion may be an array: of the issuer, or of issuer and endpoint where that is allowed (D70)"""
+    """the audience of an assertion may be an array: of the issuer, or of issuer and endpoint where that is allowed
+    (D70)"""
 
     @property
     def sender_constrained(self) -> bool:

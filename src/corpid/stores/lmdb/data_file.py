@@ -11,7 +11,8 @@ when its process is killed. Three dangers come with that, and this module answer
   and never goes down.
 
 Entries of a copied file must not come back: the file notes its own inode, and begins again in another. A copy that is
-written into the file in place is not noticed. LMDB refuses to open a file twice in a process, so the stores of a process share it. Source: docs/decisions/0032
+written into the file in place is not noticed. LMDB refuses to open a file twice in a process, so the stores of a
+process share it. Source: docs/decisions/0032
 """
 
 from __future__ import annotations

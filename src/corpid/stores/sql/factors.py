@@ -89,8 +89,8 @@ def _account(secret: Codec[Credentials]) -> sa.Select[Any]:
     """Select a person with all data for signing in.
 
     The columns are user, credentials, guesses (or nulls), the number of recovery codes left, whether the person has
-    signed in, when they did not want a passkey (or null), and one passkey (or nulls). There is one row for each passkey,
-    or a single one without.
+    signed in, when they did not want a passkey (or null), and one passkey (or nulls). There is one row for each
+    passkey, or a single one without.
     """
     owner = users.c.user_id
     codes = sa.select(sa.func.count()).select_from(recovery_codes).where(recovery_codes.c.user_id == owner)

@@ -1,7 +1,7 @@
 """The tables, except those of the directory (`directory_tables`).
 
-Moments are epoch seconds (`transient.expires_at`: milliseconds), structured fields JSON text, secrets encrypted (D43). A
-record's fields are columns of the same name.
+Moments are epoch seconds (`transient.expires_at`: milliseconds), structured fields JSON text, secrets encrypted (D43).
+A record's fields are columns of the same name.
 
 A migration repeats what changes here; a test compares the two.
 """

@@ -3,9 +3,10 @@
 What was written in one is not found in another.
 
 Its name says since when, epoch seconds by the engine's clock, everything that was written in it is remembered, and has
-a random part. Names are put in order by that time. Incarnations that follow each other while processes look on share a store identity,
-and carry its name; a process that finds no incarnation at all begins one with a store identity of its own. A marker in each part names the incarnation of the
-part, and the run of the engine that had it then. `stores.data_loss` has the theory for all engines.
+a random part. Names are put in order by that time. Incarnations that follow each other while processes look on share a
+store identity, and carry its name; a process that finds no incarnation at all begins one with a store identity of its
+own. A marker in each part names the incarnation of the part, and the run of the engine that had it then.
+`stores.data_loss` has the theory for all engines.
 """
 
 from __future__ import annotations
@@ -56,9 +57,9 @@ class StoreIncarnation:
     async def ask(self, part: int, commands: Sequence[bytes]) -> list[Answer]:
         """The answers to packed commands, valid in this incarnation.
 
-        The last command in the same pipeline asks for the part's incarnation. Names of incarnations never come back, but of an
-        engine that was closed and lost nothing (orderly_stops), so that it is still this one means that it was this one
-        all along.
+        The last command in the same pipeline asks for the part's incarnation. Names of incarnations never come back,
+        but of an engine that was closed and lost nothing (orderly_stops), so that it is still this one means that it
+        was this one all along.
         """
         answers = await self._link(part).send([*commands, self._marker_gets[part]])
         if answers.pop() != self._expected[part]:
@@ -119,8 +120,8 @@ def read(link: Link, mark: bytes | None) -> bytes:
 def next_name(since: float, *, after: bytes, set_back: bool = False) -> bytes:
     """The name of a new incarnation after another, in its store identity.
 
-    `since`: from when on it remembers everything, epoch seconds. After NONE it has a store identity of its own. `set_back`: what was
-    spent before may be dated later than that.
+    `since`: from when on it remembers everything, epoch seconds. After NONE it has a store identity of its own.
+    `set_back`: what was spent before may be dated later than that.
     """
     first = max(milliseconds(since), round(remembers_since(after) * 1000) + 1)
     names = [

@@ -40,7 +40,8 @@ _LOOK_SECONDS: Final = 1.0
 _NEW_SECONDS: Final = 1.0
 """the time an incarnation may take to reach all parts, during which no other one begins"""
 _EVERYWHERE_SECONDS: Final = max(_LOOK_SECONDS, _NEW_SECONDS) + ANSWER_SECONDS
-"""after which no process writes in an earlier incarnation any more, and no part gets a mark; an incarnation remembers from then on
+"""after which no process writes in an earlier incarnation any more, and no part gets a mark; an incarnation remembers
+from then on
 """
 _FIRST: Final = 0
 """the part in which a store identity begins, so that of many that start at once one begins it"""

@@ -267,8 +267,8 @@ class Link:
             with suppress(RedisError):
                 await self._connection.disconnect(nowait=not works)
         finally:
-            # Else an engine that hangs keeps it open until it takes what is still to be sent. In early versions of Python 3.11
-            # asyncio's TLS raises this after the end of a connection.
+            # Else an engine that hangs keeps it open until it takes what is still to be sent. In early versions of
+            # Python 3.11 asyncio's TLS raises this after the end of a connection.
             with suppress(AttributeError):
                 self._transport.abort()
 

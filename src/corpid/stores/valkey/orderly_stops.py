@@ -5,14 +5,15 @@ later. So a marker that is found again proves everything that was written before
 nothing was acknowledged after it:
 
 - A *closing marker* takes the place of the incarnation's marker. Every command travels with a look at the marker
-  (incarnations.StoreIncarnation.ask), so an answer that comes after it is refused, in every process. It has a random name.
+  (incarnations.StoreIncarnation.ask), so an answer that comes after it is refused, in every process. It has a random
+  name.
 - The name is noted outside the engine (stores.sql.orderly_stops) before the marker is written (`begin`), and confirmed
   afterwards if the marker took the place of that of the same incarnation, in the same run. What is not confirmed proves
   nothing.
 - A process that finds the closing marker in another run ends the confirmed stop in the notes, which one process can,
   once. Then it marks the engine with the incarnation from before. Everything of it is there, so nothing was lost.
-- A process that begins another incarnation ends every stop first. So while one is confirmed there is no later incarnation, whose
-  entries would not be found in this one.
+- A process that begins another incarnation ends every stop first. So while one is confirmed there is no later
+  incarnation, whose entries would not be found in this one.
 - A process that dies between these steps, notes that do not answer, a marker that is not found, or is found a second
   time: all of these end as a loss.
 

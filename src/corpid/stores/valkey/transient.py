@@ -76,8 +76,8 @@ class ValkeyTransientStore:
     def _spent_until(self) -> float | None:
         """See DataLoss.
 
-        None if what was spent before was in another store, no process looked on, or the engine's clock is farther behind
-        the previous one's than nodes may be apart.
+        None if what was spent before was in another store, no process looked on, or the engine's clock is farther
+        behind the previous one's than nodes may be apart.
         """
         keyspace = self.keyspace
         lost_at, name = keyspace.remembers_since, keyspace.incarnation_name

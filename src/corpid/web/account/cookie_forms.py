@@ -1,7 +1,7 @@
 """Forms of pages without a session, kept in a sealed cookie (D73).
 
-Any stranger can send such a form, so nothing of it is stored here (decision 0013). The cookie holds one form, of the page
-that it was sealed for, in the browser that sent it. Without cookies the page is shown as it was before.
+Any stranger can send such a form, so nothing of it is stored here (decision 0013). The cookie holds one form, of the
+page that it was sealed for, in the browser that sent it. Without cookies the page is shown as it was before.
 """
 
 from __future__ import annotations

@@ -283,7 +283,7 @@ async def _pending(
     None if there is none any more.
     """
     named = parameters.lone(request.scope["query_string"], SIGN_IN, longest=_NAME_CHARACTERS) or ""
-    found = await interaction_context.pending(context, named, known)
+    found = await interaction_context.load_for_return(context, named, known)
     client = await own_pages.requesting_client(context, found.request.client_id) if found else None
     if found is None or client is None:
         return None

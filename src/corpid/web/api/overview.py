@@ -109,9 +109,19 @@ _EXAMPLE: Final = Overview(
 )
 
 
+_PUBLIC_NAMES: Final = {"SigningKeyDates": "KeyShown", "EngineStates": "Engines", "ProcessSummary": "ProcessShown"}
+"""class → name of its schema, where they differ: callers may have generated code from the names"""
+
+
 def schemas() -> dict[str, dict[str, Any]]:
     """The schema of the overview, with those of its parts."""
-    _, parts = msgspec.json.schema_components((Overview,), ref_template="#/components/schemas/{name}")
+    reference = "#/components/schemas/{name}"
+    _, made = msgspec.json.schema_components((Overview,), ref_template=reference)
+    text = msgspec.json.encode(made).decode()
+    for name, public in _PUBLIC_NAMES.items():
+        text = text.replace(f'"{reference.format(name=name)}"', f'"{reference.format(name=public)}"')
+        text = text.replace(f'"{name}":', f'"{public}":').replace(f'"title":"{name}"', f'"title":"{public}"')
+    parts: dict[str, dict[str, Any]] = msgspec.json.decode(text)
     for part in parts.values():
         # The first line of a docstring; the rest is for those who read the code.
         part["description"] = part.get("description", "").partition("\n")[0]

@@ -287,8 +287,8 @@ async def submit_roles(
 ) -> FormResult:
     """Write changes of a person's roles or request them.
 
-    Says which, on the person's page. `shown` are further people whom the form showed. Raises InvalidInput, also if it was
-    shown for somebody else. Source: D68
+    Says which, on the person's page. `shown` are further people whom the form showed. Raises InvalidInput, also if it
+    was shown for somebody else. Source: D68
     """
     check_names(at, names_shown(person, *shown))
     submitting = role_assignment.submit(

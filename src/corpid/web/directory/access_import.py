@@ -127,7 +127,7 @@ async def preview(at: PortalContext) -> View:
 
 
 async def _planned(at: PortalContext) -> ImportPlan:
-    """The changes of the table. Raises DirectoryError with its problems, Rejected."""
+    """The changes of the table. Raises DirectoryError with its problems, InvalidInput."""
     context, provider, table = at.context, at.context.provider, at.form.get("table", "")
     if not table.strip():
         raise InvalidInput(phrase("Paste a table."), field="table")

@@ -74,8 +74,8 @@ async def choose_person(
 ) -> ChoosePerson:
     """The choice of a person on a page.
 
-    `to` gives the address that a person leads to, or why they cannot be chosen. Raises NotFound for a place that is in no
-    list. Source: D53, D61
+    `to` gives the address that a person leads to, or why they cannot be chosen. Raises NotFound for a place that is in
+    no list. Source: D53, D61
     """
     find, after = at.query.get(FIND, "").strip(), at.query.get(AFTER, "")
     found = await await_page(

@@ -75,7 +75,7 @@ def version(at: PortalContext, record: msgspec.Struct) -> str:
 
 
 def check_version(at: PortalContext, record: msgspec.Struct) -> None:
-    """Raise Rejected if the record has changed since it was shown."""
+    """Raise InvalidInput if the record has changed since it was shown."""
     if at.form.get("version", "") != version(at, record):
         raise InvalidInput(CHANGED_MEANWHILE)
 

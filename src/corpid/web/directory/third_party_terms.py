@@ -129,13 +129,13 @@ class Terms(ViewPart, frozen=True, kw_only=True):
 
 
 def allow_editing(at: PortalContext) -> None:
-    """Raise Invalid, without errors, to go back to the form."""
+    """Raise InvalidForm, without errors, to go back to the form."""
     if at.form.get("confirmed") == "no":
         raise InvalidForm
 
 
 def require_confirmation(at: PortalContext) -> None:
-    """Raise Unconfirmed until a form is confirmed."""
+    """Raise ConfirmationRequired until a form is confirmed."""
     if at.form.get("confirmed") != "yes":
         raise ConfirmationRequired
 

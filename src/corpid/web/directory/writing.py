@@ -72,7 +72,7 @@ def names_shown(*people: Member) -> str:
 
 
 def check_names(at: PortalContext, names: str) -> None:
-    """Raise Rejected if the form was shown for other people. Source: D68"""
+    """Raise InvalidInput if the form was shown for other people. Source: D68"""
     if at.form.get("names", "") != names:
         raise InvalidInput(NAMES_CHANGED)
 
@@ -93,7 +93,8 @@ async def submit_changes(
 ) -> FormResult:
     """Write changes, or request them.
 
-    Returns `saved`, or the page of the request. The reason is that of the form. Raises InvalidInput as `await_change`. Source: D55
+    Returns `saved`, or the page of the request. The reason is that of the form. Raises InvalidInput as `await_change`.
+    Source: D55
     """
     writing = submit(
         at.context.provider.registry,

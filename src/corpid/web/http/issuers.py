@@ -28,8 +28,8 @@ class Issuers:
     It is below the shell and passes each request on. Of the issuers of a host, the one with the longest path that is a
     prefix of the request's path answers. A host that is no issuer's own, but only in allowed_hosts, belongs to the
     first issuer. So does a path under none of its host's issuers, unless the host belongs only to another issuer, and
-    so do the metadata of the admin API and the paths at the root of the host, which only the first one has. The metadata
-    of an authorization server stand before the path of its issuer. Source: D35, D62, RFC 8414 §3.1
+    so do the metadata of the admin API and the paths at the root of the host, which only the first one has. The
+    metadata of an authorization server stand before the path of its issuer. Source: D35, D62, RFC 8414 §3.1
     """
 
     def __init__(self, applications: Mapping[tuple[str, str], ASGIApp], *, of_first: frozenset[str]) -> None:

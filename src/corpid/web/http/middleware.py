@@ -69,9 +69,9 @@ class Middleware:
     """Admits each request to the application, and finishes its response.
 
     It gives the request its id, determines the caller's address, refuses a foreign `Host`, answers probes, and adds
-    security headers, the log line and measurements. `ready` raises NotReady while the deployment cannot answer, and returns until when it recovers from a loss of data,
-    epoch seconds; 0.0 if it does not (D67). `suspect` is called after an answer to a request that met a store which
-    failed.
+    security headers, the log line and measurements. `ready` raises NotReady while the deployment cannot answer, and
+    returns until when it recovers from a loss of data, epoch seconds; 0.0 if it does not (D67). `suspect` is called
+    after an answer to a request that met a store which failed.
 
     For an endpoint, `scope["state"]` holds `headers` (see `header_values`), `request_id`, `client_address` and
     `log`, a LogFields it may add to. A

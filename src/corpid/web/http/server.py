@@ -139,9 +139,9 @@ class Server:
     """Serves one ASGI application on sockets, inside the running event loop.
 
     `bodiless` are the paths at which a request's body is not read, `streamed` those at which the application reads a
-    large one itself. `addresses` knows the proxies in front, for the log's lines of requests that broke a limit. `share`
-    is that of this worker, if others accept on the same sockets. `on_draining` is called once, when stopping begins:
-    from then on /readyz has to say so.
+    large one itself. `addresses` knows the proxies in front, for the log's lines of requests that broke a limit.
+    `share` is that of this worker, if others accept on the same sockets. `on_draining` is called once, when stopping
+    begins: from then on /readyz has to say so.
     """
 
     def __init__(

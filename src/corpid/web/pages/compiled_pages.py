@@ -75,8 +75,8 @@ CachedView: TypeAlias = SignIn | SecondFactor | ChooseEntity | Leave | FrameView
 def separate_slots(view: View, marked_up: Callable[[datetime], str]) -> tuple[CachedView, Filling] | None:
     """A view with gaps, and what this request fills them with.
 
-    `marked_up` gives the HTML of a time of day. None if the page is rendered as a whole: one that belongs to no sign-in,
-    or that answers what was typed.
+    `marked_up` gives the HTML of a time of day. None if the page is rendered as a whole: one that belongs to no
+    sign-in, or that answers what was typed.
     """
     frame = view.frame
     separate = _SEPARATE.get(type(view)) if frame.sign_in and not view.errors else None

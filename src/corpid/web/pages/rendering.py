@@ -119,9 +119,10 @@ class Renderer:
     """The renderer of views.
 
     `name` is the provider's name, `base_path` the path of base_url without a trailing slash (D32). In developer mode
-    every page carries a banner, and the pseudo-language is spoken, too; `on_network` if other machines reach it. `theme` is the operator's own look.
-    `account_base` stands before the account's path: empty for base_path. `catalogue_path` is that of the page of
-    reasons, under base_url; `added` is a package with further templates, static files and texts (`Extension`).
+    every page carries a banner, and the pseudo-language is spoken, too; `on_network` if other machines reach it.
+    `theme` is the operator's own look. `account_base` stands before the account's path: empty for base_path.
+    `catalogue_path` is that of the page of reasons, under base_url; `added` is a package with further templates, static
+    files and texts (`Extension`).
     """
 
     def __init__(
@@ -137,7 +138,11 @@ class Renderer:
         theme: Theme = NO_THEME,
     ) -> None:
         self._packages = (*OWN, added) if added else OWN
-        packaged = {name: each for package in self._packages for name, each in packaged_static_files(package).items()}
+        packaged = {
+            name: each
+            for package in reversed(self._packages)  # ours are preferred, as templates and texts are
+            for name, each in packaged_static_files(package).items()
+        }
         self.static = StaticFiles({**packaged, **theme.files}, prefix=base_path + STATIC_PATH)
         self.languages = (*LANGUAGES, PSEUDO) if developer_mode else LANGUAGES
         self._globals: dict[str, object] = {

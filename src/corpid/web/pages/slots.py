@@ -1,4 +1,4 @@
-"""HTML that is rendered once with gaps, and filled many times."""
+"""HTML that is rendered once with slots, and filled many times."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import secrets
 from typing import Final, TypeAlias
 
-_MARK: Final = f"gap{secrets.token_hex(16)}"
+_MARK: Final = f"slot{secrets.token_hex(16)}"
 """no text contains it, and it needs no escaping in HTML or a URL"""
 _MARKED: Final = re.compile(f"({_MARK}[a-z]+[0-9]*_)")
 
@@ -23,20 +23,20 @@ class Slot(str):
 
 
 Filling: TypeAlias = dict[str, str]
-"""HTML by gap"""
+"""HTML by slot"""
 
 
 class CompiledPage:
-    """Rendered HTML with gaps."""
+    """Rendered HTML with slots."""
 
-    __slots__ = ("_gaps", "_parts")
+    __slots__ = ("_parts", "_slots")
 
     def __init__(self, html: str) -> None:
         self._parts = _MARKED.split(html)
-        self._gaps = self._parts[1::2]
+        self._slots = self._parts[1::2]
 
     def filled(self, filling: Filling) -> str:
-        """The HTML without gaps."""
+        """The HTML with every slot filled."""
         parts = self._parts.copy()
-        parts[1::2] = map(filling.__getitem__, self._gaps)
+        parts[1::2] = map(filling.__getitem__, self._slots)
         return "".join(parts)

@@ -25,8 +25,8 @@ def build(
 ) -> None:
     """Build an index that is not there yet.
 
-    `where` is the condition of the rows that are in it; without one all are. What a failed attempt left half built is removed;
-    what it finished stays, since servers may depend on it.
+    `where` is the condition of the rows that are in it; without one all are. What a failed attempt left half built is
+    removed; what it finished stays, since servers may depend on it.
     """
     concurrent = _is_concurrent(op)
     if concurrent and op.get_bind().scalar(_IS_WHOLE, {"name": name}):
