@@ -17,9 +17,9 @@ class KitUnusable(Exception):
 
 
 def load(group: str) -> list[Any]:
-    """What the kit has in a group of entry points; nothing if it is not installed.
+    """The objects of the kit in a group of entry points.
 
-    Raises KitUnusable.
+    Empty if it is not installed. Raises KitUnusable.
     """
     from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415 - most commands do without it
 
