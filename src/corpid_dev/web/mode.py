@@ -6,8 +6,8 @@ import hmac
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from corpid.rules.networks import is_loopback
 from corpid.texts import phrase
+from corpid.web.http.addresses import is_from_this_machine
 from corpid.web.http.middleware import named_hosts
 from corpid.web.http.requests import cookie
 from corpid.web.pages.layout import Link
@@ -16,7 +16,7 @@ from corpid_dev.flows import exchanges, sign_ins
 from corpid_dev.web.paths import ANYBODY_PATH, DEVELOPER_PATH, TRAFFIC_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -32,24 +32,6 @@ KEY: Final = "key"
 KEY_COOKIE: Final = "corpid_developer"
 """on plain http; ports do not separate cookies, so that the demo RP gets the one of https, too (D34)"""
 KEY_SECONDS: Final = 86400
-_BY_A_PROXY: Final = (
-    b"x-forwarded",
-    b"x-original",
-    b"x-real-ip",
-    b"forwarded",
-    b"via",
-    b"cf-connecting-ip",
-    b"true-client-ip",
-)
-"""beginnings of headers by which a proxy or a tunnel shows that the caller may be elsewhere"""
-
-
-def _is_from_this_machine(peer: tuple[str, int] | None, headers: Iterable[bytes]) -> bool:
-    """Return whether a connection is from a loopback address, and no proxy's.
-
-    `headers` are names in lower case. A header can only make it False. Source: D66
-    """
-    return peer is not None and is_loopback(peer[0]) and not any(name.startswith(_BY_A_PROXY) for name in headers)
 
 
 def key_cookie(base_url: str) -> str:
@@ -100,7 +82,7 @@ class Mode:
         state = request.scope["state"]
         if named_hosts(state["headers"]) != [self._host]:
             return False
-        if self.developer.spares_loopback and _is_from_this_machine(request.scope.get("client"), state["headers"]):
+        if self.developer.spares_loopback and is_from_this_machine(request.scope.get("client"), state["headers"]):
             return True
         return self._shows_key(request)
 

@@ -8,6 +8,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from corpid.rules.networks import is_loopback
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
@@ -75,6 +76,26 @@ class ClientAddresses:
     def _lies_in_networks(self, text: str) -> bool:
         address = _address(text)
         return address is not None and any(address in network for network in self._networks)
+
+
+_BY_A_PROXY: Final = (
+    b"x-forwarded",
+    b"x-original",
+    b"x-real-ip",
+    b"forwarded",
+    b"via",
+    b"cf-connecting-ip",
+    b"true-client-ip",
+)
+"""beginnings of headers by which a proxy or a tunnel shows that the caller may be elsewhere"""
+
+
+def is_from_this_machine(peer: tuple[str, int] | None, headers: Iterable[bytes]) -> bool:
+    """Return whether a connection is from a loopback address, and no proxy's.
+
+    `headers` are names in lower case. A header can only make it False. Source: D66
+    """
+    return peer is not None and is_loopback(peer[0]) and not any(name.startswith(_BY_A_PROXY) for name in headers)
 
 
 class Hosts:
