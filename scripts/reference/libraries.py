@@ -23,12 +23,13 @@ _HEAD: Final = """# What your library can do
 Does your stack work with the generation that you need, and with how many lines? Relying parties of the public service
 must move from `legacy` to `current` by 31 March 2027 ([how](legacy.md)).
 
-**yes** means that `make interop` ran the program of this library, unchanged, against a running provider: a person
-signed in, and the ID token and the roles were read and verified, both with the defaults and with the
-[preset](legacy.md#the-preset-public-service) `public-service` (encrypted userinfo, blocks as text). The same run shows
-that each program refuses a callback of another sign-in, an ID token that another key signed, and altered userinfo.
-**Lines** are those of the shortest working piece below, for all its generations and without comments and imports. It
-connects, makes the request, redeems the code, verifies and reads the roles; sessions and pages are yours.
+**yes** means that `make interop` ran the program of this library, unchanged, against a running provider (to start one,
+[get `corpid-dev`](operate.md#the-command-corpid)): a person signed in, and the ID token and the roles were read and
+verified, both with the defaults and with the [preset](legacy.md#the-preset-public-service) `public-service` (encrypted
+userinfo, blocks as text). The same run shows that each program refuses a callback of another sign-in, an ID token that
+another key signed, and altered userinfo. **Lines** are those of the shortest working piece below, for all its
+generations and without comments and imports. It connects, makes the request, redeems the code, verifies and reads the
+roles; sessions and pages are yours.
 
 """
 _AFTER: Final = """

@@ -22,6 +22,7 @@ import httpx
 import pytest
 
 from corpid import __version__
+from corpid.rules.oauth.discovery import PAR_PATH
 from corpid_dev.cli import COMMANDS as KIT_COMMANDS
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.browser import Browser
@@ -149,7 +150,7 @@ def test_production_has_no_file_and_no_text_of_the_developer_kit(wheel: Path, ki
 
 
 def test_production_has_no_command_of_the_developer_kit(production: Path) -> None:
-    """They are not listed, and each says in one sentence what to install."""
+    """They are not listed, and each says in one sentence which package has it."""
     program = production / "venv" / "bin" / "corpid"
     shown = run(program, "--help", cwd=production)
     assert "serve" in shown
@@ -157,7 +158,8 @@ def test_production_has_no_command_of_the_developer_kit(production: Path) -> Non
         assert not re.search(rf"^\W*{name}\b", shown, re.MULTILINE), name
         asked = subprocess.run([program, name, "--check"], cwd=production, capture_output=True, text=True, check=False)
         assert (asked.returncode, asked.stdout) == (1, "")
-        assert " ".join(asked.stderr.split()) == f"Error: corpid {name} is part of corpid-dev: pip install corpid-dev"
+        said = f"Error: corpid {name} is part of the package corpid-dev, which is not installed here"
+        assert " ".join(asked.stderr.split()) == said
     missing = "import importlib.util as u; print(u.find_spec('corpid_dev'), u.find_spec('joserfc'))"
     assert run(production / "venv" / "bin" / "python", "-c", missing, cwd=production) == "None None\n"
 
@@ -213,7 +215,11 @@ async def test_in_production_a_person_signs_in_and_no_path_of_the_developer_kit_
             page = await http.get(f"{issuer}/authorize?client_id=unknown", headers={"Accept": "text/html"})
             assert "Developer mode" in page.text
             assert "For developers" in page.text
-            refused = (await http.post(f"{issuer}/par")).json()
+            asked = {"client_id": "rp", "client_secret": "secret"}
+            refused = (await http.post(issuer + PAR_PATH, data=asked)).json()
+            assert "private_key_jwt only, and has no client secrets" in refused["error_description"]
+            bare = await http.get(f"{issuer}/userinfo")
+            assert "Link" not in bare.headers
             assert "/developer" not in page.text + str(refused)
             assert "error_uri" not in refused
 

@@ -153,7 +153,7 @@ class _Commands(TyperGroup):
             if asked in _OF_THE_KIT and asked not in self.commands:
                 from corpid.cli import output  # noqa: PLC0415 - the list of all commands does without it
 
-                output.fail(f"corpid {asked} is part of corpid-dev: pip install corpid-dev")
+                output.fail(f"corpid {asked} is part of the package corpid-dev, which is not installed here")
         name, command, rest = super().resolve_command(context, arguments)
         return name, command if name in self._own else loaded(name, rest[0] if rest else ""), rest
 
