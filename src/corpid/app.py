@@ -280,7 +280,7 @@ async def create(
     hashing = passwords or Argon2Passwords(
         threads=settings.hashing_threads, waiting=settings.hashing_queue, profile=parameters(settings.hash_cost)
     )
-    added = extension or (_of_developer_mode() if settings.developer_mode else Extension())
+    added = extension or (extension_of_developer_mode() if settings.developer_mode else Extension())
     every = issuers(settings)
     urls = [chosen.base_url for chosen in every.values()]
     rules = DEVELOPER if settings.fetches_anywhere else INTERNET
@@ -444,14 +444,24 @@ def _asgi(
 
 
 @cache
-def _of_developer_mode() -> Extension:
-    """The extension of the developer kit, if it is installed (D66)."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 - for developers alone
+def extension_of_developer_mode() -> Extension:
+    """The extension of the developer kit, if it is installed (D66). Raises StartError.
 
-    for found in entry_points(group="corpid.developer_mode"):
-        made: Extension = found.load()()
-        return made
-    return Extension()
+    Never a demo's, which would mark the store for ever.
+    """
+    from corpid import developer_kit  # noqa: PLC0415 - for developers alone
+
+    advice = f"reinstall or remove the package {developer_kit.DISTRIBUTION}, or turn developer_mode off"
+    try:
+        extension = next((found() for found in developer_kit.load("corpid.developer_mode")), Extension())
+    except developer_kit.KitUnusable as error:
+        raise StartError(f"the developer kit cannot be used: {error}, or turn developer_mode off") from error
+    except Exception as error:  # its code runs, and may raise anything
+        raise StartError(f"the developer kit cannot be used ({type(error).__name__}: {error}): {advice}") from error
+    if not isinstance(extension, Extension) or extension.is_demo:
+        kind = "a demo's extension" if isinstance(extension, Extension) else "no extension"
+        raise StartError(f"the developer kit cannot be used (it has {kind} for developer mode): {advice}")
+    return extension
 
 
 def _router(settings: Settings, provider: Provider, look: Theme, extension: Extension) -> ASGIApp:

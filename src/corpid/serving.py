@@ -65,6 +65,8 @@ def serve(complain: Callable[[str], object], *, workers: int | None = None) -> i
         own = _own_certificate(chosen) if chosen.makes_certificate else None
         if own is not None:
             chosen = chosen.model_copy(update={"tls_certificate": own.chain, "tls_key": own.key})
+        if chosen.developer_mode:
+            app.extension_of_developer_mode()  # once, for workers to share
         listening = _Listening(
             public=server.bind(chosen.host, chosen.port, ipv6_only=chosen.ipv6_only), metrics=_bind_metrics(chosen)
         )

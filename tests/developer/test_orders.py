@@ -347,7 +347,7 @@ def test_developer_mode_of_a_server_loads_no_sandbox() -> None:
         "import sys, corpid.app, corpid.cli.serve\n"
         "from corpid.web.routes import table\n"
         "from corpid.rules.oauth.generations import GENERATIONS\n"
-        "table([GENERATIONS['current']], further=corpid.app._of_developer_mode().routes('http://localhost'))\n"
+        "table([GENERATIONS['current']], further=corpid.app.extension_of_developer_mode().routes('http://localhost'))\n"
         "assert 'corpid_dev.web.documents' in sys.modules\n"
         "print([name for name in sys.modules if any(part in name for part in ('corpid_dev.flows', 'corpid_dev.rules', "
         "'fault_injection', 'fault_injecting_cache', 'orders', 'observer', 'corpid_dev.demo'))])"

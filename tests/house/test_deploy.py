@@ -174,6 +174,9 @@ def test_the_container_has_no_secret_and_no_root() -> None:
     stages = dict(re.findall(r"^FROM \S+ AS (\S+)\n(.*?)(?=^FROM)", text, flags=re.MULTILINE | re.DOTALL))
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", stages["build"], flags=re.MULTILINE)
     assert copied == ["${PACKAGES}", "src/corpid"]
+    assert stages["build-developer"].rstrip().endswith("-m corpid.web.pages corpid_dev"), (
+        "its templates are compiled, too"
+    )
     assert text.endswith("\nFROM run\nCOPY --from=build /opt/corpid /opt/corpid\n"), "production is the default"
     sent = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
     kit = tomllib.loads((KIT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]

@@ -176,3 +176,46 @@ def test_a_command_compiles_the_templates_of_every_language(programs: Programs, 
     assert len(set(found.values())) == 1, found
     assert found["en"] > 100
     assert list(kept.glob("emails-*.pyc"))
+
+
+WHOLE = """
+import json, sys
+compiled = []
+sys.addaudithook(
+    lambda event, about: event == "compile" and compiled.append(str(about[1])) if str(about[1:2]).count(".html") else None
+)
+from corpid.web.pages.rendering import Renderer
+from corpid.web.pages.translations import LANGUAGES
+sys.pycache_prefix = sys.argv[1]  # from here on: the compiled modules stay where they are
+renderer = Renderer(developer_mode=True, added="".join(sys.argv[2:]))
+for language in LANGUAGES:
+    renderer.compile(language)
+print(len(compiled))
+"""
+"""how many templates are compiled until every page of every language is there"""
+
+
+def compiled_of_all(folder: Path, *package: str) -> int:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        [sys.executable, "-c", WHOLE, str(folder), *package],
+        env=environment, capture_output=True, text=True, check=True, timeout=SECONDS,
+    )  # fmt: skip
+    return int(done.stdout)
+
+
+def test_a_server_and_a_demo_of_one_environment_keep_what_both_compile(tmp_path: Path) -> None:
+    """Their texts are not the same, except in English."""
+    own = compiled_of_all(tmp_path)
+    more = compiled_of_all(tmp_path, "corpid_dev")
+    assert own > more > own // 2
+    assert (compiled_of_all(tmp_path), compiled_of_all(tmp_path, "corpid_dev")) == (0, 0)
+
+
+def test_the_command_compiles_the_developer_kits_templates_beside_those_of_the_program(tmp_path: Path) -> None:
+    """As the image with the developer kit is made."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-X", f"pycache_prefix={tmp_path}", "-m", "corpid.web.pages"]
+    for package in ((), ("corpid_dev",)):
+        subprocess.run([*command, *package], env=environment, check=True, timeout=SECONDS)
+    assert (compiled_of_all(tmp_path), compiled_of_all(tmp_path, "corpid_dev")) == (0, 0)

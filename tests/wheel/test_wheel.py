@@ -127,6 +127,15 @@ def test_the_wheel_of_the_developer_kit_holds_every_file_of_it_and_the_examples(
     assert any(name.endswith("licenses/LICENSE") for name in packed)
 
 
+def test_a_source_archive_of_the_developer_kit_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    """docs/decisions/0038: no wheel could be built from it."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    asked = subprocess.run(command, cwd=KIT, capture_output=True, text=True, check=False)
+    assert asked.returncode != 0
+    assert "corpid-dev has no source archive; build its wheel in a checkout" in asked.stderr.splitlines()[-1]
+    assert not list(tmp_path.glob("*.tar.gz"))
+
+
 def test_the_developer_kit_asks_for_corpid_of_the_same_version(kit: Path) -> None:
     packed = zipfile.ZipFile(kit)
     metadata = packed.read(next(name for name in packed.namelist() if name.endswith("METADATA"))).decode()
@@ -150,7 +159,7 @@ def test_production_has_no_file_and_no_text_of_the_developer_kit(wheel: Path, ki
 
 
 def test_production_has_no_command_of_the_developer_kit(production: Path) -> None:
-    """They are not listed, and each says in one sentence which package has it."""
+    """They are not listed, and each says in one sentence which package it is part of."""
     program = production / "venv" / "bin" / "corpid"
     shown = run(program, "--help", cwd=production)
     assert "serve" in shown
@@ -158,8 +167,8 @@ def test_production_has_no_command_of_the_developer_kit(production: Path) -> Non
         assert not re.search(rf"^\W*{name}\b", shown, re.MULTILINE), name
         asked = subprocess.run([program, name, "--check"], cwd=production, capture_output=True, text=True, check=False)
         assert (asked.returncode, asked.stdout) == (1, "")
-        said = f"Error: corpid {name} is part of the package corpid-dev, which is not installed here"
-        assert " ".join(asked.stderr.split()) == said
+        missing = "is part of the developer kit, the package corpid-dev, which is not installed here"
+        assert " ".join(asked.stderr.split()) == f"Error: corpid {name} {missing}"
     missing = "import importlib.util as u; print(u.find_spec('corpid_dev'), u.find_spec('joserfc'))"
     assert run(production / "venv" / "bin" / "python", "-c", missing, cwd=production) == "None None\n"
 

@@ -87,33 +87,39 @@ COMMANDS: Final = {
     "audit": CommandEntry(".audit", "app", "The audit: list, verify, export, seal, stream, erase."),
 }
 _OF_THE_KIT: Final = ("demo", "sandbox", "rp-new", "rp-check", "testing")
-"""commands of another package, the developer kit"""
+"""commands of the developer kit, which is another package"""
 
 
 @cache
-def added() -> dict[str, CommandEntry]:
-    """The commands of other packages, by their entry points.
+def _kit() -> tuple[dict[str, CommandEntry], str]:
+    """The commands of the developer kit, and why an installed one cannot be used.
 
-    Each entry point of `corpid.commands` is a mapping like COMMANDS. One that cannot be loaded is named on stderr. None
-    replaces a command of COMMANDS.
+    Each entry point of `corpid.commands` is a mapping like COMMANDS. None replaces a command of COMMANDS.
     """
-    from importlib.metadata import entry_points  # noqa: PLC0415 - most commands do without it
+    from corpid import developer_kit  # noqa: PLC0415 - most commands do without it
 
-    found: dict[str, CommandEntry] = {}
-    for each in entry_points(group="corpid.commands"):
-        try:
-            found |= {name: CommandEntry(*listed) for name, listed in each.load().items()}
-        except Exception as error:  # noqa: BLE001 - whatever another package does, ours can be listed
-            package = each.dist.name if each.dist else each.value
-            from corpid.cli import output  # noqa: PLC0415 - the list of all commands does without it
+    try:
+        found = developer_kit.load("corpid.commands")
+        return {name: CommandEntry(*listed) for commands in found for name, listed in commands.items()}, ""
+    except developer_kit.KitUnusable as error:
+        return {}, str(error)
+    except (AttributeError, TypeError):
+        return {}, f"the commands of {developer_kit.DISTRIBUTION} are no list of commands; reinstall or remove it"
 
-            output.warn(f"the commands of {package} cannot be loaded: {type(error).__name__}. Reinstall or remove it.")
-    return {name: listed for name, listed in found.items() if name not in COMMANDS}
+
+@cache
+def _tell_of_unusable_kit() -> None:
+    """Say once why commands are missing from the list."""
+    _, reason = _kit()
+    if reason:
+        from corpid.cli import output  # noqa: PLC0415 - the list of all commands does without it
+
+        output.warn(reason)
 
 
 def every() -> dict[str, CommandEntry]:
     """Every command that is installed."""
-    return {**added(), **COMMANDS}
+    return {**_kit()[0], **COMMANDS}
 
 
 def _shown(commands: Mapping[str, CommandEntry]) -> dict[str, TyperCommand]:
@@ -133,8 +139,8 @@ def _printable_refusals() -> Iterator[None]:
 class _Commands(TyperGroup):
     """All commands; a refusal of their arguments does nothing to the terminal.
 
-    They are listed, completed and suggested by name and help alone. Those of other packages are looked for only where a
-    name is none of ours, and for the list.
+    They are listed, completed and suggested by name and help alone. Those of the developer kit are looked for only where
+    a name is none of ours, and for the list. Completion has no word about it.
     """
 
     def __init__(self, **given: Any) -> None:  # noqa: ANN401
@@ -144,18 +150,28 @@ class _Commands(TyperGroup):
 
     def list_commands(self, context: Any) -> list[str]:  # noqa: ANN401
         self.commands = {**_shown(every()), **self._own}
+        if not context.resilient_parsing:
+            _tell_of_unusable_kit()
         return super().list_commands(context)
 
     def resolve_command(self, context: Any, arguments: list[str]) -> Any:  # noqa: ANN401
         asked = arguments[0] if arguments else ""
         if asked not in self.commands:
-            self.list_commands(context)
-            if asked in _OF_THE_KIT and asked not in self.commands:
+            commands, reason = _kit()
+            if asked in _OF_THE_KIT and asked not in commands and not context.resilient_parsing:
                 from corpid.cli import output  # noqa: PLC0415 - the list of all commands does without it
 
-                output.fail(f"corpid {asked} is part of the package corpid-dev, which is not installed here")
+                missing = f"corpid {asked} is part of the developer kit, the package corpid-dev, which"
+                if reason:
+                    output.fail(f"{missing} cannot be used:", reason)
+                output.fail(f"{missing} is not installed here")
+            self.list_commands(context)
+            if not context.resilient_parsing:  # a misspelt one may be of the kit that is not here
+                self.commands = {**{name: TyperCommand(name) for name in _OF_THE_KIT}, **self.commands}
         name, command, rest = super().resolve_command(context, arguments)
-        return name, command if name in self._own else loaded(name, rest[0] if rest else ""), rest
+        if name is None or name in self._own:  # None: completion asks for one that does not exist
+            return name, command, rest
+        return name, loaded(name, rest[0] if rest else ""), rest
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401
         with _printable_refusals():
@@ -243,7 +259,7 @@ def loaded(name: str, wanted: str = "") -> Any:  # noqa: ANN401 - typer keeps th
 
     Of a subject only the command `wanted` is made, if it has one of this name: each takes its time.
     """
-    listed = COMMANDS.get(name) or added()[name]
+    listed = COMMANDS.get(name) or every()[name]
     found = getattr(import_module(listed.module, __name__), listed.name)
     if isinstance(found, typer.Typer):
         found = _narrowed(found, wanted)

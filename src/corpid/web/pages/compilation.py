@@ -25,6 +25,7 @@ from jinja2.bccache import BytecodeCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from importlib.resources.abc import Traversable
     from types import CodeType
 
     from jinja2.bccache import Bucket
@@ -44,13 +45,15 @@ class CompiledTemplates(BytecodeCache):
     """
 
     def __init__(self, tag: str, packages: tuple[str, ...] = ("corpid",)) -> None:
-        self._tag = tag
+        further = (each for each in packages[1:] if _catalogue(each, tag).is_file())
+        self._name = "-".join((tag, *further))
+        """of the files: servers with and without a further catalogue keep their own"""
         self._basis = _basis(tag, packages)
 
     def load_bytecode(self, bucket: Bucket) -> None:
         """Take what was compiled from the same sources by the same programs."""
         sources = self._sources(bucket)
-        code = _IN_MEMORY.get(sources) or _read(_path(self._tag, bucket.key), sources)
+        code = _IN_MEMORY.get(sources) or _read(_path(self._name, bucket.key), sources)
         if code is not None:
             _IN_MEMORY[sources] = bucket.code = code
 
@@ -63,20 +66,20 @@ class CompiledTemplates(BytecodeCache):
         _IN_MEMORY[sources] = code
         if not sys.dont_write_bytecode:
             with suppress(OSError):  # no right to write there, or a read-only disk
-                _write(_path(self._tag, bucket.key), sources, code)
+                _write(_path(self._name, bucket.key), sources, code)
 
     def _sources(self, bucket: Bucket) -> bytes:
         return sha256(self._basis + f"{bucket.key} {bucket.checksum}".encode()).digest()
 
     def are_complete(self) -> bool:
         """Return whether every template is in a file."""
-        return _read(_path(self._tag, _ALL), self._every_source()) is not None
+        return _read(_path(self._name, _ALL), self._every_source()) is not None
 
     def note_complete(self) -> None:
         """Note that every template was compiled."""
         if not sys.dont_write_bytecode:
             with suppress(OSError):
-                _write(_path(self._tag, _ALL), self._every_source(), compile("", _ALL, "exec"))
+                _write(_path(self._name, _ALL), self._every_source(), compile("", _ALL, "exec"))
 
     def _every_source(self) -> bytes:
         templates = Path(str(resources.files("corpid"))) / "web" / "templates"
@@ -87,8 +90,12 @@ class CompiledTemplates(BytecodeCache):
         return found.digest()
 
 
-def _path(tag: str, key: str) -> Path:
-    return folder() / Path(cache_from_source(f"{tag}-{key}.py")).name
+def _path(name: str, key: str) -> Path:
+    return folder() / Path(cache_from_source(f"{name}-{key}.py")).name
+
+
+def _catalogue(package: str, tag: str) -> Traversable:
+    return resources.files(package).joinpath("locales", f"{tag}.po")
 
 
 def folder() -> Path:
@@ -105,7 +112,7 @@ def _basis(tag: str, packages: tuple[str, ...]) -> bytes:
     package = resources.files("corpid")
     found = sha256(MAGIC_NUMBER + f"{jinja2.__version__} {babel.__version__} {tag}".encode())
     pages = sorted(package.joinpath("web", "pages").iterdir(), key=lambda each: each.name)
-    catalogues = [resources.files(each).joinpath("locales", f"{tag}.po") for each in packages]
+    catalogues = [_catalogue(each, tag) for each in packages]
     programs = (package.joinpath("texts.py"), *(each for each in pages if each.name.endswith(".py")))
     for file in (*programs, *(each for each in catalogues if each.is_file())):
         content = file.read_bytes()

@@ -173,7 +173,7 @@ class Renderer:
         environment = self._environments.get(language.tag) or self._environment(language)
         for template in environment.list_templates():
             self._template(language, template)
-        CompiledTemplates(language.tag).note_complete()
+        CompiledTemplates(language.tag, self._packages).note_complete()
 
     def _environment(self, language: Language) -> Environment:
         loaders = [PackageLoader(package, "web/templates") for package in self._packages]
