@@ -20,22 +20,27 @@ _HEAD: Final = """# What your library can do
 
 <!-- made by `make tables` from examples/libraries, and from declarations.py and results.json in tests/interop/library_matrix; `make interop` writes the results -->
 
-Does your stack work with the generation that you need, and with how many lines? Relying parties of the public service must move from `legacy` to `current` by
-31 March 2027 ([how](legacy.md)).
+Does your stack work with the generation that you need, and with how many lines? Relying parties of the public service
+must move from `legacy` to `current` by 31 March 2027 ([how](legacy.md)).
 
-**yes** means that `make interop` ran the program of this library, unchanged, against a running provider: a person signed in, and the ID token and the roles were
-read and verified, both with the defaults and with the [preset](legacy.md#the-preset-public-service) `public-service` (encrypted userinfo, blocks as text). The same run shows that each program refuses a callback of another sign-in, an ID token that another key signed, and altered userinfo. **Lines**
-are those of the shortest working piece below, for all its generations and without comments and imports. It connects, makes the request, redeems the code,
-verifies and reads the roles; sessions and pages are yours.
+**yes** means that `make interop` ran the program of this library, unchanged, against a running provider (to start one,
+[get `corpid-dev`](operate.md#the-command-corpid)): a person signed in, and the ID token and the roles were read and
+verified, both with the defaults and with the [preset](legacy.md#the-preset-public-service) `public-service` (encrypted
+userinfo, blocks as text). The same run shows that each program refuses a callback of another sign-in, an ID token that
+another key signed, and altered userinfo. **Lines** are those of the shortest working piece below, for all its
+generations and without comments and imports. It connects, makes the request, redeems the code, verifies and reads the
+roles; sessions and pages are yours.
 
 """
 _AFTER: Final = """
 - **.NET**: [a page with the settings that you need](dotnet.md), untested.
-- **Any other library** was not tried. [With another library](relying-parties.md#with-another-library) says what to configure. Without pushed requests or DPoP you have
-  to add them, as the pieces for Go and Spring do.
-- **A library that knows only client secrets** works with no generation. The pushed request and the token endpoint refuse it with 401 `invalid_client`
-  ([assertion_type](reference/errors.md#assertion_type)); in developer mode the description says *this provider knows private_key_jwt only, and has no client secrets*.
-- **Server nonces** are off unless the operator turns on `dpop_nonces`. Then a request has to be repeated once with the nonce; each section below says if the piece does that.
+- **Any other library** was not tried. [With another library](relying-parties.md#with-another-library) says what to
+  configure. Without pushed requests or DPoP you have to add them, as the pieces for Go and Spring do.
+- **A library that knows only client secrets** works with no generation. The pushed request and the token endpoint
+  refuse it with 401 `invalid_client` ([assertion_type](reference/errors.md#assertion_type)); in developer mode the
+  description says *this provider knows private_key_jwt only, and has no client secrets*.
+- **Server nonces** are off unless the operator turns on `dpop_nonces`. Then a request has to be repeated once with the
+  nonce; each section below says if the piece does that.
 
 ## The registration in the pieces
 
@@ -47,8 +52,10 @@ The keys are those of `corpid client keys`. The generations differ in:
 
 """
 _BETWEEN: Final = """
-With the preset `public-service`, the ID token is encrypted and userinfo is signed in every generation, and each block is text that contains JSON: parse it once more. A program for `current` alone can leave out every branch that these members choose. What every relying party must check is in
-[With another library](relying-parties.md#with-another-library).
+With the preset `public-service`, the ID token is encrypted and userinfo is signed in every generation, and each block
+is text that contains JSON: parse it once more. A program for `current` alone can leave out every branch that these
+members choose. What every relying party must check is in [With another
+library](relying-parties.md#with-another-library).
 """
 
 

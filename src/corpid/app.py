@@ -1,6 +1,6 @@
-"""The composition root: settings → adapters → Provider → ASGI application.
+"""The composition root: settings → stores, outbound → Provider → ASGI application.
 
-Only here and in `engines` are adapters chosen. While the application runs, expired entries are removed and the audit is
+Only here and in `engines` are stores and outbound chosen. While the application runs, expired entries are removed and the audit is
 sealed here, too.
 """
 
@@ -273,8 +273,9 @@ async def create(
 ) -> AsyncIterator[Application]:
     """A provider on its stores, until the context ends. Raises StartError.
 
-    `extension` is that of a demo; without one, developer mode has the one that is installed (D66). `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server, `opened`
-    its stores, which then stay open; events are reported to `metrics` and `spans`.
+    `extension` is that of a demo; without one, developer mode has the one that is installed (D66). `passwords` replaces
+    the hashing of the settings, for tests that must not be slow, `mail` its mail server, `opened` its stores, which
+    then stay open; events are reported to `metrics` and `spans`.
     """
     hashing = passwords or Argon2Passwords(
         threads=settings.hashing_threads, waiting=settings.hashing_queue, profile=parameters(settings.hash_cost)

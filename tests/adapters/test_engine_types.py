@@ -111,7 +111,7 @@ async def test_a_line_in_the_table_is_all_that_traces_need(shelf: type[Shelf], t
             async with application.provider.transient.batch(time.time()) as batch:
                 await batch.put("code", b"k" * 32, b"", 60)
     systems = {span.name: (span.attributes or {}).get("db.system.name") for span in exporter.get_finished_spans()}
-    assert systems["transient.unit"] == "shelf"
+    assert systems["transient.batch"] == "shelf"
 
 
 @pytest.mark.parametrize("engine", ENGINE_TYPES, ids=lambda engine: engine.title)

@@ -13,7 +13,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import WRONG_PASSWORD
-from corpid.rules.authentication.sandbox_people import SandboxPerson
+from corpid.rules.authentication.test_people import ListedTestPerson
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.oauth import acr
@@ -147,9 +147,9 @@ AT_ONCE: Final = views.TestPersonForm(
     action="/at-once",
     anybody="/developer/anybody",
     people=(
-        SandboxPerson(user_name="rina", name="Rina Example", entities=("209900042K",)),
-        SandboxPerson(user_name="haruka", name="見本 はるか", entities=("C00000025B", "209733310R")),
-        SandboxPerson(user_name="long", name=LONG),
+        ListedTestPerson(user_name="rina", name="Rina Example", entities=("209900042K",)),
+        ListedTestPerson(user_name="haruka", name="見本 はるか", entities=("C00000025B", "209733310R")),
+        ListedTestPerson(user_name="long", name=LONG),
     ),
     ways=tuple(acr.SIMULATED),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.rules.authentication.sandbox_people import SandboxPerson
+from corpid.rules.authentication.test_people import ListedTestPerson
 from corpid_dev.flows.people import Developer
 from tests.sign_in.world import BASE, new_world
 
@@ -25,7 +25,7 @@ def developer(
     own_clients: Iterable[str] = (), *, spares_loopback: bool = True, readiness: Runs | None = None
 ) -> Developer:
     made = Developer(key=KEY, own_clients=frozenset(own_clients), spares_loopback=spares_loopback, readiness=readiness)
-    made.add([SandboxPerson(user_name="alice", name="Alice Tan", entities=("200000001A", "200000002A"))])
+    made.add([ListedTestPerson(user_name="alice", name="Alice Tan", entities=("200000001A", "200000002A"))])
     return made
 
 

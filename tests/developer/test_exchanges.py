@@ -128,7 +128,7 @@ async def test_a_refusal_is_kept_with_its_reason_and_values() -> None:
 
 
 class Recording:
-    """An obeyer that answers, changes and signs once each."""
+    """A fault injector that answers, changes and signs once each."""
 
     async def intercept_request(self, exchange: Exchange) -> Answer | None:
         if exchange.endpoint != "jwks":
@@ -151,7 +151,7 @@ class Recording:
 async def test_orders_answer_change_and_are_marked() -> None:
     """D66: an order is named in the answer's header and in the exchange."""
     async with watched_demo() as (made, mode):
-        mode.obeyer = Recording()
+        mode.fault_injector = Recording()
         http = await made.http()
         keys = await http.get(f"{BASE}/.well-known/keys")
         assert (keys.status_code, keys.headers["corpid-sandbox"], keys.headers["retry-after"]) == (503, "error", "7")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpid.rules.authentication.sandbox_people import SandboxPerson
+from corpid.rules.authentication.test_people import ListedTestPerson
 from corpid_dev.demo import example_directory
 from corpid_dev.demo.example_directory import ExampleDirectory
 from corpid_dev.flows.people import Developer
@@ -27,7 +27,7 @@ def test_the_demos_directory_marks_the_people_whom_its_page_shows() -> None:
 def test_a_user_name_is_known_in_each_of_its_spellings() -> None:
     """D51."""
     developer = Developer(key="k")
-    developer.add([SandboxPerson(user_name="rina", name="Rina")])
+    developer.add([ListedTestPerson(user_name="rina", name="Rina")])
     assert developer.is_test_person("Rina")
     assert not developer.is_test_person("rina2")
     assert not developer.is_test_person("")

@@ -51,7 +51,7 @@ FORM_VALUES: Final = TEXT | st.sampled_from([*PARAMETERS.values(), "none login",
 
 def told(error: OAuthError) -> None:
     """Every refusal can be told to whoever is refused."""
-    for catalogue in ("", ISSUER):
+    for catalogue in (None, ISSUER):
         description = public_members(error, "r1", catalogue=catalogue)["error_description"]
         assert description.isascii()
         assert len(description) <= 300

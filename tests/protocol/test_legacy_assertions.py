@@ -181,7 +181,7 @@ def test_the_allowance_is_one_clients_alone(world: World) -> None:
 
 
 def test_side_by_side_the_longer_life_and_the_missing_jti_are_for_legacy_codes_alone(worlds: Worlds) -> None:
-    """Spec "A token request has its code's generation", a push has the pushed one."""
+    """Spec "The generation of a token request", a push has the pushed one."""
     world = worlds.fresh(generations=("current", "legacy"))
     rp = world.registers(generations=("legacy", "current"), legacy_until=FAR, endpoint_audience_until=FAR)
     now = int(world.clock.now)

@@ -143,7 +143,7 @@ def test_a_foreign_reference_beside_the_query_of_a_marked_client_is_not_supporte
 def test_a_code_under_another_letter_yields_nothing_and_harms_nothing(
     world: World, generation: str, prefix: str, proven: bool
 ) -> None:
-    """Spec "A token request has its code's generation": the first character names the generation and is part of the hashed key."""
+    """Spec "The generation of a token request": the first character names the generation and is part of the hashed key."""
     rp = dict(zip(("current", "legacy"), both(world), strict=True))[generation]
     code = world.code(rp)
     headers = {"DPoP": world.rp.proof("POST", TOKEN, key=rp.sign_in.dpop_key) if proven else None}

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.authentication.sandbox_people import SandboxPerson
+from corpid.rules.authentication.test_people import ListedTestPerson
 from corpid.rules.directory.records import Administrator, Membership, Operator
 from corpid.rules.limits import INTERACTION_SECONDS, OWN_SESSIONS
 from tests.console.scene import WITHOUT_PASSKEY
@@ -415,7 +415,7 @@ async def test_a_factor_that_changes_after_the_password_asks_the_same_person_aga
 async def test_in_developer_mode_one_click_confirms_the_same_person_alone() -> None:
     """D54, D66."""
     both = developer()
-    both.add([SandboxPerson(user_name="bob", name="Bob Lee")])
+    both.add([ListedTestPerson(user_name="bob", name="Bob Lee")])
     async with new_world(developer=both) as made:
         await rights(made)
         await bob(made)

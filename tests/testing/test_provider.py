@@ -18,7 +18,7 @@ from corpid_dev.relying_party.interfaces import INTERFACES
 from corpid_dev.relying_party.jwt import RelyingPartyKeys
 from corpid_dev.relying_party.relying_party import RelyingParty
 from corpid_dev.relying_party.verification import ProviderError
-from corpid_dev.testing import Options, SandboxError, running
+from corpid_dev.testing import OperationError, Options, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,7 +150,7 @@ def test_a_file_is_a_directory_and_its_faults_are_named_by_line(tmp_path: Path) 
         ({"settings": {"session_seconds": "long"}}, "session_seconds"),
     ]
     for options, said in wrong:
-        with pytest.raises(SandboxError, match=said), running(**options):
+        with pytest.raises(OperationError, match=said), running(**options):
             pass
 
 
@@ -169,7 +169,7 @@ def test_a_file_is_a_directory_and_its_faults_are_named_by_line(tmp_path: Path) 
 def test_a_refusal_says_what_was_wrong(
     corpid_provider: Provider, asked: Callable[[Provider], object], said: str
 ) -> None:
-    with pytest.raises(SandboxError, match=said):
+    with pytest.raises(OperationError, match=said):
         asked(corpid_provider)
 
 
@@ -204,7 +204,7 @@ def test_the_settings_of_the_shell_do_not_reach_it(monkeypatch: pytest.MonkeyPat
 def test_it_ends_with_its_context_and_says_so() -> None:
     with running(DIRECTORY) as provider:
         pass
-    with pytest.raises(SandboxError, match="not running"):
+    with pytest.raises(OperationError, match="not running"):
         provider.people  # noqa: B018
     with pytest.raises(httpx.ConnectError):
         httpx.get(provider.issuer, trust_env=False)

@@ -118,7 +118,7 @@ def test_a_sign_in_is_told_request_by_request_with_what_each_of_them_cost(tmp_pa
     costs = {(told.name, by_id.name) for told in spans for by_id in requests if told.parent == by_id.id}
     assert {
         ("GET", f"POST {discovery.PAR_PATH}"), ("passwords.verify", "POST /sign-in/{rest}"),
-        ("transient.unit", f"POST {discovery.TOKEN_PATH}"), ("directory.assignments", "GET /userinfo"),
+        ("transient.batch", f"POST {discovery.TOKEN_PATH}"), ("directory.assignments", "GET /userinfo"),
     } <= costs  # fmt: skip
     assert all(told.attributes.keys() <= set(ATTRIBUTES) for told in spans)
     kinds = {kind for told in spans for kind in str(told.attributes.get("corpid.kind", "")).split()}

@@ -59,7 +59,7 @@ def expected(lasting: str, short: str) -> set[tuple[Any, ...]]:
         ("request", None, None),
         ("deployment.ready", lasting, None),
         ("clients.get", lasting, None),
-        ("transient.unit", short, None),
+        ("transient.batch", short, None),
         ("transient.add", short, KIND),
     }
 

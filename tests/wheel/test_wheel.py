@@ -22,6 +22,7 @@ import httpx
 import pytest
 
 from corpid import __version__
+from corpid.rules.oauth.discovery import PAR_PATH
 from corpid_dev.cli import COMMANDS as KIT_COMMANDS
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.browser import Browser
@@ -223,7 +224,11 @@ async def test_in_production_a_person_signs_in_and_no_path_of_the_developer_kit_
             page = await http.get(f"{issuer}/authorize?client_id=unknown", headers={"Accept": "text/html"})
             assert "Developer mode" in page.text
             assert "For developers" in page.text
-            refused = (await http.post(f"{issuer}/par")).json()
+            asked = {"client_id": "rp", "client_secret": "secret"}
+            refused = (await http.post(issuer + PAR_PATH, data=asked)).json()
+            assert "private_key_jwt only, and has no client secrets" in refused["error_description"]
+            bare = await http.get(f"{issuer}/userinfo")
+            assert "Link" not in bare.headers
             assert "/developer" not in page.text + str(refused)
             assert "error_uri" not in refused
 

@@ -398,7 +398,7 @@ def _table(found: Sequence[Client], rules: Rules) -> None:
 
 @app.command()
 def show(client_id: Identifier, *, json: AsJson = False) -> None:
-    """Show one client."""
+    """Show the registration of one client."""
     client = run(_one(client_id))
     if json:
         output.as_json(client)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from corpid.cli import output
@@ -15,28 +14,9 @@ from corpid.rules.directory.nodes import DirectoryError
 from corpid.settings import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
 T = TypeVar("T")
-
-
-def on_stop(action: Callable[[], object]) -> None:
-    """Do something at SIGTERM or Ctrl-C, instead of ending at once.
-
-    Inside the loop.
-    """
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, action)
-
-
-def stop_event() -> asyncio.Event:
-    """An event that SIGTERM or Ctrl-C sets.
-
-    Inside the loop.
-    """
-    stopped = asyncio.Event()
-    on_stop(stopped.set)
-    return stopped
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

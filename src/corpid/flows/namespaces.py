@@ -1,7 +1,8 @@
 """Namespaces of the transient store: lifetime, key and codec of each.
 
 Keys are SHA-256 over a length-prefixed tuple, so no value of one kind or client can be taken for another's,
-and a leaked table spends nothing.
+and a leaked table spends nothing. Names in the store do not follow renames in the code: entries of a running deployment
+have them.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class EntryVerb(msgspec.Struct, Generic[T], frozen=True):
 class Entry(msgspec.Struct, Generic[T], frozen=True):
     """One entry of a namespace, there or not.
 
-    Its methods are the verbs of ports.TransientUnit.
+    Its methods are the verbs of ports.TransientBatch.
     """
 
     namespace: Namespace[T]

@@ -120,11 +120,13 @@ class Policy:
         object.__setattr__(self, "calendar", Calendar(self.timezone))
 
     @property
-    def error_catalogue(self) -> str:
-        """The address of the catalogue of reasons, if there is one.
+    def error_catalogue(self) -> str | None:
+        """The address of the catalogue of reasons in developer mode.
 
-        Source: D28
+        Empty: there is no catalogue. None: this is not developer mode, and causes are not named. Source: D28
         """
+        if not self.developer_mode:
+            return None
         return self.catalogue_path and self.base_url + self.catalogue_path
 
     @property

@@ -30,7 +30,7 @@ LEAST_SKEW: Final = -MINUTE
 """as which one counts that lies further behind; with KNOWN_AFTER_SECONDS it keeps away what was spent unrecorded"""
 KNOWN_AFTER_SECONDS: Final = 3 * MINUTE
 """how long skews must have been recorded before a loss: longer than CHECKED_SECONDS, LARGEST_RECORDED, the distance of
-clocks and LEAST_LEAD together"""
+clocks and LEAST_SKEW together"""
 CHECKED_SECONDS: Final = 45
 """how long a process relies on what it read, so that records which were lost are written again"""
 
@@ -42,7 +42,7 @@ class ClientClock(msgspec.Struct, frozen=True, kw_only=True):
     """epoch seconds of the first record"""
     period: int
     lead: int
-    """the largest of this period"""
+    """the largest skew of this period"""
     lead_before: int
     """the largest of the period before, or `lead` if there is none"""
 

@@ -34,7 +34,7 @@ class DataLoss(msgspec.Struct, frozen=True, kw_only=True):
     complete_from: float = 0.0
     """by this process's clock; until then another process may not have noticed the loss"""
     spent_until: float | None = None
-    """by the engine's clock; nothing was spent later that is lost. None if leads of clients' clocks prove nothing"""
+    """by the engine's clock; nothing was spent later that is lost. None if skews of clients' clocks prove nothing"""
 
     @property
     def tag(self) -> str:
@@ -79,21 +79,21 @@ class DataLoss(msgspec.Struct, frozen=True, kw_only=True):
         """
         return bool(self.name) and issued_at < self.reject_issued_before + CLOCK_AHEAD_SECONDS
 
-    def assertions_from(self, lead: int | None) -> float:
+    def assertions_from(self, skew: int | None) -> float:
         """The iat from which on an assertion was certainly not spent before.
 
-        `lead` is the largest of its client in seconds, None if it is unknown. Source: docs/decisions/0026
+        `skew` is the largest of its client in seconds, None if it is unknown. Source: docs/decisions/0026
         """
-        if lead is None or self.spent_until is None:
+        if skew is None or self.spent_until is None:
             return self.ends_at
-        return min(self.ends_at, self.spent_until + max(lead, LEAST_SKEW) + _MARGIN_SECONDS)
+        return min(self.ends_at, self.spent_until + max(skew, LEAST_SKEW) + _MARGIN_SECONDS)
 
-    def assertion_wait(self, issued_at: float, lead: int | None = None) -> int:
+    def assertion_wait(self, issued_at: float, skew: int | None = None) -> int:
         """Seconds after which an assertion made in the same way is accepted.
 
         0: it is accepted now.
         """
-        return max(0, math.ceil(self.assertions_from(lead) - issued_at))
+        return max(0, math.ceil(self.assertions_from(skew) - issued_at))
 
     def completion_wait(self, now: float) -> int:
         """Seconds until every process remembers what is spent."""

@@ -324,7 +324,8 @@ class Settings(IssuerSettings):
     )
     developer_mode: bool = Field(
         default=False,
-        description="Relaxes rules that make no sense on your own machine, and shows this on pages. Only on localhost.",
+        description="Allows http on localhost, and refusals name their cause; pages say that it is on. With corpid-dev also "
+        "the catalogue of errors and the schemas under `/developer`. Only on localhost.",
     )
     password_hash: Annotated[str, AfterValidator(checks.password_hash)] = Field(
         default="rfc9106",

@@ -218,7 +218,7 @@ class SinceRestore(WrappedStore):
 
 
 class SinceRestoreBatch:
-    """A ports.TransientUnit over another."""
+    """A ports.TransientBatch over another."""
 
     __slots__ = ("_batch", "_entered", "_incarnation")
 

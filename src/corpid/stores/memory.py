@@ -82,7 +82,7 @@ class MemoryTransientStore:
 
 
 class MemoryTransientBatch:
-    """A ports.TransientUnit; on an error it restores replaced entries."""
+    """A ports.TransientBatch; on an error it restores replaced entries."""
 
     __slots__ = ("_now", "_outermost", "_store")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.provider import Provider
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.sandbox_people import SandboxPerson
+    from corpid.rules.authentication.test_people import ListedTestPerson
     from corpid.rules.networks import Network
     from corpid.rules.oauth.client_registration import Rules
     from corpid.web.pages.layout import Link
@@ -84,7 +84,7 @@ class DeveloperMode(Protocol):
     def without_key(self, request: Request) -> Response | None:
         """A redirect without the key, if the address has it."""
 
-    def people(self, request: Request) -> Sequence[SandboxPerson]:
+    def people(self, request: Request) -> Sequence[ListedTestPerson]:
         """The test people whom a page offers."""
 
     async def sign_in_at_once(

@@ -1,7 +1,8 @@
 """The one way to extend a provider, which developer mode alone uses (D66).
 
-The developer kit (`corpid-dev`) has its own extensions: `app.create` is handed that of a demo, and finds that of
-developer mode without test people by the entry point `corpid.developer_mode`. Nothing here names a module of it.
+The developer kit (`corpid-dev`) has two extensions. A demo passes its own to `app.create`. Without one, `app.create` in
+developer mode loads the other, which has no test people, by the entry point `corpid.developer_mode`. Nothing here names
+a module of the kit.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Extension:
     catalogue_path: ClassVar[str] = ""
     """of the page that explains every reason of a refusal, under base_url; empty: there is none (D28)"""
     is_demo: ClassVar[bool] = False
-    """whether people sign in without their factors: a store is such an extension's for ever, or never (D66)"""
+    """whether people sign in without their factors; a store is marked for a demo when it is made, or never (D66)"""
 
     def routes(self, base_url: str) -> tuple[Route, ...]:
         """Routes after an issuer's own."""

@@ -79,7 +79,7 @@ that a line break, a question mark or a percent sign in it would lead elsewhere"
 _QUERY: Final = re.compile(r"[A-Za-z0-9!$%&'()*+,./:;=?@_~-]{0,500}")
 """what the query of a page can be that a person returns to"""
 _NAME_CHARACTERS: Final = 16
-"""of what names a kept form"""
+"""of what names a stored form"""
 _ADDED: Final = frozenset({AGAIN, CANCELLED, OTHER_ACCOUNT, SAVED})
 """parameters that redirects and links add, each for one request"""
 
@@ -283,7 +283,7 @@ async def _get(site: Site[At], request: Request, at: At, page: SitePage[At]) -> 
 
 
 def _name(at: PageContext[SelfServiceRequest]) -> str:
-    """The name of a kept form, the same for the same bytes."""
+    """The name of a stored form, the same for the same bytes."""
     return own_sessions.digest_of(at.form)[:_NAME_CHARACTERS]
 
 

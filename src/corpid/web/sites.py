@@ -126,7 +126,7 @@ class PageContext(Generic[Visit]):
     form: Mapping[str, str] = field(default_factory=dict)
     """as sent now, or as kept because it was not accepted, or while the person signed in again"""
     entered: str = ""
-    """names the kept form that the page shows (D73)"""
+    """names the stored form that the page shows (D73)"""
     errors: tuple[FieldError, ...] = ()
     saved: Phrase | None = None
     """what was just changed"""

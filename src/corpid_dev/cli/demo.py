@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corpid.cli import output
-from corpid.cli.running import stop_event
 from corpid.engines import StartError
 from corpid.own_certificates import OWN_MACHINE
 from corpid.rules.directory.nodes import DirectoryError
@@ -25,6 +24,7 @@ from corpid.settings.presets import PRESETS
 from corpid.web.http.server import ListenError
 from corpid.web.http.tls import CertificateUnusable
 from corpid_dev import network_host
+from corpid_dev.cli.stopping import stop_event
 from corpid_dev.demo import check as checking
 from corpid_dev.demo import demo as demonstration
 from corpid_dev.demo import demo_administration

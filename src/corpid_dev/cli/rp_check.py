@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corpid.cli import output
-from corpid.cli.running import on_stop
+from corpid_dev.cli.stopping import on_stop
 from corpid_dev.demo import example_directory
 from corpid_dev.demo.example_directory import ExampleDirectory
 from corpid_dev.developer_api import DEFAULT_URL, NotDone, trusting

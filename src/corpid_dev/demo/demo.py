@@ -25,7 +25,7 @@ from corpid.flows.authentication.own_pages import PATHS
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.finding import user_named
 from corpid.rules.authentication.rp_id import works_at
-from corpid.rules.authentication.sandbox_people import SandboxPerson
+from corpid.rules.authentication.test_people import ListedTestPerson
 from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings import Settings
@@ -267,7 +267,7 @@ def _developer(directory: ExampleDirectory, authority: Path | None) -> Developer
     """Developer mode with the test people of the directory (D66)."""
     developer = Developer(key=secrets.token_urlsafe(32), authority=authority, own_clients=frozenset({CLIENT_ID}))
     developer.add(
-        SandboxPerson(user_name=each.user_name, name=each.name, entities=each.entities)
+        ListedTestPerson(user_name=each.user_name, name=each.name, entities=each.entities)
         for each in directory.test_people()
     )
     return developer

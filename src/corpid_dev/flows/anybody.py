@@ -14,7 +14,7 @@ import msgspec
 
 from corpid.flows.directory.apply import apply
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url, json_object
-from corpid.rules.authentication.sandbox_people import SandboxPerson
+from corpid.rules.authentication.test_people import ListedTestPerson
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
@@ -160,7 +160,7 @@ async def make(context: RequestContext, developer: Developer, anybody: Anybody) 
     except DirectoryError as error:
         raise _unfit(f"anybody: {error.problems[0].reason}") from None
     context.provider.registry_cache.drop()
-    developer.add([SandboxPerson(user_name=anybody.user_name, name=anybody.name, entities=(anybody.entity,))])
+    developer.add([ListedTestPerson(user_name=anybody.user_name, name=anybody.name, entities=(anybody.entity,))])
     return anybody.user_name
 
 

@@ -97,7 +97,7 @@ class SignIn:
 class Exchange:
     """A protocol request at an issuer, and its answer.
 
-    The members of the answer are empty until there is one; an obeyer may change them.
+    The members of the answer are empty until there is one; a fault injector may change them.
     """
 
     exchange_id: int = 0

@@ -25,7 +25,7 @@ class FaultInjectingCache(RegistryCache):
 
     async def refuse_maintenance(self, now: float, *, in_maintenance: bool = False) -> None:
         """Raise the ordered error, or that of maintenance. Source: Spec 7, D66"""
-        exchange, obeyer = exchanges.current(), self._developer.obeyer
-        if exchange is not None and obeyer is not None:
-            obeyer.refusing(exchange)
+        exchange, fault_injector = exchanges.current(), self._developer.fault_injector
+        if exchange is not None and fault_injector is not None:
+            fault_injector.refusing(exchange)
         await super().refuse_maintenance(now, in_maintenance=in_maintenance)

@@ -73,7 +73,7 @@ class CheckGroupResult:
     checks: tuple[CheckResult, ...]
 
     def count(self, *states: str) -> int:
-        """The number of checks in one of these states."""
+        """The number of checks that passed, failed or the like."""
         return sum(each.state in states for each in self.checks)
 
 
@@ -139,7 +139,7 @@ class Inspection:
     differences: tuple[Difference, ...]
 
     def count(self, *states: str) -> int:
-        """The number of checks in one of these states."""
+        """The number of checks that passed, failed or the like."""
         return sum(part.count(*states) for part in self.parts)
 
 

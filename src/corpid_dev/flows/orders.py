@@ -1,4 +1,4 @@
-"""Orders of the sandbox: placing, and those in force, in memory (D66).
+"""Orders of the sandbox: placed, taken and withdrawn, in memory (D66).
 
 An order is taken in one step without waiting, so two requests at the same moment never use the last of its `times`
 twice.

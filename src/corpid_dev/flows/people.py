@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from pathlib import Path
 
-    from corpid.rules.authentication.sandbox_people import SandboxPerson
+    from corpid.rules.authentication.test_people import ListedTestPerson
     from corpid_dev.flows.exchanges import FaultInjector
     from corpid_dev.flows.readiness_runs import Runs
 
@@ -43,13 +43,13 @@ class Developer:
     """whether a connection from this machine needs no key; an engine of containers can make every connection look like one"""
     authority: Path | None = None
     """the file with the certificate authority that callers have to trust, if it is our own"""
-    people: dict[str, SandboxPerson] = field(default_factory=dict)
+    people: dict[str, ListedTestPerson] = field(default_factory=dict)
     """by user name in its mapped form"""
     own_clients: frozenset[str] = frozenset()
     """clients of the demo itself, which its pages and endpoints leave as they are"""
     exchanges: Exchanges = field(default_factory=Exchanges)
     """what relying parties sent and received"""
-    obeyer: FaultInjector | None = None
+    fault_injector: FaultInjector | None = None
     """what may change answers; None: every answer is the provider's own"""
 
     orders: Orders = field(default_factory=Orders)
@@ -60,7 +60,7 @@ class Developer:
     readiness: Runs | None = None
     """what checks relying parties in the background; None: only the command does"""
 
-    def add(self, people: Iterable[SandboxPerson]) -> None:
+    def add(self, people: Iterable[ListedTestPerson]) -> None:
         """Let these people be signed in without their factors. Source: D66"""
         self.people.update({names.user_name(each.user_name): each for each in people})
 

@@ -28,10 +28,10 @@ class RecordingKeyRing(KeyRing, frozen=True, kw_only=True):
 
     def sign(self, payload: bytes, typ: str) -> str:
         """A compact JWS; an order of the sandbox may replace it."""
-        exchange, obeyer = exchanges.current(), self.developer.obeyer
+        exchange, fault_injector = exchanges.current(), self.developer.fault_injector
         token = None
-        if exchange is not None and obeyer is not None:
-            token = obeyer.signing(exchange, self, payload, typ)
+        if exchange is not None and fault_injector is not None:
+            token = fault_injector.signing(exchange, self, payload, typ)
         if token is None:
             token = KeyRing.sign(self, payload, typ)
         if exchange is not None:

@@ -1,4 +1,4 @@
-"""The record of a readiness case."""
+"""A readiness case: a fault, the expectations, and the remedy."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ _SIGN_IN: Final = (
         title=f"Client assertions live {ASSERTION_SECONDS} seconds at most",
         expects=(assertions_short,),
         fix="Set exp of the client assertion to a minute after iat, and make a new one for each request.",
-        sources=(rfc(7523, "3"), law("7.3")),
+        sources=(rfc(7523, "3"), law("8")),
     ),
 )
 

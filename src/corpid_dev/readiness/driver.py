@@ -1,4 +1,4 @@
-"""Carrying out of cases at a relying party."""
+"""Sign-ins at a relying party, one case after the other."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LEAST_CHARACTERS: Final = 22
 """of a value with 128 bits: base64url carries six bits a character"""
 ASSERTION_SECONDS: Final = 120
-"""the longest life of a client assertion (docs/relying-parties.md)"""
+"""the longest life of a client assertion in the generation `current` (D8); the others allow more"""
 TOKEN_REQUESTS: Final = 3
 _MARKS_NOTHING: Final = frozenset({"rotate-key"})
 """orders that are carried out when they are placed, not in an answer"""
@@ -138,7 +138,7 @@ def proof_keys_fresh(observation: Observation, facts: Facts) -> Finding | None: 
 
 
 def assertions_short(observation: Observation, facts: Facts) -> Finding | None:  # noqa: ARG001
-    """Client assertions live as short as the provider asks."""
+    """Client assertions live as short as `current` asks, in every generation."""
     lives = [seconds for call in observation.calls if (seconds := call.assertion_seconds()) is not None]
     if not lives:
         return _unclear("no client assertion could be read")

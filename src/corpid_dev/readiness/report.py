@@ -29,7 +29,7 @@ class Result:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of the case."""
+        """The verdict that the finding gives."""
         return self.finding.verdict
 
 

@@ -81,7 +81,7 @@ class Form:
 
 @dataclass(slots=True)
 class HtmlPage:
-    """A parsed page."""
+    """The parts of a page that a person reads or sends."""
 
     title: str = ""
     heading: str = ""

@@ -1,15 +1,13 @@
 """A relying party's keys, and JWTs as it makes and reads them.
 
 On joserfc alone: the provider's own `corpid.jose` is not used here, since what checks the provider must not share its
-mistakes.
+mistakes. Key files are those of `corpid client keys`, as a relying party has them.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from joserfc import jwe, jws
 from joserfc.jwk import ECKey, Key, KeySet
 from joserfc.registry import HeaderParameter
 
-from corpid.stores import private_files
+from corpid.stores import relying_party_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -163,14 +161,7 @@ class RelyingPartyKeys:
         With new keys. A file with anything else raises ValueError.
         """
         if not path.exists():
-            keys = cls.generate()
-            private = {
-                "signing": keys.signing.as_dict(private=True),
-                "encryption": keys.encryption.as_dict(private=True),
-            }
-            with private_files.new_file(path) as file:
-                file.write(json.dumps(private, indent=1).encode())
-            return keys
+            relying_party_keys.write_private(path)
         stored = json.loads(path.read_text())
         try:
             return cls(signing=ECKey.import_key(stored["signing"]), encryption=ECKey.import_key(stored["encryption"]))
@@ -183,13 +174,8 @@ class RelyingPartyKeys:
 
         The key set is in a file of the same name with `.public` at its end, which is returned, too. Raises FileExistsError and other OSError.
         """
-        public = path.with_name(f"{path.name}.public")
-        for each in (path, public):
-            if os.path.lexists(each):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(each))
-        keys = cls.kept_in(path)
-        public.write_text(json.dumps(keys.public(), indent=2) + "\n")
-        return keys, public
+        public = relying_party_keys.write(path)
+        return cls.kept_in(path), public
 
     def public(self) -> dict[str, Any]:
         """The JWK Set to register: public members only (RFC 7517 §5)."""

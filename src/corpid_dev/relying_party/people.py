@@ -1,4 +1,4 @@
-"""People of the sandbox, and their way through the sign-in pages."""
+"""Test people, and their way through the sign-in pages."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ import msgspec
 
 from corpid.jose.encoding import JoseError, json_object
 from corpid.jose.keys import RSA, WRAPS, thumbprint
-from corpid.jose.pem import public_jwks
 from corpid.rules.oauth.client_registration import PRIVATE_INSIDE, public_key, public_part
+from corpid_dev.rules.pem import public_jwks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

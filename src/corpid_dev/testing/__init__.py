@@ -11,6 +11,6 @@
 
 from __future__ import annotations
 
-from corpid_dev.testing.provider import Client, Options, Person, Provider, SandboxError, running
+from corpid_dev.testing.provider import Client, OperationError, Options, Person, Provider, running
 
-__all__ = ["Client", "Options", "Person", "Provider", "SandboxError", "running"]
+__all__ = ["Client", "OperationError", "Options", "Person", "Provider", "running"]

@@ -28,7 +28,7 @@ PATIENCE_SECONDS: Final = 90.0
 ERROR_CHARACTERS: Final = 4000
 
 
-class SandboxError(Exception):
+class OperationError(Exception):
     """The provider cannot do what a test asked; the message says why."""
 
 
@@ -101,7 +101,7 @@ class Provider:
         """Register a relying party, or change one.
 
         Without `jwks` and `jwks_uri` keys are made for it. By default it may ask for every scope and reads the roles of
-        every service; `members` are further keys of a client in docs/directory.md. Raises SandboxError.
+        every service; `members` are further keys of a client in docs/directory.md. Raises OperationError.
         """
         given = {"jwks": jwks, "jwks_uri": jwks_uri, "redirect_uris": list(redirect_uris), **members}
         keys = self._ask("add_client", client_id=client_id, members={k: v for k, v in given.items() if v is not None})
@@ -110,7 +110,7 @@ class Provider:
     def apply(self, directory: Mapping[str, Any] | str | os.PathLike[str]) -> None:
         """Change the directory as `corpid apply` does.
 
-        Whoever is new without password or TOTP secret gets them. Raises SandboxError.
+        Whoever is new without password or TOTP secret gets them. Raises OperationError.
         """
         self._ask("apply", **_document(directory))
 
@@ -120,7 +120,7 @@ class Provider:
         Nothing opens the callback. `authorize_url` is what the relying party would redirect a browser to. `entity` is the one to act for, by default
         the first that is offered. Without `agree` the person cancels if consent is asked. The callback is text; with
         `response_mode=form_post` its `form` has the posted fields. A third sign-in of one person in 30 seconds waits for
-        a new code. Raises SandboxError with what the page says.
+        a new code. Raises OperationError with what the page says.
         """
         return _callback(self._ask("sign_in", url=authorize_url, user=user, entity=entity, agree=agree))
 
@@ -131,13 +131,13 @@ class Provider:
         return await asyncio.to_thread(self.sign_in, authorize_url, user, entity, agree=agree)
 
     def cancel(self, authorize_url: str) -> Callback:
-        """Press Cancel on the first page; the callback with `access_denied`. Raises SandboxError."""
+        """Press Cancel on the first page; the callback with `access_denied`. Raises OperationError."""
         return _callback(self._ask("cancel", url=authorize_url))
 
     def code(self, user: str) -> str:
         """An unused code of a person's authenticator.
 
-        For a browser of your own. Raises SandboxError.
+        For a browser of your own. Raises OperationError.
         """
         return str(self._ask("code", user=user))
 
@@ -171,10 +171,10 @@ class Provider:
         finally:
             late.cancel()
         if not line:
-            raise SandboxError(f"the provider is not running{self._complaint()}")
+            raise OperationError(f"the provider is not running{self._complaint()}")
         answer = json.loads(line)
         if "problem" in answer:
-            raise SandboxError(answer["problem"])
+            raise OperationError(answer["problem"])
         return answer["result"]
 
     def _complaint(self) -> str:
@@ -198,7 +198,7 @@ def running(
 
     It listens on a free port of this machine. `directory` is plain data or the path of a file, both in the form of docs/directory.md, by default that of the demo.
     `generations`, `preset` and further `settings` are those of docs/settings.md. With `tls` the issuer is https, and
-    `ca_file` of the provider is what to trust. Raises SandboxError.
+    `ca_file` of the provider is what to trust. Raises OperationError.
     """
     arguments = {
         **_document(directory),
@@ -237,7 +237,7 @@ def _document(directory: Mapping[str, Any] | str | os.PathLike[str] | None) -> d
         try:
             return {"name": os.fspath(directory), "content": Path(directory).read_text(encoding="utf-8")}
         except OSError as error:
-            raise SandboxError(f"the directory {os.fspath(directory)} cannot be read: {error.strerror}") from error
+            raise OperationError(f"the directory {os.fspath(directory)} cannot be read: {error.strerror}") from error
     return {"name": "directory", "content": json.dumps(directory, default=str, indent=1)}
 
 

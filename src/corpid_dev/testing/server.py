@@ -30,7 +30,7 @@ from corpid.flows.directory.apply import apply
 from corpid.flows.directory.write import Refused
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import Conflict, LastOwnerRemoved, StoreUnavailable
-from corpid.rules.authentication.sandbox_people import SandboxPerson
+from corpid.rules.authentication.test_people import ListedTestPerson
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import DirectoryFile
@@ -129,7 +129,7 @@ class Sandbox:
             self.known[person.user_name] = person
             if self.developer is not None:
                 self.developer.add(
-                    [SandboxPerson(user_name=person.user_name, name=person.name, entities=person.entities)]
+                    [ListedTestPerson(user_name=person.user_name, name=person.name, entities=person.entities)]
                 )
         self.services = list(dict.fromkeys((*self.services, *(sections.get("services") or {}))))
 

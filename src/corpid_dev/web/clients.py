@@ -257,7 +257,7 @@ async def _opened(at: _At) -> Response:
     value = _value(at, client_id, {**typed, "jwks": ""} if read_pasted(typed["jwks"]).fault else typed)
     checked = await flow.check(at.context, at.mode.developer, {**_COMPLETE, **value}, at.web.client_rules)
     view = partial(
-        _form, at, {**typed, "client_id": client_id}, errors=form.errors, advice=checked.advice, kept_form=form
+        _form, at, {**typed, "client_id": client_id}, errors=form.errors, advice=checked.advice, stored_form=form
     )
     return await page_for_browser(at.request, at.web, at.context, browser, view)
 
@@ -286,7 +286,7 @@ def _form(
     *,
     errors: tuple[FieldError, ...] = (),
     advice: Iterable[RegistrationFault] = (),
-    kept_form: StoredForm | None = None,
+    stored_form: StoredForm | None = None,
 ) -> View:
     by_member: dict[str, tuple[str, ...]] = {}
     for each in advice:
@@ -298,7 +298,7 @@ def _form(
             form_token=interactions.form_token(at.context, browser_id, _FORM),
             up=Link(url=at.above, text=phrase("Go back")),
             under_way=True,
-            here=with_parameter(at.here) if kept_form else at.here,
+            here=with_parameter(at.here) if stored_form else at.here,
         ),
         action=at.here,
         heading=phrase("Change {name}", name=found.name) if found else phrase("Register a client"),
@@ -308,7 +308,7 @@ def _form(
         new=found is None,
         client_id=values.get("client_id", ""),
         back=at.above,
-        checked=kept_form is not None and kept_form.checked,
+        checked=stored_form is not None and stored_form.checked,
         advice=by_member,
         errors=errors,
     )

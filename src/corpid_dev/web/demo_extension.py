@@ -34,7 +34,7 @@ class DemoExtension(Documents):
 
     def __init__(self, developer: Developer) -> None:
         self._developer: Final = developer
-        developer.obeyer = developer.obeyer or SandboxFaultInjector(
+        developer.fault_injector = developer.fault_injector or SandboxFaultInjector(
             developer.orders, developer.sandbox_keys, sleep=developer.sleep
         )
 

@@ -46,9 +46,9 @@ async def sign_in(request: Request, web: WebContext, mode: Mode) -> Response:
     log["detail"] = "simulated"
     asked = await _asked(request)
     await place(context, mode, sign_ins.orders_of(asked))
-    exchange, obeyer = exchanges.current(), mode.developer.obeyer
-    if asked.orders and exchange is not None and obeyer is not None:
-        await obeyer.intercept_request(exchange)  # it came before these orders
+    exchange, fault_injector = exchanges.current(), mode.developer.fault_injector
+    if asked.orders and exchange is not None and fault_injector is not None:
+        await fault_injector.intercept_request(exchange)  # it came before these orders
     response = await sign_ins.without_browser(context, mode.developer, asked)
     refused = sign_ins.refusal(response)
     if refused is not None:

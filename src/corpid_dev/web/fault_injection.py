@@ -56,7 +56,7 @@ _RESPONSE: Final = re.compile(r"[?&#](?=(?:code|error)=)")
 
 
 class SandboxFaultInjector:
-    """An Obeyer: it changes answers as the orders in force say."""
+    """A FaultInjector: it changes answers as the orders in force say."""
 
     def __init__(self, orders: Orders, keys: SandboxKeys, *, sleep: Callable[[float], Awaitable[object]]) -> None:
         self._orders: Final = orders

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.sandbox_people import SandboxPerson
+    from corpid.rules.authentication.test_people import ListedTestPerson
     from corpid_dev.flows.people import Developer
 
 TITLE: Final = phrase("Developer mode")
@@ -86,7 +86,7 @@ class Mode:
             return True
         return self._shows_key(request)
 
-    def people(self, request: Request) -> Sequence[SandboxPerson]:
+    def people(self, request: Request) -> Sequence[ListedTestPerson]:
         """The test people whom a page offers.
 
         There are none for a request that does not see developer mode. Source: D66
@@ -98,7 +98,7 @@ class Mode:
     ) -> InteractionContext:
         """The step of the sign-in that asks for no factor.
 
-        Raises the errors of `flows.developer.sign_ins.at_once`. Source: D66
+        Raises the errors of `corpid_dev.flows.sign_ins.at_once`. Source: D66
         """
         way = form.get("way") or sign_ins.DEFAULT_WAY
         return await sign_ins.at_once(context, visit, self.developer, user_name=form.get("person", ""), way=way)

@@ -118,8 +118,8 @@ class Observer:
         self, scope: Scope, body: _Body, answer: _BufferedResponse, exchange: Exchange, watched: RecordedEndpoint
     ) -> None:
         """Let an order or the provider answer."""
-        obeyer = self._developer.obeyer
-        ordered = await obeyer.intercept_request(exchange) if obeyer is not None else None
+        fault_injector = self._developer.fault_injector
+        ordered = await fault_injector.intercept_request(exchange) if fault_injector is not None else None
         if ordered is not None:
             scope.setdefault("route", watched)
             _take(exchange, ordered)
@@ -133,8 +133,8 @@ class Observer:
             _take(exchange, answer.whole)
         _read_log(scope, exchange)
         _read_answer(exchange, self._sign_in)
-        if obeyer is not None and (watched.endpoint != "callback" or exchange.callback):
-            await obeyer.alter_answer(exchange)
+        if fault_injector is not None and (watched.endpoint != "callback" or exchange.callback):
+            await fault_injector.alter_answer(exchange)
             _read_answer(exchange, self._sign_in)
 
     def _watched(self, scope: Scope) -> RecordedEndpoint | None:

@@ -42,7 +42,7 @@ _OTHERS: Final = ("client_entity", "service")
 
 
 class PersonFields(ViewPart, frozen=True, kw_only=True):
-    """The texts of the fields of a person."""
+    """The typed values of the form for anybody."""
 
     name: str = ""
     entity: str = ""

@@ -27,7 +27,7 @@ async def test_a_challenge_is_known_again_for_its_purpose_and_subject_only(tmp_p
     """What was made for a sign-in registers nothing, and the other way round; and nothing is spent by that."""
     async with provider_at(tmp_path) as provider:
         request = await context(provider, now=NOW)
-        challenge = passkeys.make(request, "sign-in", "a")
+        challenge = passkeys.make_challenge(request, "sign-in", "a")
         nonce, _, mac = challenge.partition(b".")
         for other in (b"", b".", b"x", challenge + b"x", b"x" + challenge, nonce, b"." + mac, nonce + b"\xff." + mac):
             with pytest.raises(ForeignChallenge):
@@ -43,7 +43,7 @@ async def test_a_challenge_cannot_be_guessed(tmp_path: Path) -> None:
     """WebAuthn §13.4.3: at least 16 random bytes, D46; each page has its own."""
     async with provider_at(tmp_path) as provider:
         request = await context(provider, now=NOW)
-        made = {passkeys.make(request, "sign-in", "a") for _ in range(20)}
+        made = {passkeys.make_challenge(request, "sign-in", "a") for _ in range(20)}
         assert len(made) == 20
         assert all(len(from_base64url(each.partition(b".")[0])) == 32 for each in made)
 
@@ -52,7 +52,7 @@ async def test_a_challenge_is_spent_once(tmp_path: Path) -> None:
     """D46: by itself alone."""
     async with provider_at(tmp_path) as provider:
         request = await context(provider, now=NOW)
-        one, other = (passkeys.make(request, "sign-in", "a") for _ in range(2))
+        one, other = (passkeys.make_challenge(request, "sign-in", "a") for _ in range(2))
         await redeem(provider, one)
         with pytest.raises(StaleStep) as again:
             await redeem(provider, one)

@@ -164,7 +164,7 @@ def form_place(visit: SelfServiceRequest, page: str, name: str) -> tuple[str, ..
 
 
 async def forget_form(context: RequestContext, visit: SelfServiceRequest, page: str, name: str) -> None:
-    """Forget a kept form after its next submission. Raises StoreUnavailable. Source: D73"""
+    """Forget a stored form after its next submission. Raises StoreUnavailable. Source: D73"""
     async with context.provider.transient.batch(context.now) as batch:
         await stored_forms.drop_form(context, batch, form_place(visit, page, name))
 
@@ -175,7 +175,7 @@ def _late(context: RequestContext, visit: SelfServiceRequest, page: str) -> Entr
 
 
 def as_if_recent(context: RequestContext, visit: SelfServiceRequest) -> SelfServiceRequest:
-    """The person as after a sign-in now, to see their kept form.
+    """The person as after a sign-in now, to see their stored form.
 
     For a page that is only looked at: to send the form, they have to sign in. Source: D54
     """

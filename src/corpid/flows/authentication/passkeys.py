@@ -44,7 +44,7 @@ class ForeignChallenge(StaleStep):
     """A challenge that was not issued here, or was for something else."""
 
 
-def make(context: RequestContext, purpose: str, subject: str) -> bytes:
+def make_challenge(context: RequestContext, purpose: str, subject: str) -> bytes:
     """Return a new challenge for one purpose and subject.
 
     It is valid only for this purpose and this subject (an interaction or an account). Source: WebAuthn §13.4.3, D46
@@ -123,7 +123,7 @@ _REASON_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class PasskeyAnswer:
     """The unverified content of an answer."""
 
     answer: dict[str, Any]
@@ -150,7 +150,7 @@ def authentication_options(
     _load_verification_meanwhile()
     return law.authentication_options(
         _party(context),
-        challenge=make(context, purpose, subject),
+        challenge=make_challenge(context, purpose, subject),
         allowed={each.credential_id: each.transports for each in allowed},
     )
 
@@ -172,7 +172,7 @@ def _load_verification_meanwhile() -> None:
     threading.Thread(target=load_verification, name="passkey-verification", daemon=True).start()
 
 
-async def read_claim(context: RequestContext, answer: str) -> Claim:
+async def read_claim(context: RequestContext, answer: str) -> PasskeyAnswer:
     """Return the claim of a browser's answer in JSON.
 
     Raises PasskeyRefused. Source: WebAuthn §7.2, D46
@@ -180,12 +180,12 @@ async def read_claim(context: RequestContext, answer: str) -> Claim:
     parsed = law.parse_answer(answer)
     passkey = await context.provider.registry.factors.passkey(law.credential_id(parsed))
     user = await context.provider.registry.directory.user(passkey.user_id) if passkey else None
-    return Claim(answer=parsed, challenge=law.challenge_of(parsed), passkey=passkey, user=user)
+    return PasskeyAnswer(answer=parsed, challenge=law.challenge_of(parsed), passkey=passkey, user=user)
 
 
 async def verify_claim(
     context: RequestContext,
-    claim: Claim,
+    claim: PasskeyAnswer,
     *,
     purpose: str,
     subject: str,
@@ -203,7 +203,7 @@ async def verify_claim(
 
 
 async def _verified(
-    context: RequestContext, claim: Claim, *, entry_of: Callable[[User], AuditEvent], only: str
+    context: RequestContext, claim: PasskeyAnswer, *, entry_of: Callable[[User], AuditEvent], only: str
 ) -> tuple[User, Passkey]:
     """Verify an answer as `verify_claim` does, after its challenge was used up."""
     passkey, user = claim.passkey, claim.user
@@ -249,9 +249,9 @@ async def registration_options(context: RequestContext, user: User, subject: str
 
 
 def creation_options(context: RequestContext, user: User, subject: str, *, known: Iterable[Passkey]) -> str:
-    """Return the same for passkeys that are already loaded.
+    """Return the JSON of `registration_options`, with known passkeys.
 
-    Source: WebAuthn §5.4, D46
+    The result is empty if passkeys do not work here. No passkey is loaded. Source: WebAuthn §5.4, D46
     """
     if not context.provider.policy.takes_passkeys:
         return ""
@@ -259,7 +259,7 @@ def creation_options(context: RequestContext, user: User, subject: str, *, known
 
     return passkey_verification.registration_options(
         _party(context),
-        challenge=make(context, _REGISTRATION, subject),
+        challenge=make_challenge(context, _REGISTRATION, subject),
         user_handle=user.user_id.encode(),
         user_name=user.user_name,
         display_name=user.name,
@@ -380,7 +380,7 @@ async def submit_passkey(context: RequestContext, visit: InteractionContext, *, 
 
 async def _claimed(
     context: RequestContext, pending: Account | None, parsed: dict[str, Any], challenge: bytes
-) -> tuple[Account | None, Claim]:
+) -> tuple[Account | None, PasskeyAnswer]:
     """Return the claimed account and the claim of an answer.
 
     Nothing is verified yet.
@@ -393,7 +393,9 @@ async def _claimed(
             passkey = each
     if passkey is None and pending is not None:
         passkey = await context.provider.registry.factors.passkey(credential_id)
-    return account, Claim(answer=parsed, challenge=challenge, passkey=passkey, user=account.user if account else None)
+    return account, PasskeyAnswer(
+        answer=parsed, challenge=challenge, passkey=passkey, user=account.user if account else None
+    )
 
 
 _OF_THIS_ACCOUNT: Final = phrase("This passkey was not accepted. Use another one of this account, or another way.")

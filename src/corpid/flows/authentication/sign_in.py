@@ -1,6 +1,6 @@
 """The sign-in, step by step: password, code, entity, consent (Spec 3, D15, D29, D34, D45).
 
-`visits.visit` loads the data of a step, once. `rules.authentication.sign_in` decides the result of the step. Each
+`interaction_context` loads the data of a step, once. `rules.authentication.sign_in` decides the result of the step. Each
 `submit_…` writes it in one batch, which claims the step; any later request gets the current page.
 """
 

@@ -56,7 +56,7 @@ class ClientClocks:
         self._larger_noted_at = float("-inf")
         self._loss = ""
         self._known: dict[str, int | None] = {}
-        """leads from before the loss of that name"""
+        """skews from before the loss of that name"""
 
     async def record_skew(self, assertion: Assertion, store: TransientStore) -> ClockSkew:
         """Record the skew of an assertion that is about to be spent.

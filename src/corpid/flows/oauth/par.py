@@ -48,7 +48,7 @@ async def push(
 ) -> ParResponse:
     """Accept a pushed authorization request.
 
-    Verify client, proof and content, record the lead of the client's clock (only a loss of data makes it matter), then
+    Verify client, proof and content, record the skew of the client's clock (only a loss of data makes it matter), then
     spend proof and assertion together with writing the request.
 
     Raises the errors of Spec 7.1. Source: RFC 9126 §2, Spec "The order of a request", D67

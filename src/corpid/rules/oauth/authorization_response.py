@@ -72,11 +72,12 @@ def success(address: ReturnAddress, *, code: str) -> AuthorizationResponse:
     return _response(address, {"code": code})
 
 
-def failure(address: ReturnAddress, error: OAuthError, *, reference: str, catalogue: str = "") -> AuthorizationResponse:
+def failure(
+    address: ReturnAddress, error: OAuthError, *, reference: str, catalogue: str | None = None
+) -> AuthorizationResponse:
     """A refusal for the client.
 
-    `reference` is the request id, `catalogue` the address of the reasons in developer mode. Source: RFC 6749
-    §4.1.2.1, D28
+    `reference` is the request id, `catalogue` that of `public_members`. Source: RFC 6749 §4.1.2.1, D28
     """
     parameters = public_members(error, reference, catalogue=catalogue)
     return msgspec.structs.replace(_response(address, parameters), reason=error.reason.code, detail=error.exact)

@@ -293,17 +293,17 @@ class RequestOf:
             error.client_id = self._client_id
 
 
-def public_members(error: OAuthError, reference: str, *, catalogue: str) -> dict[str, str]:
+def public_members(error: OAuthError, reference: str, *, catalogue: str | None) -> dict[str, str]:
     """The members of an error response.
 
-    They are error, error_description and, in developer mode, error_uri.
+    They are error, error_description and, in developer mode with a catalogue, error_uri.
 
     The description ends with the reference: printable ASCII without quote and backslash, at most 300 characters. The
-    log has more under the reference. `catalogue` is the address of the catalogue of reasons in developer mode, else
-    empty; with it the description is the exact cause. Source: RFC 6749 §5.2, D28
+    log has more under the reference. Outside developer mode `catalogue` is None. In developer mode the description is
+    the exact cause, and `catalogue` the address of the catalogue of reasons, or empty. Source: RFC 6749 §5.2, D28
     """
     ending = f" (reference {reference})"
-    text = error.explained_description if catalogue else error.description
+    text = error.description if catalogue is None else error.explained_description
     members = {
         "error": error.code,
         "error_description": _UNFIT.sub("'", text)[: DESCRIPTION_CHARACTERS - len(ending)] + ending,

@@ -157,7 +157,7 @@ def _sweep(transaction: Transaction, after: bytes, now: bytes) -> tuple[int, byt
 
 
 class LmdbTransientBatch:
-    """A ports.TransientUnit whose verbs are transactions of their own."""
+    """A ports.TransientBatch whose verbs are transactions of their own."""
 
     __slots__ = ("_moment", "_now", "_store", "_transact")
 

@@ -82,7 +82,7 @@ client_clocks: Final = table(
     integer("lead"),
     integer("lead_before"),
 )
-"""The largest lead of each client's clock (docs/decisions/0026)."""
+"""The largest skew of each client's clock (docs/decisions/0026)."""
 
 hourly_counts: Final = table(
     "hourly_counts",

@@ -235,7 +235,7 @@ class SqlTransientEngine(TransientEngine):
 
 
 class SqlTransientBatch(Transaction):
-    """A ports.TransientUnit: verbs at one moment, in one transaction."""
+    """A ports.TransientBatch: verbs at one moment, in one transaction."""
 
     __slots__ = ("_now", "_store")
 

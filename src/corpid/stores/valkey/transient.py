@@ -132,7 +132,7 @@ _COMMANDS: Final = {"get": "GET", "take": "GETDEL", "add": "SET"}
 
 
 class ValkeyTransientBatch:
-    """A ports.TransientUnit.
+    """A ports.TransientBatch.
 
     A `put` travels with the next verb, or with the end of the batch.
     """

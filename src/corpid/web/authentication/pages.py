@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.sandbox_people import SandboxPerson
     from corpid.rules.authentication.sign_in import Interaction
+    from corpid.rules.authentication.test_people import ListedTestPerson
     from corpid.rules.directory.entity_choice import Choice
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
@@ -181,7 +181,7 @@ class Retry:
     errors: tuple[FieldError, ...] = ()
     typed: str = ""
     query: str = ""
-    test_people: Sequence[SandboxPerson] = ()
+    test_people: Sequence[ListedTestPerson] = ()
     """whom developer mode signs in at once (D66)"""
 
 
@@ -238,7 +238,7 @@ def _password(look: _PageInputs, page: sign_in.PasswordQuestion) -> View:
     )
 
 
-def _at_once(look: _PageInputs, people: Sequence[SandboxPerson]) -> views.TestPersonForm:
+def _at_once(look: _PageInputs, people: Sequence[ListedTestPerson]) -> views.TestPersonForm:
     developer, here = look.web.developer, {SIGN_IN: look.visit.interaction.interaction_id}
     return views.TestPersonForm(
         action=look.path_of(AT_ONCE),

@@ -158,7 +158,7 @@ class PersonPage(PageView, frozen=True, kw_only=True):
     number: str
     number_name: Phrase
     as_of: Phrase
-    """the day of the letter"""
+    """the day on which the page was made, for its printed copy"""
     helps: tuple[Link, ...] = ()
     """with signing in"""
     help_refused: Phrase | None = None

@@ -149,11 +149,11 @@ def as_json(
     rules: AuthenticationRules,
     state: str | None = None,
     *,
-    catalogue: str = "",
+    catalogue: str | None = None,
 ) -> Response:
     """An error of PAR or the token endpoint.
 
-    `state` is echoed, at PAR; `catalogue` is the address of the reasons in developer mode. Source: D4, D5, D28
+    `state` is echoed, at PAR; `catalogue` is that of `public_members`. Source: D4, D5, D28
     """
     error = as_oauth_error(raised)
     reference = record(request, error)
@@ -203,11 +203,11 @@ def _link_to_inspector(request: Request, answer: Response) -> None:
 
 
 def as_challenge(
-    request: Request, raised: Exception, rules: AuthenticationRules, issuer: str, *, catalogue: str = ""
+    request: Request, raised: Exception, rules: AuthenticationRules, issuer: str, *, catalogue: str | None = None
 ) -> Response:
     """An error of a resource: one challenge, and the same in JSON.
 
-    Without credentials it has neither error nor body; in developer mode, with `catalogue`, a Link says why.
+    Without credentials it has neither error nor body; with a catalogue of reasons, a Link says why.
     Source: Spec 7.4, D24, D28, RFC 8288 §3
     """
     error = as_oauth_error(raised)
@@ -374,11 +374,17 @@ def _wait(error: TooManyRequests) -> Phrase:
 
 
 def machine_error(
-    request: Request, status: int, reason: Reason, description: str, extra: dict[str, str], *, catalogue: str = ""
+    request: Request,
+    status: int,
+    reason: Reason,
+    description: str,
+    extra: dict[str, str],
+    *,
+    catalogue: str | None = None,
 ) -> Response:
     """404, 405 and their like on machine endpoints.
 
-    `catalogue` is the address of the reasons in developer mode. Source: D28, D32
+    `catalogue` is that of `public_members`. Source: D28, D32
     """
     state = request.scope["state"]
     (code,) = reason.value.errors

@@ -135,7 +135,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     names: str = ""
     """value of the hidden field `names`: a digest of the people whom the page shows; empty: it has none (D68)"""
     entered: str = ""
-    """value of the hidden field `entered`: the kept form that the page shows (D73); empty: it has none"""
+    """value of the hidden field `entered`: the stored form that the page shows (D73); empty: it has none"""
     cancel: Form | None = None
     """answers access_denied to the RP (D17)"""
     limit: TimeLimit | None = None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.flows.authentication.second_factor_methods import SecondFactorQuestion
-    from corpid.rules.authentication.sandbox_people import SandboxPerson
+    from corpid.rules.authentication.test_people import ListedTestPerson
     from corpid.web.pages.layout import FieldError, Frame, Link
 
 _CODE: Final = phrase("Code")
@@ -71,7 +71,7 @@ class TestPersonForm(ViewPart, frozen=True, kw_only=True):
     """
 
     action: str
-    people: Sequence[SandboxPerson]
+    people: Sequence[ListedTestPerson]
     anybody: str
     """the address of the page that makes another test person"""
     ways: tuple[str, ...]

@@ -195,8 +195,8 @@ class _TracedTransient(_Traced):
 
     @asynccontextmanager
     async def _batch(self, batch: AbstractAsyncContextManager[TransientBatch]) -> AsyncIterator[TransientBatch]:
-        attributes = {**self._attributes, "db.operation.name": "transient.unit"}
-        with self._spans.child("transient.unit", attributes):
+        attributes = {**self._attributes, "db.operation.name": "transient.batch"}
+        with self._spans.child("transient.batch", attributes):
             async with batch as verbs:
                 yield cast("TransientBatch", _TracedBatch(self._spans, verbs, "transient", self._attributes))
 

@@ -47,7 +47,7 @@ def test_each_code_has_the_status_of_the_table(code: str, status: int) -> None:
 def test_a_detail_is_for_the_log_alone() -> None:
     error = InvalidRequest(Reason.PARAMETER_MISSING, "the public text", detail="the private text")
     assert str(error) == "the public text"
-    assert "private" not in str(public_members(error, "r1", catalogue=""))
+    assert "private" not in str(public_members(error, "r1", catalogue=None))
 
 
 @given(st.text(max_size=500), st.text("0123456789abcdef", min_size=1, max_size=40))
@@ -57,17 +57,20 @@ def test_a_description_is_printable_ascii_of_300_characters_that_ends_with_the_r
     """D28: without quote and backslash, since it stands in a header too."""
     plain = InvalidRequest(Reason.PARAMETER_MISSING, text)
     explained = InvalidRequest(Reason.PARAMETER_MISSING, text).with_cause(received=text, expected=text, registered=text)
-    for error, catalogue in ((plain, ""), (plain, "https://op.example/x"), (explained, "https://op.example/x")):
+    for error, catalogue in ((plain, None), (plain, "https://op.example/x"), (explained, "https://op.example/x")):
         description = public_members(error, reference, catalogue=catalogue)["error_description"]
         assert re.fullmatch(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,300}", description)
         assert description.endswith(f" (reference {reference})")
 
 
-def test_an_explanation_is_told_with_the_catalogue_alone() -> None:
-    """D28: outside developer mode there is no catalogue."""
+def test_developer_mode_tells_the_cause_and_links_to_a_catalogue_if_it_has_one() -> None:
+    """D28, D66: `corpid` without the developer kit has no catalogue of reasons."""
     error = InvalidRequest(Reason.RESPONSE_TYPE, "must be code").with_cause(received="token", expected="code")
-    assert public_members(error, "r1", catalogue="") == {
+    assert public_members(error, "r1", catalogue=None) == {
         "error": "invalid_request", "error_description": "must be code (reference r1)"
+    }  # fmt: skip
+    assert public_members(error, "r1", catalogue="") == {
+        "error": "invalid_request", "error_description": "must be code; received token, expected code (reference r1)"
     }  # fmt: skip
     assert public_members(error, "r1", catalogue="https://op.example/e") == {
         "error": "invalid_request",
@@ -78,7 +81,7 @@ def test_an_explanation_is_told_with_the_catalogue_alone() -> None:
 
 def test_a_short_description_is_kept_whole() -> None:
     assert (
-        public_members(InvalidRequest(Reason.PARAMETER_MISSING, 'say "x"\r\n\\'), "r1", catalogue="")[
+        public_members(InvalidRequest(Reason.PARAMETER_MISSING, 'say "x"\r\n\\'), "r1", catalogue=None)[
             "error_description"
         ]
         == "say 'x'''' (reference r1)"

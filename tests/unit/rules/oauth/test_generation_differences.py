@@ -32,6 +32,6 @@ def test_a_difference_shows_what_was_and_what_becomes() -> None:
 
 
 def test_no_two_generations_share_a_code_prefix_or_are_alike() -> None:
-    """Spec "A token request has its code's generation": the first character names the generation."""
+    """Spec "The generation of a token request": the first character names the generation."""
     assert len({generation.code_prefix for generation in GENERATIONS.values()}) == len(GENERATIONS)
     assert {generation.code_prefix[1:] for generation in GENERATIONS.values()} == {""}

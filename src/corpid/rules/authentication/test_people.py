@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxPerson:
+class ListedTestPerson:
     """A test person, as pages list them."""
 
     user_name: str
