@@ -92,7 +92,7 @@ _OF_THE_KIT: Final = ("demo", "sandbox", "rp-new", "rp-check", "testing")
 
 @cache
 def _kit() -> tuple[dict[str, CommandEntry], str]:
-    """The commands of the developer kit, and the reason if it is unusable.
+    """The developer kit's commands, and why it is unusable.
 
     Each entry point of `corpid.commands` is a mapping like COMMANDS. None replaces a command of COMMANDS.
     """
