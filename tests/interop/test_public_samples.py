@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 DOCS: Final = EXAMPLES.parent / "docs"
 CORPID: Final = Path(sys.executable).with_name("corpid")
 PROGRAMS: Final = Path(__file__).with_name("public_samples")
-HELPER: Final = Path(__file__).with_name("legacy_library") / "node_modules"
+HELPER: Final = EXAMPLES / "libraries" / "legacy_helper" / "node_modules"
 DATA: Final = "~/.local/share/corpid/demo"
 """where the page has the demo's data"""
 MOST_STEPS: Final = 12
