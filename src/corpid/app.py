@@ -1,7 +1,7 @@
 """The composition root: settings → stores, outbound → Provider → ASGI application.
 
-Only here and in `engines` are stores and outbound chosen. While the application runs, expired entries are removed and the audit is
-sealed here, too.
+Only here and in `engines` are stores and outbound chosen. While the application runs, expired entries are removed and
+the audit is sealed here, too.
 """
 
 from __future__ import annotations

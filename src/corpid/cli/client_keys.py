@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from corpid.cli import output
-from corpid.stores import relying_party_keys
 
 
 def keys(
@@ -19,6 +18,8 @@ def keys(
     The private keys go to the file (mode 0600), in the form that the examples read; the public JSON Web Key Set goes to
     a file of the same name with .public at its end, for `corpid client add --jwks`. Nothing is registered.
     """
+    from corpid.stores import relying_party_keys  # noqa: PLC0415 - no other command on clients needs it
+
     try:
         public = relying_party_keys.write(file)
     except FileExistsError as error:

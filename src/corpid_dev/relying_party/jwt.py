@@ -172,7 +172,8 @@ class RelyingPartyKeys:
     def written_to(cls, path: Path) -> tuple[RelyingPartyKeys, Path]:
         """New keys in a new file (0600), and their public key set.
 
-        The key set is in a file of the same name with `.public` at its end, which is returned, too. Raises FileExistsError and other OSError.
+        The key set is in a file of the same name with `.public` at its end, which is returned, too. Raises
+        FileExistsError and other OSError.
         """
         public = relying_party_keys.write(path)
         return cls.kept_in(path), public
