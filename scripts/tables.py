@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from corpid.cli import doctor
-from corpid.cli.doctor import probe_checks, proxy_configuration
+from corpid.cli.doctor import probe_checks, proxy_configuration, request_checks
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES
 from corpid.rules.oauth import generation_differences
@@ -84,7 +83,7 @@ def readiness_cases() -> str:
 def doctor_checks() -> str:
     """The table of what `corpid doctor` looks at through the proxy."""
     kinds = {
-        "requests": doctor.CHECKS,
+        "requests": request_checks.CHECKS,
         "probes": (*probe_checks.CHECKS, probe_checks.SLOW),
         "`--proxy`": proxy_configuration.CHECKS,
     }

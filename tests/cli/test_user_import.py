@@ -75,7 +75,7 @@ def test_an_import_that_stopped_is_finished_by_the_same_table(
         if (what, done) == ("imported", 200):
             raise StoreUnavailable("the power went")
 
-    monkeypatch.setattr(user, "_report", stops)
+    monkeypatch.setattr(user, "_report_progress", stops)
     assert "the power went" in terminal.refused("user", "import", file, "--entity", "C3")
     assert len(people(terminal)) == 200
     monkeypatch.undo()

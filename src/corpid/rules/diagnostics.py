@@ -69,6 +69,11 @@ def plain(text: str) -> str:
     return printable(text if len(text) <= _MOST else f"{text[:_MOST]}...")
 
 
+def count_noun(number: int, noun: str) -> str:
+    """`1 problem`, `2 problems`. Source: D49"""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def sentence(error: object) -> str:
     """The text of an error as a sentence.
 
@@ -176,3 +181,20 @@ def unknown_issuers(named: Iterable[tuple[str, tuple[str, ...]]], known: Iterabl
     if gone:
         seen = f"Clients name issuers that this deployment does not have: {', '.join(gone)}."
         yield problem("issuers", seen, "Change: add them to [[issuers]], or update the clients.")
+
+
+class SkippedCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """A check that could not be made, and why."""
+
+    about: str
+    verdict: Literal["not_looked_at"] = "not_looked_at"
+    seen: str
+    change: str = ""
+
+
+Reported = Finding | SkippedCheck
+
+
+def not_looked_at(about: str, reason: str) -> SkippedCheck:
+    """Not known from here; `reason` says what to do about it. Source: D49"""
+    return SkippedCheck(about=about, seen=plain(reason))
