@@ -27,12 +27,11 @@ from corpid.rules.directory.sections import NOTHING
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import acr, api_server
 from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClient
-from corpid.rules.oauth.client_registration import is_registered_at, used_generations
+from corpid.rules.oauth.client_registration import find_unserved_reason, is_registered_at, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.rules.oauth.registration_advice import no_issuer
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.tokens import registered_wrap
 from corpid.settings.issuers import client_rules, issuers
@@ -117,7 +116,7 @@ async def _add(client_id: str, members: dict[str, object], *, dry_run: bool) -> 
 
 
 def _no_issuer(client: Client, chosen: Settings) -> Iterator[str]:
-    if found := no_issuer(client, client_rules(chosen)):
+    if found := find_unserved_reason(client, client_rules(chosen)):
         wanted = f"--issuer {found.other}" if found.other else "--generation"
         yield (
             f"{client.client_id} cannot be used so far: {found.reason}; change that with "
