@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Role
-    from corpid.rules.oauth.client_members import ClientMember
+    from corpid.rules.oauth.records import ClientMember
     from corpid_dev.readiness.sources import Source
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"

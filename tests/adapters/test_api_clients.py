@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.ports import ChangedMeanwhile, Conflict, Delete, FetchedKeySet, Precondition, Upsert
-from corpid.rules.oauth.api_client import RegisteredApiClient
-from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.records import Client, RegisteredApiClient
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:

@@ -26,12 +26,11 @@ from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.sections import NOTHING
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import acr, api_server
-from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClient
 from corpid.rules.oauth.client_registration import find_unserved_reason, is_registered_at, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.records import CLIENT_MEMBERS
+from corpid.rules.oauth.records import API_CLIENT_MEMBERS, CLIENT_MEMBERS, RegisteredApiClient
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.tokens import registered_wrap
 from corpid.settings.issuers import client_rules, issuers
@@ -44,10 +43,9 @@ if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.operations.migration_report import ClientUse
     from corpid.ports import ClientRefusal
-    from corpid.rules.oauth.client_members import ClientMember, Form
     from corpid.rules.oauth.client_registration import Rules
     from corpid.rules.oauth.generations import Generation
-    from corpid.rules.oauth.records import Client
+    from corpid.rules.oauth.records import Client, ClientMember, MemberForm
     from corpid.settings import Settings
 
 
@@ -205,8 +203,8 @@ def _describe_subject(client: Client, generation: Generation) -> str:
     )
 
 
-_OPTION_TYPES: Final[Mapping[Form, type]] = {"key set": Path, "flag": bool, "number": int}
-_OPTION_METAVARS: Final[Mapping[Form, str]] = {"day": "DATE"}
+_OPTION_TYPES: Final[Mapping[MemberForm, type]] = {"key set": Path, "flag": bool, "number": int}
+_OPTION_METAVARS: Final[Mapping[MemberForm, str]] = {"day": "DATE"}
 _OPTIONS: Final = {each.option: each for each in CLIENT_MEMBERS.values() if each.member.help}
 """parameter of the commands → the member that it sets"""
 

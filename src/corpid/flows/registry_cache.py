@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from corpid.ports import Registry
     from corpid.rules.directory.entity_choice import Form
     from corpid.rules.directory.records import ActingPerson, Assignment, Service, ThirdPartyRow
-    from corpid.rules.oauth.api_client import RegisteredApiClient
-    from corpid.rules.oauth.records import Client
+    from corpid.rules.oauth.records import Client, RegisteredApiClient
 
 V = TypeVar("V")
 

@@ -16,8 +16,7 @@ from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import Membership, Record, ThirdPartyGrant
 from corpid.rules.directory.sources import Sources
-from corpid.rules.oauth.api_client import RegisteredApiClient
-from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.records import Client, RegisteredApiClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence

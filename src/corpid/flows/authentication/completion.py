@@ -15,8 +15,15 @@ from corpid.rules.authentication.sign_in import CompletedInteraction, Interactio
 from corpid.rules.directory.actors import ANONYMOUS, Person
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
-from corpid.rules.oauth.errors import AccessDenied, InvalidRequest, InvalidRequestURI, reason_of
-from corpid.rules.oauth.explanations import list_values, shorten_value, without_query
+from corpid.rules.oauth.errors import (
+    AccessDenied,
+    InvalidRequest,
+    InvalidRequestURI,
+    list_values,
+    reason_of,
+    shorten_value,
+    without_query,
+)
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Grant, RequestingClient
 from corpid.rules.oauth.refusals import Reason

@@ -16,8 +16,14 @@ from corpid.rules.directory.actors import ApiClient
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import api_server, client_assertion, tokens
 from corpid.rules.oauth.dpop import Proof, Target
-from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, RequestOf, UnauthorizedClient
-from corpid.rules.oauth.explanations import Explanation, clip_text
+from corpid.rules.oauth.errors import (
+    Explanation,
+    InvalidRequest,
+    InvalidToken,
+    RequestOf,
+    UnauthorizedClient,
+    clip_text,
+)
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -25,8 +31,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import Scope
-    from corpid.rules.oauth.api_client import RegisteredApiClient
     from corpid.rules.oauth.client_assertion import Assertion
+    from corpid.rules.oauth.records import RegisteredApiClient
     from corpid.rules.oauth.tokens import AccessToken
 
 

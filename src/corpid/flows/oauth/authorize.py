@@ -31,8 +31,15 @@ from corpid.rules.oauth import authorization_request, authorization_response, cl
 from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
 from corpid.rules.oauth.authorization_response import ReturnAddress
 from corpid.rules.oauth.discovery import PAR_PATH
-from corpid.rules.oauth.errors import InvalidRequest, InvalidRequestURI, OAuthError, RequestOf
-from corpid.rules.oauth.explanations import clip_text, list_values, without_query
+from corpid.rules.oauth.errors import (
+    InvalidRequest,
+    InvalidRequestURI,
+    OAuthError,
+    RequestOf,
+    clip_text,
+    list_values,
+    without_query,
+)
 from corpid.rules.oauth.parameters import require_parameter
 from corpid.rules.oauth.records import RequestingClient
 from corpid.rules.oauth.refusals import Reason

@@ -19,8 +19,15 @@ from corpid.rules.limits import ACCESS_TOKEN_SECONDS
 from corpid.rules.oauth import client_registration, deprecated_usage, scopes, token_request, tokens
 from corpid.rules.oauth.discovery import TOKEN_PATH
 from corpid.rules.oauth.dpop import Proof, Target
-from corpid.rules.oauth.errors import InvalidGrant, InvalidRequest, RequestOf, ServerError
-from corpid.rules.oauth.explanations import list_values, shorten_value, without_query
+from corpid.rules.oauth.errors import (
+    InvalidGrant,
+    InvalidRequest,
+    RequestOf,
+    ServerError,
+    list_values,
+    shorten_value,
+    without_query,
+)
 from corpid.rules.oauth.generations import GENERATIONS, Generation
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TokenRequest

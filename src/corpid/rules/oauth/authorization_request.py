@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.rules.limits import CONTEXT_MESSAGE_CHARACTERS, NONCE_CHARACTERS, STATE_CHARACTERS, UI_LOCALES_CHARACTERS
 from corpid.rules.oauth import acr, scopes, token_request
-from corpid.rules.oauth.errors import InvalidRequest, RequestNotSupported, RequestURINotSupported
-from corpid.rules.oauth.explanations import list_values, shorten_value, url_difference, without_query
+from corpid.rules.oauth.errors import (
+    InvalidRequest,
+    RequestNotSupported,
+    RequestURINotSupported,
+    list_values,
+    shorten_value,
+    url_difference,
+    without_query,
+)
 from corpid.rules.oauth.parameters import lone, require_parameter
 from corpid.rules.oauth.records import AuthorizationRequest
 from corpid.rules.oauth.refusals import Reason

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from corpid.jose.keys import ClientKeySet
-    from corpid.rules.oauth.api_client import RegisteredApiClient
     from corpid.rules.oauth.generations import Nesting
+    from corpid.rules.oauth.records import RegisteredApiClient
 
 DEFAULT: Final = "APP_AUTHENTICATION_DEFAULT"
 """the authentication_context_type that a client may name unless its registration lists others (D11)"""

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from corpid.rules.oauth.errors import InvalidScope
-from corpid.rules.oauth.explanations import shorten_value
+from corpid.rules.oauth.errors import InvalidScope, shorten_value
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:

@@ -14,8 +14,17 @@ import msgspec
 
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url
 from corpid.rules.limits import CODE_SECONDS
-from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidGrant, InvalidRequest, UnsupportedGrantType
-from corpid.rules.oauth.explanations import abbreviate_hash, clip_text, shorten_value, url_difference, without_query
+from corpid.rules.oauth.errors import (
+    InvalidDPoPProof,
+    InvalidGrant,
+    InvalidRequest,
+    UnsupportedGrantType,
+    abbreviate_hash,
+    clip_text,
+    shorten_value,
+    url_difference,
+    without_query,
+)
 from corpid.rules.oauth.parameters import require_parameter
 from corpid.rules.oauth.refusals import Reason
 

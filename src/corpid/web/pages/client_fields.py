@@ -23,8 +23,7 @@ from corpid.web.pages.layout import Field, ViewPart
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.rules.oauth.client_members import ClientMember
-    from corpid.rules.oauth.records import Client
+    from corpid.rules.oauth.records import Client, ClientMember
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
 
