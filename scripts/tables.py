@@ -9,14 +9,24 @@ from typing import TYPE_CHECKING, Final
 from corpid.cli.doctor import probe_checks, proxy_configuration, request_checks
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES
-from corpid.rules.oauth import generation_differences
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.settings import documentation
 from corpid.web.api.application import document
 from corpid_dev.readiness.cases import CASES
-from scripts.reference import answers, bruno, claims, context_types, errors, libraries, openapi, pages, sandbox
+from scripts.reference import (
+    answers,
+    bruno,
+    claims,
+    context_types,
+    errors,
+    generations,
+    libraries,
+    openapi,
+    pages,
+    sandbox,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -114,7 +124,7 @@ def _allowed(role: Role, action: Action, kind: ObjectKind) -> str:
 
 WHOLE: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "settings.md": documentation,
-    _DOCS / "generations.md": generation_differences.documentation,
+    _DOCS / "generations.md": generations.page,
     _DOCS / "libraries.md": libraries.page,
     _REFERENCE / "claims.md": claims.claims,
     _REFERENCE / "endpoints.md": pages.page,

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from corpid.flows.oauth.authorization import InteractionRedirect
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account
-    from corpid.rules.oauth.authorization_response import AuthorizationResponse
+    from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
     from corpid_dev.flows.people import Developer
 
 DEFAULT_WAY: Final = next(iter(acr.SIMULATED))

@@ -16,8 +16,8 @@ from corpid.ports import Session, StoreUnavailable
 from corpid.rules.authentication import single_sign_on
 from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
 from corpid.rules.directory import names
-from corpid.rules.oauth import authorization_response
-from corpid.rules.oauth.authorization_response import AuthorizationResponse
+from corpid.rules.oauth import authorization_endpoint
+from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
 from corpid.rules.oauth.errors import (
     AccessDenied,
     ConsentRequired,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.oauth.authorization_response import ReturnAddress
+    from corpid.rules.oauth.authorization_endpoint import ReturnAddress
 
 
 class InteractionRedirect(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +117,7 @@ async def answer_errors(
         error, cause = TemporarilyUnavailable(Reason.STORE_UNAVAILABLE, "please try again in a moment"), raised
     except Exception as raised:  # noqa: BLE001 - the client is told server_error, the log the cause
         error, cause = ServerError(Reason.UNFORESEEN, "an unexpected error occurred"), raised
-    response = authorization_response.failure(
+    response = authorization_endpoint.create_error_response(
         address, error, reference=context.request_id, catalogue=context.provider.policy.error_catalogue
     )
     return ImmediateResponse(response=response, requesting_client=requesting_client, failure=cause)
@@ -222,9 +222,9 @@ async def complete_at_once(
         raise InvalidRequestURI(
             Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: start a new one"
         ) from None
-    address = authorization_response.of_request(interaction.request, iss=context.provider.policy.iss_of_callback)
+    address = authorization_endpoint.address_response(interaction.request, iss=context.provider.policy.iss_of_callback)
     return ImmediateResponse(
-        response=authorization_response.success(address, code=code),
+        response=authorization_endpoint.create_code_response(address, code=code),
         requesting_client=RequestingClient(client=client, ui_locales=interaction.request.ui_locales),
         interaction=interaction,
     )

@@ -27,9 +27,8 @@ from corpid.rules.limits import (
     STATE_CHARACTERS,
     UI_LOCALES_CHARACTERS,
 )
-from corpid.rules.oauth import authorization_request, authorization_response, client_registration, parameters
-from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
-from corpid.rules.oauth.authorization_response import ReturnAddress
+from corpid.rules.oauth import authorization_endpoint, client_registration, parameters
+from corpid.rules.oauth.authorization_endpoint import REQUEST_PARAMETERS, ReturnAddress
 from corpid.rules.oauth.discovery import PAR_PATH
 from corpid.rules.oauth.errors import (
     InvalidRequest,
@@ -189,7 +188,7 @@ async def _with_reference(
         may_complete=may_complete,
     )
     requesting_client = RequestingClient(client=client, ui_locales=pushed.request.ui_locales)
-    address = authorization_response.of_request(pushed.request, iss=context.provider.policy.iss_of_callback)
+    address = authorization_endpoint.address_response(pushed.request, iss=context.provider.policy.iss_of_callback)
     in_time = context.now < pushed.pushed_at + REQUEST_URI_SECONDS
     return await authorization.answer_errors(
         context,
@@ -280,11 +279,13 @@ async def _with_query(
     `held` is the unstored sign-in in the browser's cookie, if any. Raises InvalidRequest, which becomes a page, until
     the redirect URI is proven.
     """
-    redirect_uri = authorization_request.registered_redirect_uri(parameters.parse(query, {"redirect_uri"}), client)
+    redirect_uri = authorization_endpoint.require_registered_redirect_uri(
+        parameters.parse(query, {"redirect_uri"}), client
+    )
     # The redirect URI is proven: from here on errors are the client's to know.
     address = ReturnAddress(
         redirect_uri=redirect_uri,
-        mode=authorization_request.mode_of_answer(query, generation),
+        mode=authorization_endpoint.choose_error_mode(query, generation),
         state=parameters.lone(query, "state", longest=STATE_CHARACTERS),
         iss=context.provider.policy.iss_of_callback,
     )
@@ -331,7 +332,7 @@ async def _enter_with_query(
 def _validated_query(
     context: RequestContext, client: Client, query: bytes, generation: Generation
 ) -> AuthorizationRequest:
-    return authorization_request.validate(
+    return authorization_endpoint.validate_request(
         parameters.parse(query, REQUEST_PARAMETERS),
         client,
         generation,

@@ -78,7 +78,7 @@ async def exchange(
     """Redeem a code. Raises the errors of Spec 7.3 (RFC 6749 §4.1.3, RFC 9449 §5, Spec "The order of a request")."""
     policy = context.provider.policy
     generation = policy.generation_of_code(parameters.get("code", ""))
-    request = token_request.validate(parameters, generation)
+    request = token_request.validate_token_request(parameters, generation)
     caller = await client_authentication.authenticate(
         context, parameters, authorization, generation=generation, endpoint=rate_limits.TOKEN
     )

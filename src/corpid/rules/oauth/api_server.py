@@ -81,7 +81,7 @@ def granted_scopes(asked: str | None, registered: Sequence[str]) -> tuple[str, .
     """
     if asked is None:
         return tuple(registered)
-    return scopes.validate(asked, registered, API_SCOPES, needed="")
+    return scopes.validate_scopes(asked, registered, API_SCOPES, needed="")
 
 
 def access_token_claims(

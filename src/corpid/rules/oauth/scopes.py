@@ -38,7 +38,7 @@ API_SCOPES: Final = tuple(API_SCOPE_MEANINGS)
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*")
 
 
-def validate(
+def validate_scopes(
     text: str, registered: Collection[str], known: Sequence[str], *, needed: str = "openid"
 ) -> tuple[str, ...]:
     """The requested scopes, each once, in the order asked.

@@ -54,7 +54,7 @@ def is_verifier(text: str) -> bool:
     return _VERIFIER.fullmatch(text) is not None
 
 
-def challenge(parameters: dict[str, str], *, optional: bool) -> str:
+def read_challenge(parameters: dict[str, str], *, optional: bool) -> str:
     """The code_challenge of an authorization request.
 
     NO_CHALLENGE if PKCE is `optional` and the request leaves it out.
@@ -110,7 +110,7 @@ class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
     """S256 of the presented verifier, or NO_CHALLENGE"""
 
 
-def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest:
+def validate_token_request(parameters: dict[str, str], generation: Generation) -> TokenRequest:
     """Presence and syntax.
 
     Whether code_verifier may be missing is for `require_verifier`, once the client is known.
