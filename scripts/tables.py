@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from corpid.cli.doctor import probe_checks, proxy_configuration, request_checks
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES
+from corpid.rules.oauth.api_client import API_SCOPE_MEANINGS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.settings import documentation
 from corpid.web.api.application import document
 from corpid_dev.readiness.cases import CASES

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.ports import ChangedMeanwhile, Conflict, Delete, FetchedKeySet, Precondition, Upsert
-from corpid.rules.oauth.records import Client, RegisteredApiClient
+from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:

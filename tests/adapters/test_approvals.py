@@ -17,7 +17,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, DeploymentOperator, ProvisioningToken
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, ChangeRequest, Membership
-from corpid.rules.oauth.records import RegisteredApiClient
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.stores.sql.audit_retention import RetentionPeriods, prune
 from tests.adapters.stored_records import BOOKS, TAN, write
 from tests.adapters.test_acting_administrators import FIRM, NOW, PLAIN, role

@@ -24,8 +24,9 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.deprecated_usage import PAR_ENDPOINT_AUDIENCE, SIGN_IN
-from corpid.rules.oauth.records import Client, RegisteredApiClient
+from corpid.rules.oauth.records import Client
 from corpid.rules.printable import printable
 from tests.cli.conftest import at, program
 from tests.cli.hostile import TRICKS, filled, hostile, is_clean, key_set, texts_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from joserfc.jwk import ECKey
 
-from corpid.rules.oauth.records import RegisteredApiClient
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.web.telemetry import access_log
 from tests.developer.scene import demo_world, developer
 from tests.logs import log_left_alone

@@ -1,4 +1,4 @@
-"""`corpid client`: relying parties, API clients, key pairs, refusals, and the migration report.
+"""`corpid client`: relying parties, API clients, and reports on them.
 
 Options of `add` and `update` are made from the declarations of client members (`CLIENT_MEMBERS`).
 """
@@ -26,11 +26,12 @@ from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.sections import NOTHING
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import acr, api_server
+from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClient
 from corpid.rules.oauth.client_registration import find_unserved_reason, is_registered_at, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.records import API_CLIENT_MEMBERS, CLIENT_MEMBERS, RegisteredApiClient
+from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.tokens import registered_wrap
 from corpid.settings.issuers import client_rules, issuers

@@ -54,7 +54,7 @@ OnlyPrint = Annotated[bool, typer.Option("--print", help="Only show the link; se
 
 
 class LostFactor(StrEnum):
-    """What a person lost, for the option of `link`."""
+    """A factor that a person lost."""
 
     PASSWORD = "password"
     SECOND_FACTOR = "second-factor"
@@ -580,7 +580,10 @@ def link(
 async def _issue_link(
     issue: Callable[[LinkDependencies, Stores], Awaitable[IssuedLink]], *, only_print: bool
 ) -> tuple[IssuedLink, bool]:
-    """Issue a link and send it, if CorpID sends mail; returns whether it was sent."""
+    """Issue a link and send it, if CorpID sends mail.
+
+    Returns the link, and whether it was sent.
+    """
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         needed = LinkDependencies(

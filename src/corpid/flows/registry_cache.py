@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from corpid.ports import Registry
     from corpid.rules.directory.entity_choice import Form
     from corpid.rules.directory.records import ActingPerson, Assignment, Service, ThirdPartyRow
-    from corpid.rules.oauth.records import Client, RegisteredApiClient
+    from corpid.rules.oauth.api_client import RegisteredApiClient
+    from corpid.rules.oauth.records import Client
 
 V = TypeVar("V")
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from corpid.ports.audit import AuditEvent
     from corpid.ports.records import FetchedKeySet
-    from corpid.rules.oauth.records import Client, RegisteredApiClient
+    from corpid.rules.oauth.api_client import RegisteredApiClient
+    from corpid.rules.oauth.records import Client
 
 
 class FetchedKeySets(Protocol):

@@ -16,7 +16,8 @@ from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import Membership, Record, ThirdPartyGrant
 from corpid.rules.directory.sources import Sources
-from corpid.rules.oauth.records import Client, RegisteredApiClient
+from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""A deployment as `corpid doctor` reaches it: raw HTTP requests, and the discovery document.
+"""Raw HTTP requests to a deployment, and its discovery document.
 
 Requests have exact paths, repeated headers and any size; CorpID's answers are recognised. Nothing but the origin that
 was named is connected to, one request a connection, and no redirect is followed.

@@ -1,4 +1,4 @@
-"""Checks by requests from outside: TLS, identity, endpoints, and what a proxy changes.
+"""Checks by requests from outside, through TLS and a proxy.
 
 No request here can succeed: none is authenticated, none is signed. CorpID's error shows which parts of it arrived
 (D28), its limits show the rest (D47), and its answers show what came back.

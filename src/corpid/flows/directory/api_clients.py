@@ -18,8 +18,8 @@ from corpid.rules.directory.differences import Difference, members_changed, memb
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import Problem
 from corpid.rules.directory.records import Entity
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import RegistrationError, public_key_set, register_api_client
-from corpid.rules.oauth.records import RegisteredApiClient
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

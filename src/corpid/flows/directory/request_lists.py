@@ -18,7 +18,7 @@ from corpid.rules.directory.invitations import shown_invitation
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Membership, Service
-from corpid.rules.oauth.records import RegisteredApiClient
+from corpid.rules.oauth.api_client import RegisteredApiClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -23,7 +23,8 @@ from corpid.rules.directory.plan import RECORDS, Change
 from corpid.rules.directory.records import ChangeRequest, Entity, Membership, ThirdPartyGrant, User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.directory.third_parties import AuthorisationEvent, event_by, side_of, sides
-from corpid.rules.oauth.records import Client, RegisteredApiClient
+from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
 
 if TYPE_CHECKING:

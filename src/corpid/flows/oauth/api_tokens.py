@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.actors import Scope
+    from corpid.rules.oauth.api_client import RegisteredApiClient
     from corpid.rules.oauth.client_assertion import Assertion
-    from corpid.rules.oauth.records import RegisteredApiClient
     from corpid.rules.oauth.tokens import AccessToken
 
 
@@ -118,7 +117,7 @@ async def verify(
         await _spend(context, token, proof)
         actor = ApiClient(
             client_id=token.client_id,
-            scopes=frozenset(cast("tuple[Scope, ...]", token.scopes)),
+            scopes=frozenset(cast("tuple[ApiScope, ...]", token.scopes)),
             entity_id=token.entity_id,
         )
         await refuse_ended(context, actor, now=context.now)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.rules.directory.nodes import Items, Node, Scalar
 from corpid.rules.directory.sections import CLIENT_ID, client_key
 from corpid.rules.directory.values import InvalidValue
-from corpid.rules.oauth.records import API_CLIENT_MEMBERS
+from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

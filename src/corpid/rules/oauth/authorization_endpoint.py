@@ -1,6 +1,6 @@
-"""The authorization endpoint: parameters into a typed request, and the response to it.
+"""Authorization requests and responses.
 
-Every content rule of PAR and of queries. Source: Spec 4.1, RFC 6749 §4.1.2, RFC 9207, D38
+Parameters become a typed request by every content rule of PAR and of queries. Source: Spec 4.1, RFC 6749 §4.1.2, RFC 9207, D38
 """
 
 from __future__ import annotations

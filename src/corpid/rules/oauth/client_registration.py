@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from corpid.jose.keys import ClientKeySet
+    from corpid.rules.oauth.api_client import RegisteredApiClient
     from corpid.rules.oauth.generations import Nesting
-    from corpid.rules.oauth.records import RegisteredApiClient
 
 DEFAULT: Final = "APP_AUTHENTICATION_DEFAULT"
 """the authentication_context_type that a client may name unless its registration lists others (D11)"""
@@ -560,7 +560,7 @@ def _algorithm_faults(client: Client, rules: Rules, algorithms: set[str]) -> Ite
 
 
 def _userinfo_encryption_faults(client: Client, generations: Sequence[Generation]) -> Iterator[RegistrationFault]:
-    """Faults of members on userinfo encryption: invalid, or without effect in the client's generations."""
+    """Faults of userinfo encryption: invalid members, or members without effect."""
     alg, enc = client.userinfo_encryption_alg, client.userinfo_encryption_enc
     if alg in _SHARED_SECRET_ALGS and alg not in USERINFO_ALGS:
         reason = f"{alg} needs a shared secret, which no client has: name one of {', '.join(USERINFO_ALGS)}"
@@ -599,7 +599,7 @@ def _ineffective_userinfo_encryption(
 
 
 def _userinfo_nestings(client: Client, generations: Iterable[Generation]) -> set[Nesting]:
-    """How responses to a client are encrypted in these generations (D22)."""
+    """The encryption of responses to a client in these generations (D22)."""
     alg, enc = client.userinfo_encryption_alg, client.userinfo_encryption_enc
     found = (resource.nesting(alg, enc) for generation in generations for resource in generation.resources)
     return {nesting for nesting in found if nesting is not None}

@@ -1,4 +1,4 @@
-"""The errors of the protocol, one class per OAuth error code, and their exact causes.
+"""Errors of the protocol: a class per OAuth error code, exact causes.
 
 Each is raised with a reason of the catalogue. An error knows its code and its usual status, never a redirect, a header
 or a body: the web layer renders it (`web.pages.errors`), and a flow that has proven a redirect URI returns an error

@@ -1,4 +1,4 @@
-"""The records of the protocol: clients with the declarations of their members, requests, grants.
+"""Records of the protocol: clients and their members, requests, grants.
 
 From a member's declaration follow the keys of a directory file, the options of `corpid client add` and `corpid client
 update`, the values that can be registered, and the table in docs/directory.md.
@@ -16,7 +16,6 @@ import msgspec
 
 from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS
 from corpid.jose.keys import WRAPS
-from corpid.rules.oauth.scopes import API_SCOPES, ApiScope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +31,6 @@ ALG_OF_KEY: Final = "key"
 """registered in the place of an alg: the ID token is always encrypted, with the alg of the client's key"""
 
 
-_LISTED: Final = ", ".join(f"`{scope}`" for scope in API_SCOPES)
 MemberForm: TypeAlias = Literal["text", "identifier", "algorithm", "url", "day", "key set", "word", "flag", "number"]
 """how one value is written; `word` is one of `values`, `algorithm` an identifier that may hold +"""
 
@@ -373,41 +371,6 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
 CLIENT_MEMBERS: Final = MappingProxyType(declared_members(Client))
 """member of a client → its declaration"""
-
-
-class RegisteredApiClient(msgspec.Struct, frozen=True, kw_only=True):
-    """A client of the admin API as it was registered.
-
-    Members that relying parties have too are declared there; a default is one that stored records may lack.
-    `client_id` is unique among the clients of both kinds. Source: D59
-    """
-
-    client_id: str
-    name: Annotated[str, CLIENT_MEMBERS["name"].member]
-    scopes: Annotated[
-        tuple[ApiScope, ...],
-        MemberDeclaration(
-            help="A scope it may ask for; repeat.",
-            doc=f"list: {_LISTED}",
-            least=1, needed=True, example=("directory.read", "audit.read"),
-        ),
-    ]  # fmt: skip
-    jwks: Annotated[str | None, CLIENT_MEMBERS["jwks"].member] = None
-    """a JSON Web Key Set as JSON text; exactly one of jwks and jwks_uri (D27)"""
-    jwks_uri: Annotated[str | None, CLIENT_MEMBERS["jwks_uri"].member] = None
-    entity_id: str = ""
-    """the one entity that it is bound to; empty: none, so its scopes hold for the whole deployment"""
-    enabled: bool = True
-    created_at: int = 0
-    """epoch seconds"""
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.client_id,)
-
-
-API_CLIENT_MEMBERS: Final = MappingProxyType(declared_members(RegisteredApiClient))
-"""member that a command sets → its declaration"""
 
 
 class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

@@ -28,7 +28,8 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sources import UNKNOWN, Sources
-from corpid.rules.oauth.records import Client, RegisteredApiClient
+from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.records import Client
 from corpid.stores.sql import directory_tables, tables
 from corpid.stores.sql.clients import API_CLIENTS, CLIENTS
 from corpid.stores.sql.codecs import Codec, columns, encrypted_codec, record_codec

@@ -18,7 +18,8 @@ from corpid.rules.directory.members import (
 from corpid.rules.directory.plan import RECORDS
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import ChangeRequest, Membership, Parameter, Service, User
-from corpid.rules.oauth.records import Client, RegisteredApiClient
+from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.records import Client
 from corpid.rules.signing_keys import ProviderKey
 
 LIM = User(user_id="u2", user_name="lim", name="Lim", email="lim@example.org", identity_number="S1234567D")

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import RegistrationError, public_key_set, register, register_api_client
 from corpid.rules.oauth.generations import CURRENT
-from corpid.rules.oauth.records import CLIENT_MEMBERS, RegisteredApiClient
+from corpid.rules.oauth.records import CLIENT_MEMBERS
 from tests.unit.rules.oauth.clients import CLIENT, ENCRYPTION, SIGNING, jwk, rules_of
 
 
