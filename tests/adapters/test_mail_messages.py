@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from corpid.outbound.mail_messages import MessageWriter
 from corpid.ports import RenderedEmail
-from corpid.rules.printable import printable
+from corpid.rules.characters import printable
 
 if TYPE_CHECKING:
     from email.headerregistry import AddressHeader

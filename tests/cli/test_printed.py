@@ -11,6 +11,7 @@ import yaml
 
 from corpid.ports import AuditEvent, ClientRefusal, FactorChange, Upsert, UseCount
 from corpid.rules.authentication.records import Passkey
+from corpid.rules.characters import printable
 from corpid.rules.directory.approvals import to_requested_change
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
@@ -27,7 +28,6 @@ from corpid.rules.directory.records import (
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.deprecated_usage import PAR_ENDPOINT_AUDIENCE, SIGN_IN
 from corpid.rules.oauth.records import Client
-from corpid.rules.printable import printable
 from tests.cli.conftest import at, program
 from tests.cli.hostile import TRICKS, filled, hostile, is_clean, key_set, texts_of
 

@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_name, get_group
 
 from corpid import __version__
-from corpid.rules.printable import printable
+from corpid.rules.characters import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

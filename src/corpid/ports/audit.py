@@ -9,8 +9,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpid.rules.audit_evidence import AuditEnds
-    from corpid.rules.audit_seals import Seal
+    from corpid.rules.audit_seals import AuditEnds, Seal
 
 
 class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):

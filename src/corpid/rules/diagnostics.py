@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from corpid.rules.characters import printable
 from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.client_registration import is_registered_at, pkce_optional
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.printable import printable
 from corpid.rules.server_processes import VERSION, differences, live
 
 if TYPE_CHECKING:

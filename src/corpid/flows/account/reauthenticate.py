@@ -20,9 +20,9 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.passkeys import PasskeyRefused
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.authentication.totp import WrongCode
+from corpid.rules.characters import typed_code
 from corpid.rules.directory import names
 from corpid.rules.directory.actors import Person
-from corpid.rules.typed_text import typed_code
 from corpid.texts import phrase
 
 if TYPE_CHECKING:

@@ -27,12 +27,12 @@ from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.authentication.throttling import pause_after
 from corpid.rules.authentication.totp import DIGITS, WrongCode
+from corpid.rules.characters import typed_code
 from corpid.rules.directory import names
 from corpid.rules.limits import CODE_MISSES, MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.errors import AccessDenied
 from corpid.rules.oauth.refusals import Reason
-from corpid.rules.typed_text import typed_code
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:

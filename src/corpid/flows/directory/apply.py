@@ -17,6 +17,7 @@ from corpid.ports import COMMAND_LINE, AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
 from corpid.rules.authentication.records import Credentials
+from corpid.rules.characters import printable
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.current import Current, References, new_users, references, user_ids
 from corpid.rules.directory.differences import Difference, RetainedRecordNote, difference, kept_record
@@ -45,7 +46,6 @@ from corpid.rules.oauth.client_registration import (
     register,
 )
 from corpid.rules.oauth.records import Client
-from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.oauth.api_client import RegisteredApiClient
+    from corpid.rules.oauth.api_client import ApiScope, RegisteredApiClient
     from corpid.rules.oauth.client_assertion import Assertion
     from corpid.rules.oauth.tokens import AccessToken
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias
 
 import msgspec
 
+from corpid.rules.characters import printable
 from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, OperatorLevel
 from corpid.rules.oauth.api_client import API_SCOPES, ApiScope
-from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

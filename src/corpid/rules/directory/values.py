@@ -14,6 +14,7 @@ import msgspec
 
 from corpid.rules.authentication.password_hash import accept_hash
 from corpid.rules.authentication.password_rules import LONGEST, SHORTEST, normalise_password
+from corpid.rules.characters import JOINERS, is_invisible, typed_number, with_ascii_digits
 from corpid.rules.directory.names import COUNTRIES, InvisibleCharacter, display_name
 from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quote_value
 from corpid.rules.directory.records import (
@@ -23,8 +24,6 @@ from corpid.rules.directory.records import (
     RoleDescription,
 )
 from corpid.rules.oauth.urls import ascii_domain
-from corpid.rules.printable import JOINERS, is_invisible
-from corpid.rules.typed_text import typed_number, with_ascii_digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

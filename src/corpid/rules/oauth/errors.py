@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
+from corpid.rules.characters import printable
 from corpid.rules.limits import DESCRIPTION_CHARACTERS
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.urls import DEFAULT_PORTS
-from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import sqlalchemy as sa
 
 from corpid.ports import Conflict, StoredEntry
-from corpid.rules.audit_evidence import AuditEnds
-from corpid.rules.audit_seals import Seal
+from corpid.rules.audit_seals import AuditEnds, Seal
 from corpid.stores.sql.audit import WRITING_LOCK
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals

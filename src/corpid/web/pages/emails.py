@@ -16,7 +16,7 @@ from jinja2 import PackageLoader
 from markupsafe import escape
 
 from corpid.ports import Action, Address, Code, Facts, RenderedEmail
-from corpid.rules.printable import printable
+from corpid.rules.characters import printable
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.layout import never_asks, run_by
