@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         Clock,
         Mail,
     )
-    from corpid.rules.authentication.password_hash import HashCost
+    from corpid.rules.authentication.passwords import HashCost
     from corpid.settings import Settings
     from corpid.stores.sql.audit_retention import PruneResult  # noqa: TC004 - one command needs it
     from corpid.stores.sql.open import SqlStores

@@ -142,6 +142,6 @@ class Passwords(Protocol):
         """The hash to store. Raises PasswordsBusy."""
 
     def guessable(self) -> AbstractSet[str]:
-        """Predictable passwords, casefolded: for `password_rules.chosen_password`."""
+        """Predictable passwords, casefolded: for `passwords.require_allowed_password`."""
 
     def is_outdated(self, password_hash: str) -> bool: ...

@@ -25,7 +25,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.ports import FactorChange, MemberQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
-from corpid.rules.authentication.password_rules import PasswordRefused
+from corpid.rules.authentication.passwords import PasswordRefused
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.authentication.totp import WrongCode

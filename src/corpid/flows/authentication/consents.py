@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication import single_sign_on
+from corpid.rules.authentication import sign_in
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.oauth import consent
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def is_asked(client: Client, request: AuthorizationRequest) -> bool:
     """Return whether a sign-in needs consent, given now or before (D29, D40)."""
-    return consent.needs_consent(client, request.scopes) or single_sign_on.asks_consent(request)
+    return consent.needs_consent(client, request.scopes) or sign_in.requests_consent(request)
 
 
 def is_remembered_here(context: RequestContext, client: Client, request: AuthorizationRequest) -> bool:
@@ -35,7 +35,7 @@ def spares_page(context: RequestContext, client: Client, request: AuthorizationR
 
     It cannot if the client requests the page. Source: D29, D40
     """
-    return is_remembered_here(context, client, request) and not single_sign_on.asks_consent(request)
+    return is_remembered_here(context, client, request) and not sign_in.requests_consent(request)
 
 
 async def is_given(

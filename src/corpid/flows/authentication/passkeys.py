@@ -19,9 +19,8 @@ from corpid.flows.authentication import browsers, second_factors, session_start,
 from corpid.flows.authentication.sign_in import InvalidInput, event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import passkeys as law
-from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused
+from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused, relying_party
 from corpid.rules.authentication.records import Passkey
-from corpid.rules.authentication.rp_id import relying_party
 from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
 from corpid.rules.oauth import acr
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account, AuditEvent, TransientBatch
-    from corpid.rules.authentication.passkeys import NewPasskey
-    from corpid.rules.authentication.rp_id import RelyingParty
+    from corpid.rules.authentication.passkeys import NewPasskey, RelyingParty
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import User
 

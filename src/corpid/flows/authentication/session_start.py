@@ -21,7 +21,7 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.interaction_context import with_consent
 from corpid.ports import Account, Session
-from corpid.rules.authentication import passkey_offer
+from corpid.rules.authentication import sign_in
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import InteractionOutcome, SecondFactorMethod, SignInState, StaleStep
 from corpid.rules.directory import names
@@ -188,7 +188,7 @@ def _offers_passkey(context: RequestContext, visit: InteractionContext, shown: A
     policy, request = context.provider.policy, visit.interaction.request
     if not (shown.makes_passkeys and policy.takes_passkeys) or own_pages.purpose(request) != "sign_in":
         return False
-    return passkey_offer.is_due(
+    return sign_in.is_passkey_offer_due(
         request,
         shown.account.held,
         declined_at=shown.account.passkey_declined_at,

@@ -15,7 +15,7 @@ from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import COMMAND_LINE, AuditQuery
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
+from corpid.rules.authentication.passwords import PasswordRefused, require_allowed_password
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.characters import printable
 from corpid.rules.directory.access import Object, authorise
@@ -339,7 +339,7 @@ def _refuse_guessable(document: Document, current: Current, ids: Mapping[str, st
         )
         try:
             if typed:
-                chosen_password(typed, user_name=key[0], name=name, blocklist=passwords.guessable())
+                require_allowed_password(typed, user_name=key[0], name=name, blocklist=passwords.guessable())
         except PasswordRefused as error:
             problems.append(Problem(entry.line_of("password"), f"password of {entry.key[0]}: {error}"))
     if problems:

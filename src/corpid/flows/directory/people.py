@@ -15,7 +15,7 @@ from corpid.flows.directory.people_facts import authorise_on_person
 from corpid.flows.directory.write import Refused, audit_event, switch_record, write
 from corpid.ports import COMMAND_LINE, FactorChange
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication.password_rules import PasswordRefused
+from corpid.rules.authentication.passwords import PasswordRefused
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.person_names import canonical

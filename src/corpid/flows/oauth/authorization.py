@@ -13,7 +13,7 @@ from corpid.flows import namespaces
 from corpid.flows.authentication import browsers, completion, consents, entity_selection, interactions, sessions
 from corpid.flows.authentication.browsers import Browser
 from corpid.ports import Session, StoreUnavailable
-from corpid.rules.authentication import single_sign_on
+from corpid.rules.authentication import sign_in
 from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
 from corpid.rules.directory import names
 from corpid.rules.oauth import authorization_endpoint
@@ -199,7 +199,7 @@ def refuse_silence(request: AuthorizationRequest, required_prompt: OAuthError | 
 
     Raises the error in `required_prompt`. Source: OpenID Connect Core §3.1.2.6, D40
     """
-    if single_sign_on.silent(request):
+    if sign_in.forbids_pages(request):
         raise required_prompt or InteractionRequired(Reason.PAGE_REQUIRED, "prompt is none, and a page has to be shown")
 
 

@@ -437,3 +437,12 @@ class AppointmentStatus(msgspec.Struct, Generic[A], frozen=True, kw_only=True):
     record: A
     enabled: bool
     """the person is, and so is the membership of an administrator"""
+
+
+class ListedTestPerson(msgspec.Struct, frozen=True, kw_only=True):
+    """A test person, whom a page of developer mode offers by name (D66)."""
+
+    user_name: str
+    name: str
+    entities: tuple[str, ...] = ()
+    """identifiers of the entities that they act for"""
