@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from corpid.cli.output import Lines
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.operations.migration_report import ClientUse
-    from corpid.ports import ClientRefusal
     from corpid.rules.oauth.client_registration import Rules
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client, ClientMember, MemberForm
+    from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.settings import Settings
 
 

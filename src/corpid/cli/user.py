@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.people import IssuedLink
     from corpid.flows.directory.person import Person
     from corpid.flows.operations.erasure import ErasureResult
-    from corpid.ports import EmailChange, LinkPurpose
-    from corpid.rules.authentication.records import PersonFactors
+    from corpid.rules.authentication.records import EmailChange, LinkPurpose, PersonFactors
     from corpid.rules.directory.effect import Role
     from corpid.rules.oauth.consent import Consent
 

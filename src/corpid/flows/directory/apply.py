@@ -13,9 +13,13 @@ import msgspec
 from corpid.flows.directory.write import REMOVALS, audit_event, write
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.ports import COMMAND_LINE, AuditQuery
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication.passwords import PasswordRefused, require_allowed_password
+from corpid.rules.audit_records import AuditQuery
+from corpid.rules.authentication.passwords import (
+    COMMAND_LINE,
+    PasswordRefused,
+    require_allowed_password,
+)
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.characters import printable
 from corpid.rules.directory.access import Object, authorise
@@ -50,13 +54,14 @@ from corpid.rules.oauth.records import Client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.document import Document, Entry
     from corpid.rules.directory.records import Record
     from corpid.rules.directory.sections import Kind
     from corpid.rules.directory.sources import SourcedRecord, Sources
+    from corpid.stores.sql.registry import Registry
 
     Records: TypeAlias = dict[Kind, dict[Key, msgspec.Struct]]
     AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]

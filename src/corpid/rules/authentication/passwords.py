@@ -9,6 +9,8 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -137,6 +139,21 @@ def _names(name: str) -> list[str]:
     """The parts of a name that no password contains."""
     parts = _BETWEEN_NAMES.split(normalise_password(name).casefold())
     return [each for each in parts if sum(map(str.isalpha, each)) >= _SHORTEST_NAME]
+
+
+class HashingSource(msgspec.Struct, frozen=True, kw_only=True):
+    """The source of a hashing request, for a fair queue (D47)."""
+
+    network: str
+    """the source network: /24 of IPv4, /48 of IPv6"""
+    account: str
+    """the user name, in its mapped form"""
+    known: bool = False
+    """whether the browser is known for the account"""
+
+
+COMMAND_LINE: Final = HashingSource(network="", account="")
+"""a command, whose hashes wait in its process's own queue"""
 
 
 def is_safe_cost(cost: HashCost) -> bool:

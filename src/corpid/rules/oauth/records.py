@@ -10,7 +10,7 @@ without names: a new member goes to the end and has a default. Times are epoch s
 from __future__ import annotations
 
 from types import MappingProxyType, NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeAlias, Union, get_args, get_origin
 
 import msgspec
 
@@ -127,6 +127,25 @@ def _declared(name: str, annotated: object, member: MemberDeclaration, default: 
     if form is None:
         raise TypeError(f"the form of {name} does not follow from its type: declare it")
     return ClientMember(name=name, member=member, form=form, values=values, listed=is_list, default=default)
+
+
+class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
+    """The last good key set of a jwks_uri, stored for restarts (D27)."""
+
+    jwks_uri: str
+    jwks: str
+    fetched_at: int
+
+
+class HasKeys(Protocol):
+    """A relying party, or a client of the admin API."""
+
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def jwks(self) -> str | None: ...
+    @property
+    def jwks_uri(self) -> str | None: ...
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
