@@ -23,13 +23,13 @@ from corpid.flows.directory.provisioning import (
 )
 from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.access_file import parse_access
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Membership, Service, User
 from corpid.rules.directory.role_forms import ENDLESS, ON_DAY, RoleForm, faults, form_of, row_of
+from corpid.rules.directory.tables import parse_access
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from datetime import date
 
     from corpid.flows.directory.invitation_limits import InvitationLimit
-    from corpid.rules.directory.access_file import AccessLine
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest, Entity
+    from corpid.rules.directory.tables import AccessLine
     from corpid.stores.sql.registry import Registry
     from corpid.texts import Phrase
 

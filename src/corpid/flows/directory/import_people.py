@@ -13,7 +13,7 @@ from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.write import write
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.nodes import DirectoryError, Problem
-from corpid.rules.directory.people_file import parse_people
+from corpid.rules.directory.tables import parse_people
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

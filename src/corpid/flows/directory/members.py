@@ -14,8 +14,7 @@ from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.effect import Role
-from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.person_names import canonical
+from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.queries import SEARCH_WORDS, MemberQuery, MemberSearch
 from corpid.rules.directory.records import Administrator, Assignment, ThirdPartyAssignment

@@ -10,7 +10,7 @@ from corpid.flows.directory.lists import with_records
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.effect import Role
-from corpid.rules.directory.person_names import shown_name
+from corpid.rules.directory.names import shown_name
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,

@@ -23,7 +23,7 @@ from corpid.flows.directory.write import (
     is_of_entity,
     record_changes,
 )
-from corpid.rules.directory import person_names
+from corpid.rules.directory import names
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.access_conditions import OWNER_STAYS
 from corpid.rules.directory.changes import (
@@ -107,17 +107,17 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The identity, with the name that the entity wrote (D68)."""
-        return person_names.shown_name(self.membership, self.user)
+        return names.shown_name(self.membership, self.user)
 
     @property
     def identity(self) -> str:
         """The account's user name, or an invitation's address (D68)."""
-        return person_names.identity(self.membership, self.user)
+        return names.identity(self.membership, self.user)
 
     @property
     def name_alone(self) -> str:
         """The name that the entity wrote, else their own, else the identity (D61)."""
-        return person_names.bound_name(person_names.full_name(self.membership, self.user)) or self.identity
+        return names.bound_name(names.member_full_name(self.membership, self.user)) or self.identity
 
     @property
     def email(self) -> str:
@@ -125,7 +125,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
         That of an invitation is in small letters (D68).
         """
-        address = person_names.email(self.membership, self.user)
+        address = names.member_email(self.membership, self.user)
         return address.lower() if self.membership.invited else address
 
     @property

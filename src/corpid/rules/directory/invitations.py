@@ -13,8 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.rules.directory.member_details import InvalidDetails
+from corpid.rules.directory.names import shown_name
 from corpid.rules.directory.nodes import Problem, quote_value
-from corpid.rules.directory.person_names import shown_name
 from corpid.rules.directory.records import (
     NOT_TO_BE_SENT,
     Administrator,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from scim2_models import URI, InvalidValueException, Meta, Path, Reference
 
-from corpid.rules.directory import person_names
+from corpid.rules.directory import names
 from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.scim.resources import WORK, Email, Group, GroupOfUser, Name, User
 
@@ -60,12 +60,12 @@ def user(
     belongs = not membership.invited
     own = membership.name or membership.given_name or membership.family_name
     name = membership.name or (person.name if belongs and not own else "")
-    email = person_names.email(membership, person)
+    email = names.member_email(membership, person)
     return User(
         schemas=[User.__schema__],
         id=membership.membership_id,
         external_id=membership.external_id or None,
-        user_name=person_names.user_name(membership, person) or membership.membership_id,
+        user_name=names.member_user_name(membership, person) or membership.membership_id,
         name=_name(name, membership),
         display_name=name or None,
         active=membership.enabled,
