@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.changes import Change as StoreChange
-    from corpid.rules.directory.current import Key
+    from corpid.rules.directory.document import Key
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import AppointmentStatus
     from corpid.stores.sql.registry import Registry

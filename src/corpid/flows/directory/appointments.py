@@ -14,8 +14,7 @@ from corpid.rules.directory.access import Object, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import APPOINTS, Condition
 from corpid.rules.directory.approvals import change_needs_approval, unfit
 from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.current import Current
-from corpid.rules.directory.effect import in_words
+from corpid.rules.directory.document import Current
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     NO_END,
@@ -27,6 +26,7 @@ from corpid.rules.directory.records import (
     Service,
     User,
 )
+from corpid.rules.directory.roles import in_words
 from corpid.texts import phrase
 
 if TYPE_CHECKING:

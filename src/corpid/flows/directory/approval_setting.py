@@ -9,8 +9,7 @@ import msgspec
 from corpid.flows.directory.approvals import submit
 from corpid.rules.directory import approvals
 from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.levels import APPROVERS
-from corpid.rules.directory.plan import Change
+from corpid.rules.directory.plan import APPROVERS, Change
 from corpid.rules.directory.records import Entity
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from corpid.flows.directory.provisioning import Member, MemberState, invited_at,
 from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
-from corpid.rules.directory.effect import Role
 from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.queries import SEARCH_WORDS, MemberQuery, MemberSearch
 from corpid.rules.directory.records import Administrator, Assignment, ThirdPartyAssignment
+from corpid.rules.directory.roles import HeldRole
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ class MemberAccess(msgspec.Struct, frozen=True, kw_only=True):
     """Level and access of one member, as an actor may see them."""
 
     administrator: Administrator | None
-    roles: ListPage[Role]
-    for_others: tuple[Role, ...]
+    roles: ListPage[HeldRole]
+    for_others: tuple[HeldRole, ...]
     """for client entities; none if the actor may not see them"""
 
 

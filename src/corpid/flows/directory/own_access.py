@@ -9,7 +9,6 @@ import msgspec
 from corpid.flows.directory.lists import with_records
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
-from corpid.rules.directory.effect import Role
 from corpid.rules.directory.names import shown_name
 from corpid.rules.directory.records import (
     Administrator,
@@ -19,6 +18,7 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     User,
 )
+from corpid.rules.directory.roles import HeldRole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +40,7 @@ class Giver(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnRole(msgspec.Struct, frozen=True, kw_only=True):
-    role: Role
+    role: HeldRole
     giver: Giver
 
 
@@ -87,7 +87,7 @@ async def own_access(registry: Registry, user_id: str) -> list[OwnEntity]:
     return sorted(found, key=lambda each: (each.entity.name.casefold(), each.entity.entity_id))
 
 
-async def _givers(registry: Registry, user_id: str, roles: Iterable[Role]) -> list[Giver]:
+async def _givers(registry: Registry, user_id: str, roles: Iterable[HeldRole]) -> list[Giver]:
     """The giver of each role, by its source (D65)."""
     directory = registry.directory
     rows = [role.row for role in roles]

@@ -12,8 +12,8 @@ from corpid.flows.directory.deletion_requests import requested_at
 from corpid.flows.directory.lists import Belonging, ListFilter, ListPage, memberships, roles, third_party_roles
 from corpid.rules.authentication.records import EmailChange, PersonFactors
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.effect import Role
 from corpid.rules.directory.records import Administrator, Assignment, Membership, Operator, ThirdPartyAssignment, User
+from corpid.rules.directory.roles import HeldRole
 from corpid.rules.directory.sources import people as people_among
 from corpid.rules.oauth.consent import Consent
 
@@ -38,8 +38,8 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     consents: tuple[Consent, ...]
     """that are remembered, by entity and client"""
     memberships: ListPage[Belonging]
-    roles: ListPage[Role]
-    third_party_roles: ListPage[Role]
+    roles: ListPage[HeldRole]
+    third_party_roles: ListPage[HeldRole]
     email_change: EmailChange | None
     """a new address that the person has proven and that is not yet in effect (D61)"""
     written_by: dict[tuple[type, tuple[str, ...]], str]

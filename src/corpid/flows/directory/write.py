@@ -19,8 +19,7 @@ from corpid.rules.directory.approvals import ApprovalEvent as Decision
 from corpid.rules.directory.changes import AccessUnder, Delete, Precondition, RolesUnder, SignOut, Upsert
 from corpid.rules.directory.changes import Change as StoreChange
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
-from corpid.rules.directory.levels import APPROVERS
-from corpid.rules.directory.plan import RECORDS, Change
+from corpid.rules.directory.plan import APPROVERS, RECORDS, Change
 from corpid.rules.directory.records import ChangeRequest, Entity, Membership, ThirdPartyGrant, User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.directory.third_parties import AuthorisationEvent, event_by, side_of, sides

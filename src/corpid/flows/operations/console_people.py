@@ -13,8 +13,8 @@ from corpid.flows.operations.console import is_allowed
 from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.access import Object
-from corpid.rules.directory.effect import Role
 from corpid.rules.directory.records import Operator, OperatorLevel, User
+from corpid.rules.directory.roles import HeldRole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ class PersonDetails(msgspec.Struct, frozen=True, kw_only=True):
     invited_until: int
     """when a link to set up their sign-in ends, in epoch seconds; 0: they have none"""
     memberships: ListPage[Belonging]
-    roles: ListPage[Role]
+    roles: ListPage[HeldRole]
     sessions: tuple[Session, ...]
     locks: tuple[CodeGuesses, ...]
     actions: frozenset[PersonAction]

@@ -26,8 +26,7 @@ from corpid.rules.directory.records import (
 )
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.current import Current, Key
-    from corpid.rules.directory.document import Entry
+    from corpid.rules.directory.document import Current, Entry, Key
     from corpid.rules.directory.sections import Kind
 
 EmailState: TypeAlias = Literal["none", "waiting", "sent", "refused", "no_mail"]

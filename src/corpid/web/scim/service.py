@@ -22,8 +22,7 @@ from scim2_models import (
 from scim2_server.responses import ScimResponse
 from scim2_server.service import ScimService, scim_exception_of
 
-from corpid.rules.directory.json_nodes import json_value
-from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.nodes import DirectoryError, json_value
 from corpid.rules.scim import filters, patches
 from corpid.rules.scim.resources import PROVIDER, Group, User
 
