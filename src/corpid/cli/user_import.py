@@ -12,7 +12,7 @@ from corpid.cli import listing, output
 from corpid.cli.directory import read_file
 from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
-from corpid.flows.directory import import_members, import_people
+from corpid.flows.directory import import_people
 from corpid.rules.directory.nodes import SHOWN, locate_problem
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _report(what: str, done: int, total: int) -> None:
 async def _import(content: bytes, name: str, entity: str, *, invite: bool | None, dry_run: bool) -> ImportResult:
     async with open_registry(settings.load()) as opened:
         if invite is not None:
-            return await import_members.import_members(
+            return await import_people.import_members(
                 opened.registry,
                 content,
                 file=name,

@@ -8,8 +8,16 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from corpid.flows.directory.administrators import MOST_GRANTS
-from corpid.flows.directory.finding import LAST, entity_named, service_named, shown_key, user_named
-from corpid.flows.directory.people_facts import authorise_list, authorise_on_person, visible
+from corpid.flows.directory.finding import (
+    LAST,
+    authorise_list,
+    authorise_on_person,
+    entity_named,
+    service_named,
+    shown_key,
+    user_named,
+    visible,
+)
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import DeploymentOperator

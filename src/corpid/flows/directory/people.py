@@ -10,8 +10,7 @@ from corpid.flows.account import links
 from corpid.flows.authentication import password_checks, second_factor_methods, throttle
 from corpid.flows.directory.administrators import entities_without_owner
 from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change
-from corpid.flows.directory.finding import user_named
-from corpid.flows.directory.people_facts import authorise_on_person
+from corpid.flows.directory.finding import authorise_on_person, user_named
 from corpid.flows.directory.write import Refused, audit_event, switch_record, write
 from corpid.ports import COMMAND_LINE, FactorChange
 from corpid.rules.audit_actions import AuditAction

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory import people
-from corpid.flows.directory.people_facts import authorise_on_person
+from corpid.flows.directory.finding import authorise_on_person
 from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import fingerprint

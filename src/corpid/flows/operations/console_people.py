@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 import msgspec
 
 from corpid.flows.directory import people, sessions
+from corpid.flows.directory.finding import authorise_on_person
 from corpid.flows.directory.lists import Belonging, ListFilter, ListPage, memberships, roles
-from corpid.flows.directory.people_facts import authorise_on_person
 from corpid.flows.operations.console import is_allowed
 from corpid.ports import Session
 from corpid.rules.authentication.records import PersonFactors
