@@ -15,7 +15,7 @@ from corpid.flows.directory import appointments, lists
 from corpid.flows.directory.finding import LAST
 from corpid.flows.directory.import_people import import_people
 from corpid.flows.directory.lists import ListFilter
-from corpid.flows.directory.person import person
+from corpid.flows.directory.person_records import load_person
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import Upsert
 from corpid.rules.directory.actors import CommandLine
@@ -149,7 +149,7 @@ def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> di
         return 1
 
     async def shown(number: int) -> int:
-        found = await person(registry, BY, user(number), limit=PAGE, now=time.time())
+        found = await load_person(registry, BY, user(number), limit=PAGE, now=time.time())
         return len(found.memberships.found) + len(found.roles.found)
 
     def listed(look: Callable[[int], Awaitable[lists.ListPage[Any]]]) -> Call:

@@ -19,7 +19,7 @@ from corpid.flows.directory import (
     operators,
     people,
 )
-from corpid.flows.directory.person import person
+from corpid.flows.directory.person_records import load_person
 from corpid.flows.oauth.recent_refusals import refusals_of
 from corpid.flows.operations import signing_keys
 from corpid.rules.directory.access import Forbidden
@@ -92,7 +92,7 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     ),
     "user list": lambda s: lists.people(s.registry, SOMEBODY, **PAGE),
     "user list --entity": lambda s: lists.members(s.registry, SOMEBODY, "A1", **PAGE),
-    "user show": lambda s: person(s.registry, SOMEBODY, "rina", limit=5, now=s.clock()),
+    "user show": lambda s: load_person(s.registry, SOMEBODY, "rina", limit=5, now=s.clock()),
     "user add": lambda s: people.add_user(
         s.registry, s.passwords, "ravi", {"name": "Ravi"}, password=PASSWORD, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY
     ),

@@ -13,8 +13,8 @@ from corpid.cli import listing, output
 from corpid.cli.role import as_data
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.directory import deletion_requests, lists
-from corpid.flows.directory.person import person
+from corpid.flows.directory import lists, person_records
+from corpid.flows.directory.person_records import load_person
 from corpid.rules.directory.effect import name_entity, sentence
 from corpid.rules.directory.records import Administrator, Membership, Operator, User
 from corpid.rules.directory.sources import channel, in_words
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from corpid.flows.directory.lists import Belonging, EntityMember, ListPage
-    from corpid.flows.directory.person import Person
+    from corpid.flows.directory.person_records import PersonRecords
     from corpid.ports import EmailChange
     from corpid.rules.authentication.records import PersonFactors
     from corpid.rules.directory.effect import Role
@@ -146,7 +146,7 @@ def _waiting(change: EmailChange | None, zone: ZoneInfo) -> str:
     return f"{change.new_email}, proven by the person, from {_moment(int(change.effective_at), zone)}" if change else ""
 
 
-def _sentences(shown: Person, today: str) -> Iterator[str]:
+def _sentences(shown: PersonRecords, today: str) -> Iterator[str]:
     name = shown.user.user_name
     for held in shown.memberships.found:
         off = _off(shown.user, held)
@@ -178,7 +178,7 @@ def _shares(consent: Consent, zone: ZoneInfo) -> str:
     )
 
 
-def _by(shown: Person, kind: type, key: tuple[str, ...]) -> str:
+def _by(shown: PersonRecords, kind: type, key: tuple[str, ...]) -> str:
     """The last writer of a record in words; empty if unknown."""
     return in_words(shown.written_by.get((kind, key), ""), shown.user_names)
 
@@ -187,7 +187,7 @@ def _given(by: str) -> str:
     return f" (given by {by})" if by else ""
 
 
-def _given_both(shown: Person, held: Belonging) -> str:
+def _given_both(shown: PersonRecords, held: Belonging) -> str:
     """The givers of membership and level; one if they are the same."""
     membership = _by(shown, Membership, held.membership.key)
     level = _by(shown, Administrator, held.membership.key) if held.level else membership
@@ -197,7 +197,7 @@ def _given_both(shown: Person, held: Belonging) -> str:
     return f" ({', '.join(filter(None, parts))})"
 
 
-def _source(shown: Person, kind: type, key: tuple[str, ...]) -> dict[str, str] | None:
+def _source(shown: PersonRecords, kind: type, key: tuple[str, ...]) -> dict[str, str] | None:
     """The last writer of a record for JSON; None if unknown."""
     actor = shown.written_by.get((kind, key), "")
     return {"source": channel(actor), "actor": actor, "by": in_words(actor, shown.user_names)} if actor else None
@@ -235,7 +235,7 @@ def _signs_in(user_name: str, has: PersonFactors, invited: str) -> str:
     return ", ".join(filter(None, parts)) or f"nothing yet: {nothing}"
 
 
-def _as_data(shown: Person, today: str, invited: str) -> dict[str, object]:
+def _as_data(shown: PersonRecords, today: str, invited: str) -> dict[str, object]:
     has = shown.factors
     return {
         **msgspec.structs.asdict(shown.user),
@@ -274,7 +274,7 @@ def _email_change(waiting: EmailChange | None) -> dict[str, object] | None:
     return {"email": waiting.new_email, "effective_at": waiting.effective_at} if waiting else None
 
 
-def _role(shown: Person, role: Role, today: str) -> dict[str, object]:
+def _role(shown: PersonRecords, role: Role, today: str) -> dict[str, object]:
     return {**as_data(role, today), "given_by": _source(shown, type(role.row), role.row.key)}
 
 
@@ -308,17 +308,17 @@ async def _members(entity: str, search: str, after: str, limit: int) -> ListPage
         return await lists.members(opened.registry, opened.actor, entity, search=search, after=after, limit=limit)
 
 
-async def _requests(after: str, limit: int) -> tuple[ListPage[deletion_requests.PendingDeletion], ZoneInfo]:
+async def _requests(after: str, limit: int) -> tuple[ListPage[person_records.PendingDeletion], ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        return await deletion_requests.requests(
+        return await person_records.list_deletion_requests(
             opened.registry, opened.actor, after=after, limit=limit
         ), chosen.timezone
 
 
-async def _one(user_name: str, limit: int) -> tuple[Person, str, str, ZoneInfo]:
+async def _one(user_name: str, limit: int) -> tuple[PersonRecords, str, str, ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        found = await person(opened.registry, opened.actor, user_name, limit=limit, now=opened.clock())
+        found = await load_person(opened.registry, opened.actor, user_name, limit=limit, now=opened.clock())
         invited = _moment(found.invited_until, chosen.timezone) if found.invited_until else ""
         return found, listing.today(chosen, opened), invited, chosen.timezone
