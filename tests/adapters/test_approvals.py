@@ -158,7 +158,7 @@ async def test_what_is_not_approved_changes_nothing(place: Place, how: str) -> N
             with pytest.raises(Refused, match="older than 14 days"):
                 await approved(stores, made, replace(rina, now=now, auth_time=now), now=now)
             assert await approvals.expire(registry, now=now) == 1
-        shown = await approvals.request(registry, rina, made, now=now)
+        shown = await approvals.read_request(registry, rina, made, now=now)
         assert shown.state == how
         with pytest.raises(Refused):
             await approved(stores, made, rina)
@@ -186,7 +186,7 @@ async def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) ->
         assert await roles(stores) == (1 if done else 0)
         decisions = [action for _, action in await history(stores) if action.startswith("approval.")]
         assert decisions == ["approval.request", "approval.approve" if done else f"approval.{other}"]
-        shown = await approvals.request(stores.registry, rina, made, now=NOW)
+        shown = await approvals.read_request(stores.registry, rina, made, now=NOW)
         assert (shown.state == "approved") is done
 
 
@@ -402,7 +402,7 @@ async def test_requests_are_listed_by_entity_and_state_and_none_of_another_entit
         await approvals.decline(stores.registry, ids[1], actor=rina, reason="No", now=NOW)
 
         async def listed(actor: Actor, entity_id: str, state: str, after: str = "", limit: int = 9) -> list[str]:
-            page = await approvals.requests(
+            page = await approvals.list_requests(
                 stores.registry, actor, entity_id=entity_id, state=state, now=NOW, after=after, limit=limit
             )
             return [each.request.request_id for each in page.found]
@@ -415,7 +415,7 @@ async def test_requests_are_listed_by_entity_and_state_and_none_of_another_entit
         told = set()
         for other in (ids[0], "no-such-request"):
             with pytest.raises(Forbidden) as refused:
-                await approvals.request(stores.registry, elsewhere, other, now=NOW)
+                await approvals.read_request(stores.registry, elsewhere, other, now=NOW)
             told.add(str(refused.value))
         assert len(told) == 1
 
@@ -434,7 +434,7 @@ async def test_an_entitys_requests_of_every_state_are_listed_in_one_order(place:
         found: list[str] = []
         after, owner = "", await acting(stores, "u3")
         while after or not found:
-            page = await approvals.requests(
+            page = await approvals.list_requests(
                 stores.registry, owner, entity_id="E1", state="", now=NOW, after=after, limit=4
             )
             found += [each.request.request_id for each in page.found]

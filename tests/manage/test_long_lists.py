@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.flows.directory import entity_home, grants, request_lists
+from corpid.flows.directory import approvals, entity_home, grants
 from corpid.rules.directory.records import NO_END, Administrator, Membership, Service, User
 from corpid.web.directory import administrators, history
 from corpid.web.directory.third_party_objects import page_of
@@ -23,8 +23,8 @@ MORE = "More may follow: continue with “Next page”."
 
 async def test_a_search_for_requests_that_stops_goes_on_on_the_next_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """D55: instead of saying that nothing waits."""
-    monkeypatch.setattr(request_lists, "_ROUNDS", 1)
-    monkeypatch.setattr(request_lists, "_AT_ONCE", 1)
+    monkeypatch.setattr(approvals, "_ROUNDS", 1)
+    monkeypatch.setattr(approvals, "_AT_ONCE", 1)
 
     async with new_world() as made:
         await acme(made)

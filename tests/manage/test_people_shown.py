@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import import_access, request_lists, role_assignment
+from corpid.flows.directory import approvals, import_access, role_assignment
 from corpid.flows.directory.appointments import appoint as appointed
 from corpid.flows.directory.appointments import dismiss
 from corpid.flows.directory.appointments import member as held_by
@@ -341,7 +341,7 @@ async def test_what_an_approver_is_shown_is_what_they_sign(made: World) -> None:
         await made.write(cora)
         directory = Renaming(made, before)
         registry = With(made.provider.registry, directory)
-        shown = await request_lists.request(registry, alice, found.request_id, now=made.clock())
+        shown = await approvals.load_request(registry, alice, found.request_id, now=made.clock())
         assert shown.name_changes is not None
         assert shown.names.people["id-cora"] == shown.name_changes.people["id-cora"], before
         left = directory.left

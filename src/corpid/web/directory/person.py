@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from corpid.flows.directory import member_help, members, provisioning, request_lists
+from corpid.flows.directory import approvals, member_help, members, provisioning
 from corpid.flows.directory.provisioning import Member, UnknownMember
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import history
@@ -149,7 +149,7 @@ async def person(at: PortalContext) -> View:
 
 async def _requests(at: PortalContext, found: Member) -> tuple[Link, ...]:
     """Waiting requests on a member that the reader may see."""
-    waiting = await request_lists.on_person(
+    waiting = await approvals.list_waiting_on_person(
         at.context.provider.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
     )
     return tuple(
