@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
-from corpid.flows.directory.administrators import acting_administrator
-from corpid.flows.directory.write import Refused
-from corpid.flows.directory.write import write as write_as
+from corpid.flows.directory.actors import load_administrator
+from corpid.flows.directory.write import Refused, write_or_request
+from corpid.flows.directory.write import write_changes as write_as
 from corpid.ports import AuditEvent, AuditQuery, ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, DeploymentOperator, ProvisioningToken
@@ -48,7 +48,7 @@ REGISTERED = RegisteredApiClient(
 
 
 async def acting(stores: SqlStores, user_id: str, entity_id: str = "E1") -> EntityAdministrator:
-    return await acting_administrator(stores.registry, user_id, entity_id, auth_time=NOW, now=NOW)
+    return await load_administrator(stores.registry, user_id, entity_id, auth_time=NOW, now=NOW)
 
 
 async def asked(
@@ -56,7 +56,7 @@ async def asked(
 ) -> ChangeRequest | None:
     """The request that Lim makes, or another one."""
     requester = actor or await acting(stores, "u2")
-    return await approvals.submit(
+    return await write_or_request(
         stores.registry, requester, [change], reason="A new colleague", now=NOW, unique=f"r{number}"
     )
 
@@ -389,7 +389,7 @@ async def test_provisioning_requests_nothing_and_a_reason_is_needed(place: Place
         assert refused.value.reason == "this is read-only here: it needs approval"
         for reason in ("", " ", "two\nlines", "x" * 501):
             with pytest.raises(Refused, match="reason: "):
-                await approvals.submit(stores.registry, CLIENT, [GIVEN], reason=reason, now=NOW, unique="r")
+                await write_or_request(stores.registry, CLIENT, [GIVEN], reason=reason, now=NOW, unique="r")
         assert await approvals.expire(stores.registry, now=NOW + 15 * DAY) == 0
 
 
@@ -451,7 +451,7 @@ async def test_decided_requests_leave_with_the_audit_of_their_age(place: Place) 
             assert made is not None
             if number < 3:
                 at = NOW + (number + 1) * DAY
-                owner = await acting_administrator(stores.registry, "u2", "E1", auth_time=at, now=at)
+                owner = await load_administrator(stores.registry, "u2", "E1", auth_time=at, now=at)
                 await approvals.withdraw(stores.registry, made.request_id, actor=owner, reason="", now=at)
         event = AuditEvent(actor="command:ops@node1", action="audit.prune")
 

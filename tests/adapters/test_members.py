@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from corpid.flows.directory import invitations, people, provisioning, provisioning_tokens
-from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.apply import export, prepare
-from corpid.flows.directory.approvals import approve, submit
+from corpid.flows.directory.approvals import approve
 from corpid.flows.directory.invitation_limits import InvitationLimit, TooManyInvitations
 from corpid.flows.directory.invitations import AlreadyBelongs
 from corpid.flows.directory.memberships import switch_membership
@@ -24,8 +24,8 @@ from corpid.flows.directory.provisioning import (
     MembersQuery,
     UnknownMember,
 )
-from corpid.flows.directory.write import Refused
-from corpid.flows.directory.write import write as write_as
+from corpid.flows.directory.write import Refused, write_or_request
+from corpid.flows.directory.write import write_changes as write_as
 from corpid.ports import ChangedMeanwhile, NameTaken
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
@@ -101,7 +101,7 @@ async def test_an_invited_member_acts_for_nobody_and_is_no_account(place: Place)
         assert (user.placeholder, user.enabled, user.email, user.name) == (True, False, "", "")
         assert await registry.directory.acting(user.user_id, "E1") is None
         with pytest.raises(Forbidden):
-            await acting_administrator(registry, user.user_id, "E1", auth_time=NOW, now=NOW)
+            await load_administrator(registry, user.user_id, "E1", auth_time=NOW, now=NOW)
         forms = frozenset({(FIRM.type, FIRM.status)})
         assert await registry.directory.usable(user.user_id, forms) == []
         assert await registry.directory.choices(user.user_id, forms, words=(), first="", limit=5) == ([], 0)
@@ -275,12 +275,12 @@ async def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
         for actor in (TOKEN, CLIENT):
             with pytest.raises(Forbidden, match="approval"):
                 await invited(stores, actor=actor)
-        lim = await acting_administrator(registry, "u2", "E1", auth_time=NOW, now=NOW)
+        lim = await load_administrator(registry, "u2", "E1", auth_time=NOW, now=NOW)
         change = provisioning.invitation(NEW, "E1", now=NOW, new_id=identifiers(), enabled=True, send=True)
-        request = await submit(registry, lim, [change], reason="New", now=NOW, unique="r")
+        request = await write_or_request(registry, lim, [change], reason="New", now=NOW, unique="r")
         assert request is not None
         assert await registry.directory.user("new-1") is None
-        rina = await acting_administrator(registry, "u3", "E1", auth_time=NOW, now=NOW)
+        rina = await load_administrator(registry, "u3", "E1", auth_time=NOW, now=NOW)
         await approve(registry, request.request_id, actor=rina, reason="Yes", now=NOW)
         found = await provisioning.member(registry, "new-2", actor=TOKEN)
         assert (found.state, found.membership) == ("invited", change.becomes)
@@ -551,8 +551,8 @@ async def test_tokens_are_made_by_owners_of_the_entity_and_operators_alone(place
                 **values,  # type: ignore[arg-type]
             )
 
-        lim = await acting_administrator(registry, "u2", "E1", auth_time=NOW, now=NOW)
-        rina = await acting_administrator(registry, "u3", "E1", auth_time=NOW, now=NOW)
+        lim = await load_administrator(registry, "u2", "E1", auth_time=NOW, now=NOW)
+        rina = await load_administrator(registry, "u3", "E1", auth_time=NOW, now=NOW)
         for actor in (rina, CLIENT, TOKEN, replace(lim, now=NOW + 901)):
             with pytest.raises(Forbidden):
                 await add(actor)

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import third_parties
-from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.third_parties import GrantFilter
-from corpid.flows.directory.write import write as write_as
+from corpid.flows.directory.write import write_changes as write_as
 from corpid.ports import AuditQuery, ChangedMeanwhile
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import CommandLine
@@ -46,7 +46,7 @@ GRANT = GrantFilter(client_entity="E1", third_party="E2", service="s")
 async def both(stores: SqlStores) -> tuple[EntityAdministrator, EntityAdministrator]:
     """The client entity's owner and the third party's."""
     made = [
-        await acting_administrator(stores.registry, user_id, entity_id, auth_time=NOW, now=NOW)
+        await load_administrator(stores.registry, user_id, entity_id, auth_time=NOW, now=NOW)
         for user_id, entity_id in (("u2", "E1"), ("u3", "E2"))
     ]
     return made[0], made[1]

@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals, invitations, member_help
-from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.member_changes import submit_switch
 from corpid.flows.directory.members import AmbiguousName, find_member
 from corpid.flows.directory.provisioning import IdentifierConflict
-from corpid.flows.directory.write import Refused, write
+from corpid.flows.directory.write import Refused, write_changes
 from corpid.flows.operations.history import HistoryFilter, changes
 from corpid.ports import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
@@ -91,12 +91,12 @@ async def test_the_history_filter_asks_former_members_too(made: World) -> None:
     await made.person("finn", entity(ACME, "Acme Pte. Ltd."), name="Finn Goh")
     role = replace(ROLE, user_id="id-finn")
     change = Change(verb="add", kind="assignment", key=role.key, becomes=role)
-    await write(registry, owner(made, "alice"), [change])
+    await write_changes(registry, owner(made, "alice"), [change])
     membership = await member(made, "id-finn")
     gone = Change(verb="remove", kind="membership", key=membership.key, was=membership)
-    await write(registry, owner(made, "alice"), [gone])
+    await write_changes(registry, owner(made, "alice"), [gone])
     now = made.clock()
-    alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
+    alice = await load_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
     part = await changes(registry, alice, HistoryFilter(person="finn"), before=0, limit=50)
     assert "assignment.add" in [each.action for each in part.entries]
     await provisioned(made, await member(made, "id-cora"), user_name="finn", name="Finn Goh")
@@ -173,9 +173,11 @@ async def test_a_user_name_that_is_the_identifier_of_a_membership_shows_nobody_e
         user_name=cora, name="Mallory", language="", now=made.clock(),
     )  # fmt: skip
     role = replace(ROLE, user_id="id-mallory")
-    await write(registry, owner(made, "alice"), [Change(verb="add", kind="assignment", key=role.key, becomes=role)])
+    await write_changes(
+        registry, owner(made, "alice"), [Change(verb="add", kind="assignment", key=role.key, becomes=role)]
+    )
     now = made.clock()
-    alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
+    alice = await load_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
     with suppress(AmbiguousName):
         part = await changes(registry, alice, HistoryFilter(person=cora), before=0, limit=50)
         assert "assignment.add" in [each.action for each in part.entries]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals, invitations
 from corpid.flows.directory.provisioning import end_member
-from corpid.flows.directory.write import write
+from corpid.flows.directory.write import write_changes
 from corpid.flows.operations import audit
 from corpid.ports import AuditEvent, AuditQuery, Upsert
 from corpid.rules.audit_actions import INVITED_PERSON
@@ -79,7 +79,7 @@ async def test_the_history_says_to_which_address_a_role_and_a_level_were_given(m
     await made.write(entity(ACME, "Acme Pte. Ltd."), placeholder(INVITED), INVITED)
     actors: dict[str, Actor] = {"administrator": owner(made, "alice"), "command": COMMAND, "file": FILE}
     level = Change(verb="add", kind="administrator", key=LEVEL.key, becomes=LEVEL)
-    await write(made.provider.registry, actors[by], [GIVEN, level])
+    await write_changes(made.provider.registry, actors[by], [GIVEN, level])
     await end(made, then)
     browser = await in_portal(made, "history?kind=access")
     assert f"{GINA} got access as Maker" in browser.page.text
@@ -134,8 +134,8 @@ async def test_a_client_does_not_learn_whom_its_third_party_invited(made: World)
     )
     await made.write(placeholder(invited), invited)
     registry = made.provider.registry
-    await write(registry, COMMAND, [Change(verb="add", kind="third-party row", key=row.key, becomes=row)])
-    await write(registry, COMMAND, [Change(verb="remove", kind="grant", key=grant.key, was=grant)])
+    await write_changes(registry, COMMAND, [Change(verb="add", kind="third-party row", key=row.key, becomes=row)])
+    await write_changes(registry, COMMAND, [Change(verb="remove", kind="grant", key=grant.key, was=grant)])
     now, found = made.clock(), {}
     for entity_id in (ACME, BANYAN):
         actor = EntityAdministrator(

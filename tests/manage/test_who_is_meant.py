@@ -13,7 +13,7 @@ from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.flows.directory.member_changes import submit_details
 from corpid.flows.directory.members import AmbiguousName, find_member
 from corpid.flows.directory.provisioning import IdentifierConflict, MemberDetails
-from corpid.flows.directory.write import write
+from corpid.flows.directory.write import write_changes
 from corpid.ports import ChangedMeanwhile
 from corpid.rules.directory.actors import CommandLine, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.invitations import placeholder
@@ -184,7 +184,7 @@ async def test_a_role_that_is_given_at_the_moment_of_another_address_is_not_give
 
     async def give() -> None:
         change = Change(verb="add", kind="assignment", key=role.key, becomes=role)
-        await write(registry, owner(made, "alice"), [change])
+        await write_changes(registry, owner(made, "alice"), [change])
 
     done = await asyncio.gather(
         give(), rename(made, await member(made, "f1e2"), "Gina Teo", email="b@acme.example"), return_exceptions=True
@@ -229,7 +229,7 @@ async def test_whoever_is_renamed_onto_a_name_that_an_entity_wrote_keeps_it_alon
     registry = made.provider.registry
     [bob] = (await registry.directory.read(User, [("id-bob",)])).values()
     change = Change(verb="change", kind="user", key=bob.key, was=bob, becomes=replace(bob, user_name="robert"))
-    await write(registry, CommandLine(by="root@host"), [change])
+    await write_changes(registry, CommandLine(by="root@host"), [change])
     assert (await member(made, "id-cora")).user_name == ""
     found = await find_member(registry, ACME, "Robert")
     assert found is not None

@@ -13,7 +13,7 @@ from corpid.flows import namespaces
 from corpid.flows.directory import approvals
 from corpid.flows.directory.person_names import people_of
 from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role, plan_role
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import Refused, check_reason
 from corpid.ports import AuditQuery, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
@@ -99,7 +99,7 @@ async def ask(context: RequestContext, row: Assignment, *, reason: str) -> Chang
     """
     registry, user_id = context.provider.registry, row.user_id
     acting = await _acting(context, user_id, row.entity_id)
-    approvals.check_reason(reason)
+    check_reason(reason)
     was = await find_stored_role(registry, row)
     if was is not None and was.end_date >= context.today:
         raise AlreadyHeld

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from corpid.flows.directory.administrators import still_acting
-from corpid.flows.directory.approvals import NoReason, submit
+from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import ListPage, cut_page
-from corpid.flows.directory.write import Refused, audit_event, authorise_changes
+from corpid.flows.directory.write import NoReason, Refused, audit_event, authorise_changes, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory import access_review as rules
@@ -265,7 +264,7 @@ async def end(
         entity_id=entity_id, user_id=user_id, decision="end", seen="", decided_at=int(now), decided_by=actor.name
     )
     await _decided(registry, actor, entity_id, [decision], [], now=now)
-    return await submit(registry, actor, changes, reason=reason, now=now, unique=unique)
+    return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique)
 
 
 async def sign_off(registry: Registry, actor: Actor, entity_id: str, *, now: float) -> AccessReview:
@@ -296,7 +295,7 @@ async def sign_off(registry: Registry, actor: Actor, entity_id: str, *, now: flo
     async def within() -> None:
         await registry.access_reviews.sign_off(review, becomes, actions=ACCESS_ACTIONS, after=settled)
 
-    await registry.directory.write(await still_acting(registry, actor), event, within)
+    await registry.directory.write(await check_still_acting(registry, actor), event, within)
     return becomes
 
 
@@ -344,7 +343,7 @@ async def _decided(
         for event in events:
             await registry.audit.write(event, now=now)
 
-    await registry.directory.write([*await still_acting(registry, actor), *guards], None, within)
+    await registry.directory.write([*await check_still_acting(registry, actor), *guards], None, within)
     return review
 
 

@@ -13,11 +13,9 @@ from corpid.ports import Delete, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import api_clients as rules_of_members
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import ApiClient
 from corpid.rules.directory.differences import Difference, members_changed, members_set
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import Problem
-from corpid.rules.directory.records import Entity
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import RegistrationError, public_key_set, register_api_client
 
@@ -45,23 +43,6 @@ async def api_clients(registry: Registry, *, actor: Actor) -> list[RegisteredApi
     """Every client of the API, by identifier. Raises access.Forbidden, StoreUnavailable. Source: D59"""
     authorise(actor, "read", Object(kind="API client"))
     return await registry.api_clients.list_all()
-
-
-async def acting_api_client(registry: Registry, client_id: str) -> tuple[ApiClient, Precondition] | None:
-    """Return a client of the API as it may act now.
-
-    It has every scope that it may ask for; with a guard of that. None if it is gone or disabled, or the entity that it
-    is bound to is. Raises StoreUnavailable. Source: D50, D55, D59
-    """
-    client = await registry.api_clients.get(client_id)
-    if client is None or not client.enabled:
-        return None
-    bound_to = (client.entity_id,)
-    entity = (await registry.directory.read(Entity, [bound_to])).get(bound_to) if client.entity_id else None
-    if client.entity_id and (entity is None or not entity.enabled):
-        return None
-    actor = ApiClient(client_id=client_id, scopes=frozenset(client.scopes), entity_id=client.entity_id)
-    return actor, Precondition(RegisteredApiClient, client.key, client)
 
 
 async def add_api_client(

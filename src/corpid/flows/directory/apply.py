@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from corpid.flows.directory.write import REMOVALS, audit_event, write
+from corpid.flows.directory.write import REMOVALS, audit_event, write_changes
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import COMMAND_LINE, AuditQuery
@@ -422,7 +422,7 @@ async def apply(
         }
         digest = hashlib.sha256(content).hexdigest()
         summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, printable(file), sha256=digest, **counts)
-        await write(registry, actor, changes, summary=summary, within=last)
+        await write_changes(registry, actor, changes, summary=summary, within=last)
     elif within is not None and not dry_run:
         async with registry.idempotency_keys.transaction():
             await last()

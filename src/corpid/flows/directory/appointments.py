@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.directory.administrators import has_owner_beside
-from corpid.flows.directory.approvals import submit
+from corpid.flows.directory.actors import has_owner_beside
 from corpid.flows.directory.entities import SETS, carried_out, one_change, prepared_entry
 from corpid.flows.directory.finding import RowFilter, entity_named, only_one, service_named, user_named
 from corpid.flows.directory.provisioning import Member
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import Refused, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Object, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import APPOINTS, Condition
@@ -254,7 +253,7 @@ async def appoint(
     if problems:
         raise Refused("; ".join(problems))
     seen = [Precondition(Administrator, key, was), Precondition(Membership, key, held.membership)]
-    return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
+    return await write_or_request(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
 
 
 async def dismiss(
@@ -269,4 +268,4 @@ async def dismiss(
         raise Refused(phrase("this person does not administer the entity any more"))
     change = Change(verb="remove", kind="administrator", key=was.key, was=was)
     seen = [Precondition(Administrator, was.key, was), Precondition(Membership, was.key, held.membership)]
-    return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
+    return await write_or_request(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory.administrators import MOST_GRANTS, acting_administrator
-from corpid.flows.directory.api_clients import acting_api_client
+from corpid.flows.directory.actors import load_administrator, load_api_client
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
 from corpid.flows.directory.person_names import (
     NameChanges,
@@ -21,26 +20,26 @@ from corpid.flows.directory.person_names import (
     name_changes,
     names_digest,
     names_of,
-    people_of,
 )
 from corpid.flows.directory.write import (
+    MOST_GRANTS,
     AuthorisedChanges,
     Refused,
     authorise_changes,
-    is_of_entity,
-    object_of,
+    build_object,
+    check_reason,
+    guard_records,
     record_changes,
-    with_reason,
+    require_reason,
+    write_or_request,
 )
 from corpid.ports import AuditEvent, ChangedMeanwhile, MemberNameTaken, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import approvals
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.actors import SYSTEM, ApiClient, ProvisioningToken
+from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import (
     LIFETIME_SECONDS,
-    MOST_CHANGES,
-    MOST_REASON_CHARACTERS,
     REDIRECTED,
     ApprovalEvent,
     ApprovalState,
@@ -51,7 +50,6 @@ from corpid.rules.directory.approvals import (
     refresh_change,
     stale,
     state_at,
-    to_requested_change,
     unfit,
 )
 from corpid.rules.directory.current import Current
@@ -141,10 +139,6 @@ class AlreadyDecided(Refused):
     """The request was decided before, or has expired."""
 
 
-class NoReason(Refused):
-    """A request or a decision without its reason."""
-
-
 class RequestSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A request with its changes in words and its present state."""
 
@@ -183,55 +177,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     def expires_at(self) -> int:
         """When it ends without a decision, in epoch seconds."""
         return self.record.created_at + LIFETIME_SECONDS
-
-
-async def submit(
-    registry: Registry,
-    actor: Actor,
-    changes: Sequence[Change],
-    *,
-    reason: str,
-    now: float,
-    unique: str,
-    seen: Sequence[Precondition] = (),
-) -> ChangeRequest | None:
-    """Write changes, or request them if one of them needs approval.
-
-    Returns the request, None if the changes were written. `reason` is for the approver, `now` in epoch
-    seconds; `unique` makes the identifier of a request, with the moment; `seen` as in `write`. Raises access.Forbidden
-    (also for provisioning tokens, which request nothing), Refused, Conflict, StoreUnavailable. Source: D55, D59, D60
-    """
-    found = await authorise_changes(registry, actor, changes)
-    if not is_of_entity(actor) or not found.needing:
-        await registry.directory.write([*record_changes(found), *(each for each in seen if each not in found.guards)])
-        return None
-    if isinstance(actor, ProvisioningToken):
-        raise Forbidden(actor, "write", found.needing[0].kind, phrase("this is read-only here: it needs approval"))
-    check_reason(reason)
-    request = ChangeRequest(
-        request_id=f"{int(now):08x}-{unique}",
-        entity_id=_entity_of(found),
-        requester=actor.name,
-        bound_to=actor.entity_id if isinstance(actor, ApiClient) else "",
-        changes=tuple(map(to_requested_change, changes)),
-        reason=reason,
-        created_at=int(now),
-        people=await people_of(registry, _entity_of(found), changes, actor.name),
-    )
-    event = _event(actor, AuditAction.APPROVAL_REQUEST, request)
-    guards = dict.fromkeys(
-        [*found.guards, *_require_unchanged(changes), *seen, Precondition(ChangeRequest, request.key, None)]
-    )
-    await registry.directory.write([*guards, Upsert(request, event)])
-    return request
-
-
-def check_reason(reason: str) -> None:
-    """Refuse a reason that is empty or too long. Raises Refused. Source: D55"""
-    if not reason.strip():
-        raise NoReason("reason: say why, for the approver")
-    if len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
-        raise Refused(phrase("reason: write one line of at most {count} characters", count=MOST_REASON_CHARACTERS))
 
 
 async def approve(
@@ -274,7 +219,7 @@ async def approve(
     rests_on = [
         *still,
         *(Precondition(Service, key, record) for key, record in current.get("service", {}).items()),  # type: ignore[arg-type]
-        *_require_unchanged(changes),
+        *guard_records(changes),
     ]
     await _decide(registry, request, after, ApprovalEvent.APPROVE, actor, [*done, *agreed.guards, *rests_on])
     return after
@@ -383,7 +328,7 @@ async def summarise_request(registry: Registry, found: ChangeRequest, now: float
 
 def object_of_request(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
     """Return a request as an object of access. Source: D53, D55"""
-    services = {object_of(change_of(each)).service_id for each in found.changes}
+    services = {build_object(change_of(each)).service_id for each in found.changes}
     return Object(
         kind=kind,
         entity_id=found.entity_id,
@@ -429,7 +374,7 @@ async def choose_approvals(
     few people who can approve, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
     seen = [Precondition(Entity, entity.key, entity)]
-    return await submit(
+    return await write_or_request(
         registry, actor, [_plan_choice(entity, chosen)], reason=reason, now=now, unique=unique, seen=seen
     )
 
@@ -581,22 +526,6 @@ async def load_names(
     )
 
 
-def _entity_of(found: AuthorisedChanges) -> str:
-    """The entity whose administrators decide."""
-    if len(found.changes) > MOST_CHANGES:
-        raise Refused(phrase("a request for approval has at most {count} changes: make several", count=MOST_CHANGES))
-    concerned = {getattr(found.actor, "entity_id", "") or thing.entity_id for thing in found.objects}
-    if len(concerned) != 1 or not all(concerned):
-        raise Refused(phrase("some of this needs approval: send the changes of each entity on their own"))
-    return concerned.pop()
-
-
-def _require_unchanged(changes: Iterable[Change]) -> Iterable[Precondition]:
-    """Guards that the changed records are unchanged."""
-    for change in changes:
-        yield Precondition(RECORDS[change.kind], change.key, change.was)  # type: ignore[arg-type]
-
-
 async def _still_belonging(registry: Registry, request: ChangeRequest) -> list[Precondition]:
     """Guards that the requester still acts for the entity (D50)."""
     _, _, user_id = request.requester.partition(":")
@@ -619,9 +548,9 @@ async def _asked(
     kind, _, identifier = request.requester.partition(":")
     try:
         if kind == "user":
-            person = await acting_administrator(registry, identifier, request.entity_id, auth_time=now, now=now)
+            person = await load_administrator(registry, identifier, request.entity_id, auth_time=now, now=now)
             return await authorise_changes(registry, person, changes, approving=request.request_id), []
-        found = await acting_api_client(registry, identifier) if kind == "client" else None
+        found = await load_api_client(registry, identifier) if kind == "client" else None
         if found is None or found[0].entity_id != request.bound_to:
             raise Refused(phrase("the requester has no rights here any more: decline it"))
         client, still = found
@@ -667,7 +596,7 @@ async def _found(registry: Registry, request_id: str) -> ChangeRequest | None:
 async def _decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:
     found = await _request(registry, request_id, actor)
     authorise(actor, "write", object_of_request(found, "approval"))
-    with_reason(actor)
+    require_reason(actor)
     check_reason(reason)
     return found
 

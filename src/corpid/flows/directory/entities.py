@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.flows.directory.apply import ApplyResult, PlanWithNames, prepare
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.write import MembersRefused, Refused, switch_record, write
+from corpid.flows.directory.write import InvalidMembers, Refused, switch_record, write_changes
 from corpid.ports import Precondition
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.document import one_entry, parse
@@ -91,7 +91,7 @@ async def prepared_entry(
         document = parse(one_entry(section, key, members), "", typed=True)
         return await prepare(registry, passwords, document, new_user_id=new_user_id, rules=rules)
     except DirectoryError as error:
-        raise MembersRefused(tuple(problem.reason for problem in error.problems)) from None
+        raise InvalidMembers(tuple(problem.reason for problem in error.problems)) from None
 
 
 async def add_entity(
@@ -146,7 +146,7 @@ async def carried_out(
 ) -> ApplyResult:
     """Write the prepared change, unless `dry_run`, and describe it.
 
-    `action` as in `write`; `was` is the record that the change was decided on, otherwise the one that it was prepared
+    `action` as in `write_changes`; `was` is the record that the change was decided on, otherwise the one that it was prepared
     on. What somebody else writes at the same moment is not overwritten. Raises Refused if a change is none of `verbs`,
     access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
     """
@@ -154,7 +154,7 @@ async def carried_out(
     if any(change.verb not in verbs for change in changes):
         raise Refused(phrase("it was removed at the same moment: nothing was changed"))
     if changes and not dry_run:
-        await write(registry, actor, changes, action=action, seen=_seen(changes, was))
+        await write_changes(registry, actor, changes, action=action, seen=_seen(changes, was))
     return ApplyResult(
         differences=tuple(difference(change, prepared.user_names) for change in changes),
         warnings=prepared.plan.warnings,

@@ -21,7 +21,7 @@ from corpid.flows.directory.provisioning import (
     refuse_taken,
     store_refusals,
 )
-from corpid.flows.directory.write import Refused, authorise_changes
+from corpid.flows.directory.write import Refused, authorise_changes, check_reason, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_file import parse_access
@@ -283,14 +283,14 @@ async def submit(
 ) -> ChangeRequest | None:
     """Write what was planned, or request it: all or nothing.
 
-    Returns the request, None if the changes were written. Raises TooManyInvitations, approvals.NoReason,
+    Returns the request, None if the changes were written. Raises TooManyInvitations, NoReason,
     IdentifierConflict, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D60
     """
     problems = await approvals.unfitting(registry, plan.changes)
     if problems:
         raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
     if plan.needs_approval:
-        approvals.check_reason(reason)
+        check_reason(reason)
     for change in plan.changes:
         if isinstance(change.becomes, Membership):
             await limit.count(actor, actor.entity_id, change.becomes.email, now=now)
@@ -302,4 +302,4 @@ async def submit(
     there = {each.person.membership.key: each.person.membership for each in plan.lines}
     seen += [Precondition(Membership, key, membership) for key, membership in there.items() if key not in new]
     with store_refusals():
-        return await approvals.submit(registry, actor, plan.changes, reason=reason, now=now, unique=unique, seen=seen)
+        return await write_or_request(registry, actor, plan.changes, reason=reason, now=now, unique=unique, seen=seen)

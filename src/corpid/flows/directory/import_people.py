@@ -11,7 +11,7 @@ import msgspec
 from corpid.flows.directory.apply import prepare
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.provisioning import IdentifierConflict, considered_invitation, invitation
-from corpid.flows.directory.write import write
+from corpid.flows.directory.write import write_changes
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
@@ -113,7 +113,7 @@ async def write_parts(
     for number, changes in enumerate(parts, start=1):
         if changes:
             started = time.monotonic()
-            await write(registry, actor, changes, seen=[guard for change in changes for guard in seen(change)])
+            await write_changes(registry, actor, changes, seen=[guard for change in changes for guard in seen(change)])
             # SQLite has no queue for writers: others need a gap between two writes.
             await asyncio.sleep(time.monotonic() - started)
         report("imported", min(number * PEOPLE_AT_ONCE, total), total)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows.directory.administrators import still_acting
+from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.lists import cut_page
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.ports import Accept, ChangedMeanwhile, Delete, Precondition, Upsert
@@ -109,7 +109,7 @@ async def send_again(
     access.Forbidden, StoreUnavailable. Source: D53, D60
     """
     authorise(actor, "write", Object(kind="invitation", entity_id=invited.entity_id, user_id=invited.user_id))
-    guards = await still_acting(registry, actor)
+    guards = await check_still_acting(registry, actor)
     if not invited.invited:
         raise Refused(phrase("the invitation was accepted: there is nothing to send"))
     if not invited.email:

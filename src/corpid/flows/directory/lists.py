@@ -7,7 +7,6 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from corpid.flows.directory.administrators import MOST_GRANTS
 from corpid.flows.directory.finding import (
     LAST,
     authorise_list,
@@ -18,7 +17,7 @@ from corpid.flows.directory.finding import (
     user_named,
     visible,
 )
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import MOST_GRANTS, Refused
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import DeploymentOperator
 from corpid.rules.directory.effect import Role

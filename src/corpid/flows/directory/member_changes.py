@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows.directory.approvals import submit
 from corpid.flows.directory.provisioning import (
     LastOwner,
     MemberDetails,
@@ -21,7 +20,7 @@ from corpid.flows.directory.provisioning import (
     store_refusals,
     with_details,
 )
-from corpid.flows.directory.write import Refused, authorise_changes
+from corpid.flows.directory.write import Refused, authorise_changes, write_or_request
 from corpid.ports import MemberQuery, Precondition
 from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.access_conditions import OWNER_STAYS
@@ -94,7 +93,7 @@ async def submit_invitations(
         await limit.count(actor, actor.entity_id, each.email, now=now)
     seen = [Precondition(Membership, each.key, None) for each in invited]
     with store_refusals():
-        return await submit(registry, actor, changes, reason=reason, now=now, unique=new_id(), seen=seen)
+        return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=new_id(), seen=seen)
 
 
 async def submit_details(
@@ -161,7 +160,7 @@ async def _submit_change(
     await count_redirection(limit, was, becomes, actor=actor, now=now)
     seen = [Precondition(Membership, was.key, was)]
     with store_refusals():
-        return await submit(registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=seen)
+        return await write_or_request(registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=seen)
 
 
 async def submit_end(
@@ -185,7 +184,7 @@ async def submit_end(
     rows = await rows_under(registry, seen)
     changes = [*rows, change] if len(rows) < MOST_CHANGES else [change]
     guard = Precondition(Membership, seen.key, seen)
-    return await submit(registry, actor, changes, reason=reason, now=now, unique=new_id(), seen=[guard])
+    return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=new_id(), seen=[guard])
 
 
 async def _check(registry: Registry, actor: EntityAdministrator, changes: Sequence[Change]) -> bool:

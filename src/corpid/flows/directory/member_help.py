@@ -15,7 +15,7 @@ from corpid.flows import namespaces, notifications
 from corpid.flows.account import enrolments, links
 from corpid.flows.authentication import second_factor_methods
 from corpid.flows.directory import people
-from corpid.flows.directory.administrators import still_acting
+from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.ports import AuditEvent, Conflict, Precondition, StoreUnavailable
 from corpid.rules.audit_actions import AuditAction
@@ -96,7 +96,7 @@ async def request_help(context: RequestContext, of: Membership, asked: Help, *, 
     registry, rule = context.provider.registry, _RULES[asked]
     held = await read_level(registry, of)
     authorise(actor, rule.action, _thing(rule, of, held))
-    guards = await still_acting(registry, actor)
+    guards = await check_still_acting(registry, actor)
     await _count(context, of, asked)
     event = audit_event(actor, rule.asked, "/".join(of.key), entity_id=of.entity_id)
     seen = [Precondition(Membership, of.key, of), Precondition(Administrator, of.key, held)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.directory.administrators import has_owner_beside
+from corpid.flows.directory.actors import has_owner_beside
 from corpid.flows.directory.apply import PlanWithNames
 from corpid.flows.directory.entities import ADDS, carried_out, prepared_entry
 from corpid.flows.directory.finding import entity_named, user_named

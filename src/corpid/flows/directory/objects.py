@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.apply import prepare
-from corpid.flows.directory.approvals import submit
 from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
 from corpid.flows.directory.members import find_person
-from corpid.flows.directory.write import object_of
+from corpid.flows.directory.write import build_object, write_or_request
 from corpid.ports import ChangedMeanwhile, NameTaken, Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
@@ -282,7 +281,7 @@ async def _narrowed(registry: Registry, service_id: str) -> list[Change]:
 
 
 async def _submitted(by: Administration, changes: Sequence[Change], seen: Precondition) -> ChangeRequest | None:
-    return await submit(
+    return await write_or_request(
         by.registry, by.actor, changes, reason=by.actor.reason, now=by.now, unique=by.new_id(), seen=[seen]
     )
 
@@ -315,7 +314,7 @@ def _as_is(actor: ApiClient, resource: Resource) -> Object:
 
 
 def _object(resource: Resource, record: msgspec.Struct) -> Object:
-    return object_of(Change(verb="change", kind=resource.kind, key=(), becomes=record))
+    return build_object(Change(verb="change", kind=resource.kind, key=(), becomes=record))
 
 
 async def _visible(by: Administration, resource: Resource, identifier: str) -> msgspec.Struct:

@@ -8,7 +8,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.entities import addition
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.provisioning import invitation
-from corpid.flows.directory.write import write
+from corpid.flows.directory.write import write_changes
 from corpid.ports import Precondition
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.plan import Change
@@ -42,7 +42,7 @@ async def add_entity_with_owner(
     adding = await addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
     invited = _invited(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
     seen = [Precondition(Entity, (entity_id,), None), *_absent(invited)]
-    await write(registry, actor, [*adding.prepared.plan.changes, *invited], seen=seen)
+    await write_changes(registry, actor, [*adding.prepared.plan.changes, *invited], seen=seen)
 
 
 async def owners(registry: Registry, entity_id: str, *, actor: Actor) -> dict[str, str]:
@@ -95,7 +95,7 @@ async def appoint_owner(
         if gone is None or gone.level != "owner":
             raise InvalidInput(phrase("This person is no longer an owner. Choose again."), field="instead_of")
         changes.append(Change(verb="remove", kind="administrator", key=gone.key, was=gone))
-    await write(registry, actor, changes, seen=seen)
+    await write_changes(registry, actor, changes, seen=seen)
 
 
 def _invited(details: MemberDetails, entity_id: str, *, now: float, new_id: Callable[[], str]) -> list[Change]:

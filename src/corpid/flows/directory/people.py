@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from corpid.flows import notifications
 from corpid.flows.account import links
 from corpid.flows.authentication import password_checks, second_factor_methods, throttle
-from corpid.flows.directory.administrators import entities_without_owner
+from corpid.flows.directory.actors import list_entities_without_owner
 from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change
 from corpid.flows.directory.finding import authorise_on_person, user_named
-from corpid.flows.directory.write import Refused, audit_event, switch_record, write
+from corpid.flows.directory.write import Refused, audit_event, switch_record, write_changes
 from corpid.ports import COMMAND_LINE, FactorChange
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused
@@ -56,7 +56,7 @@ async def add_user(
         Credentials(user_id=user.user_id).with_password(password_hash, "operator").with_app(totp_secret, "operator")
     )
     change = Change(verb="add", kind="credentials", key=user.key, becomes=factors)
-    await write(registry, actor, [*adding.prepared.plan.changes, change])
+    await write_changes(registry, actor, [*adding.prepared.plan.changes, change])
     return user
 
 
@@ -133,7 +133,7 @@ async def switch_user(
     user = await _account_named(registry, user_name, actor=actor)
     becomes = switch_record(user, phrase("user {name}", name=user.user_name), enabled=enabled)
     change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
-    alone = [] if enabled else await entities_without_owner(registry, user.user_id)
+    alone = [] if enabled else await list_entities_without_owner(registry, user.user_id)
     return await one_change(
         registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name},
         remarks=[f"the entity {entity_id} has no owner who can act" for entity_id in alone],
@@ -179,7 +179,7 @@ async def _write_factors(
     registry: Registry, actor: Actor, was: Credentials, becomes: Credentials, action: AuditAction
 ) -> None:
     change = Change(verb="change", kind="credentials", key=was.key, was=was, becomes=becomes)
-    await write(registry, actor, [change], action=action)
+    await write_changes(registry, actor, [change], action=action)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +221,7 @@ async def add_invited(
     """
     adding = await addition(office.registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
     user = adding.record
-    await write(office.registry, office.actor, adding.prepared.plan.changes)
+    await write_changes(office.registry, office.actor, adding.prepared.plan.changes)
     return await _give(office, user, "invitation")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.authentication import sessions
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.actors import load_administrator
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Entity, Membership
@@ -99,7 +99,7 @@ async def list_administered(context: RequestContext, user_id: str) -> Sequence[E
 
 async def _acting(context: RequestContext, visit: PortalRequest) -> PortalRequest:
     registry, session = context.provider.registry, visit.session
-    actor = await acting_administrator(
+    actor = await load_administrator(
         registry,
         visit.user.user_id,
         session.entity_id,

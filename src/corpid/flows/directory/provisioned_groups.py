@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.directory.write import Refused, write
+from corpid.flows.directory.write import Refused, write_changes
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Entity, GroupRole, Membership, Service
@@ -122,7 +122,7 @@ async def change_group(
     for start in range(0, len(made), _AT_ONCE):
         if start and still is not None:
             await still()
-        await write(registry, actor, made[start : start + _AT_ONCE])
+        await write_changes(registry, actor, made[start : start + _AT_ONCE])
         await asyncio.sleep(0)
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import asdict, replace
 
-from corpid.flows.directory.approvals import submit
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import as_place, cut_page, place
 from corpid.flows.directory.write import (
@@ -22,6 +21,7 @@ from corpid.flows.directory.write import (
     change_event,
     is_of_entity,
     record_changes,
+    write_or_request,
 )
 from corpid.ports import (
     ChangedMeanwhile,
@@ -264,7 +264,9 @@ async def submit_invitation(
     await limit.count(actor, entity_id, membership.email if send else "", now=now)
     seen = Precondition(Membership, membership.key, None)
     with store_refusals():
-        request = await submit(registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=[seen])
+        request = await write_or_request(
+            registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=[seen]
+        )
     return request or membership
 
 

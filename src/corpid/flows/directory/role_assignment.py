@@ -13,7 +13,7 @@ import msgspec
 from corpid.flows.directory import approvals
 from corpid.flows.directory.lists import ListPage, as_place, cut_page
 from corpid.flows.directory.provisioning import Member, UnknownMember, member
-from corpid.flows.directory.write import Refused, authorise_changes
+from corpid.flows.directory.write import Refused, authorise_changes, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.objects import key_of, object_id
@@ -215,7 +215,7 @@ async def submit(
     await _refuse_unfit(registry, changes)
     roles = [Precondition(Assignment, change.key, change.was) for change in changes]  # type: ignore[arg-type]
     seen = [Precondition(Membership, of.key, of), *roles]
-    return await approvals.submit(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
+    return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
 
 
 async def _refuse_unfit(registry: Registry, changes: Sequence[Change]) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from corpid.flows.directory.apply import ApplyResult, PlanWithNames
 from corpid.flows.directory.entities import SETS, carried_out, prepared_entry
 from corpid.flows.directory.finding import RowFilter, entity_named, only_one, service_named
-from corpid.flows.directory.write import GRANT_ACTIONS, with_reason, write
+from corpid.flows.directory.write import GRANT_ACTIONS, require_reason, write_changes
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.nodes import Problem
@@ -134,7 +134,7 @@ async def decline(registry: Registry, wanted: GrantFilter, *, actor: Actor, dry_
     StoreUnavailable. Source: D54, D56
     """
     if not dry_run:
-        with_reason(actor)
+        require_reason(actor)
     grant = await _one(registry, wanted, actor, offered_only=True)
     return await _removed(registry, grant, AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run)
 
@@ -147,7 +147,7 @@ async def end(registry: Registry, wanted: GrantFilter, *, actor: Actor, dry_run:
     Source: D54, D56
     """
     if not dry_run:
-        with_reason(actor)
+        require_reason(actor)
     grant = await _one(registry, wanted, actor, offered_only=False)
     return await _removed(registry, grant, AuthorisationSide.CLIENT_ENTITY, actor=actor, dry_run=dry_run)
 
@@ -182,7 +182,7 @@ async def _decided(
 ) -> ApplyResult:
     """Write one side's decision; `ended` are shown as its consequence."""
     if not dry_run:
-        await write(registry, actor, [change], action=_action(actor, side, change))
+        await write_changes(registry, actor, [change], action=_action(actor, side, change))
     also = [Change(verb="remove", kind="third-party row", key=row.key, was=row) for row in ended]
     users = await registry.directory.read(User, {(row.user_id,) for row in ended})
     names = {user.user_id: user.user_name for user in users.values()}

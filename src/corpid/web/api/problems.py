@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from starlette.responses import Response
 
-from corpid.flows.directory.approvals import NoReason, NoRequest
+from corpid.flows.directory.approvals import NoRequest
 from corpid.flows.directory.invitation_limits import RETRY_SECONDS, TooManyInvitations
 from corpid.flows.directory.objects import ObjectChanged, ObjectConflict, ObjectNotFound
 from corpid.flows.directory.provisioning import IdentifierConflict, InvalidDetails
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import NoReason, Refused
 from corpid.flows.operations.idempotency import KeyReused
 from corpid.ports import Conflict, PasswordsBusy, StoreUnavailable
 from corpid.rules.directory.access import Forbidden

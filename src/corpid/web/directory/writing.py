@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, NoReason, StaleRequest, submit
+from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, StaleRequest
 from corpid.flows.directory.person_names import known_name, names_digest
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import NoReason, Refused, write_or_request
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
@@ -96,7 +96,7 @@ async def submit_changes(
     Returns `saved`, or the page of the request. The reason is that of the form. Raises InvalidInput as `await_change`.
     Source: D55
     """
-    writing = submit(
+    writing = write_or_request(
         at.context.provider.registry,
         at.actor,
         changes,
