@@ -9,7 +9,7 @@ from corpid import settings
 from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.directory import api_clients
+from corpid.flows.directory import clients
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import api_server
 from corpid.settings.issuers import client_rules
@@ -68,7 +68,7 @@ async def _add(
 ) -> tuple[RegisteredApiClient, ApplyResult, Settings]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        client, applied = await api_clients.add_api_client(
+        client, applied = await clients.add_api_client(
             opened.registry,
             client_id,
             members,

@@ -58,5 +58,5 @@ def _row(refusal: ClientRefusal, zone: ZoneInfo) -> tuple[str | tuple[str, ...],
 async def _found(client_id: str) -> tuple[list[ClientRefusal], ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        await clients.client(opened.registry, client_id, actor=opened.actor)
+        await clients.find_client(opened.registry, client_id, actor=opened.actor)
         return await refusals_of(opened.registry, client_id, actor=opened.actor), chosen.timezone

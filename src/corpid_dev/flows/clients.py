@@ -75,12 +75,12 @@ class SavedClient(msgspec.Struct, frozen=True, kw_only=True):
 
 async def clients(context: RequestContext) -> list[Client]:
     """Every client, by identifier. Raises StoreUnavailable. Source: D66"""
-    return await flow.clients(context.provider.registry, actor=writing(b""))
+    return await flow.list_clients(context.provider.registry, actor=writing(b""))
 
 
 async def client(context: RequestContext, client_id: str) -> Client:
     """One client. Raises write.Refused when there is none. Source: D66"""
-    return await flow.client(context.provider.registry, client_id, actor=writing(b""))
+    return await flow.find_client(context.provider.registry, client_id, actor=writing(b""))
 
 
 async def services(context: RequestContext) -> list[str]:
