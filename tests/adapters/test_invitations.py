@@ -129,7 +129,7 @@ RIVALS: Final[dict[str, list[Callable[[SqlStores, OpenInvitation, str], Awaitabl
     "new person and revocation": [as_new_person, lambda stores, found, _: revoke(stores, found)],
     "new person twice": [as_new_person, as_new_person],
     "declined and accepted": [
-        lambda stores, found, _: invitations.decline(stores.registry, found.membership),
+        lambda stores, found, _: invitations.decline_membership(stores.registry, found.membership),
         lambda stores, found, _: with_account(stores, found, PEOPLE[0]),
     ],
 }

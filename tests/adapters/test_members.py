@@ -16,20 +16,14 @@ from corpid.flows.directory.approvals import approve
 from corpid.flows.directory.invitation_limits import InvitationLimit, TooManyInvitations
 from corpid.flows.directory.invitations import AlreadyBelongs
 from corpid.flows.directory.memberships import switch_membership
-from corpid.flows.directory.provisioning import (
-    IdentifierConflict,
-    InvalidDetails,
-    LastOwner,
-    MemberDetails,
-    MembersQuery,
-    UnknownMember,
-)
+from corpid.flows.directory.provisioning import IdentifierConflict, LastOwner, MembersQuery, UnknownMember
 from corpid.flows.directory.write import Refused, write_or_request
 from corpid.flows.directory.write import write_changes as write_as
 from corpid.ports import ChangedMeanwhile, NameTaken
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.document import parse
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
@@ -76,7 +70,9 @@ async def invited(
     stores: SqlStores, details: MemberDetails = NEW, *, actor: Actor = TOKEN, ids: Callable[[], str] | None = None
 ) -> Member:
     new_id = ids or identifiers()
-    return await provisioning.invite(stores.registry, limit(stores), details, actor=actor, now=NOW, new_id=new_id)
+    return await provisioning.invite_member(
+        stores.registry, limit(stores), details, actor=actor, now=NOW, new_id=new_id
+    )
 
 
 async def prepared(stores: SqlStores) -> None:
@@ -130,7 +126,7 @@ async def test_a_file_makes_no_account_of_a_placeholder(place: Place, entry: str
             with pytest.raises(DirectoryError, match="has not accepted an invitation yet"):
                 await prepare(stores.registry, PASSWORDS, parse(text.encode(), "f"), new_user_id=str)
         await switch_membership(stores.registry, PASSWORDS, mei.user.user_name, "E1", enabled=False, actor=OPERATOR)
-        after = await provisioning.member(stores.registry, mei.membership.membership_id, actor=TOKEN)
+        after = await provisioning.load_member(stores.registry, mei.membership.membership_id, actor=TOKEN)
         assert after.membership == replace(mei.membership, enabled=False), "what a file cannot say stays"
 
 
@@ -169,12 +165,12 @@ async def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place
         mei = (await invited(stores)).membership
         [theirs] = [
             each.membership
-            for each in (await provisioning.members(registry, MembersQuery(count=9), actor=TOKEN)).members
+            for each in (await provisioning.query_members(registry, MembersQuery(count=9), actor=TOKEN)).members
             if each.membership.user_id == "u2"
         ]
         for membership_id in (mei.membership_id, theirs.membership_id, "", "\0", "x" * 5000):
             with pytest.raises(UnknownMember):
-                await provisioning.member(registry, membership_id, actor=other)
+                await provisioning.load_member(registry, membership_id, actor=other)
             with pytest.raises(UnknownMember):
                 await provisioning.end_member(registry, membership_id, actor=other)
             with pytest.raises(UnknownMember):
@@ -183,9 +179,9 @@ async def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place
                 )
         for actor in (TOKEN, CLIENT):
             with pytest.raises(Forbidden):
-                await provisioning.members(registry, MembersQuery(count=9), actor=actor, entity_id="E2")
+                await provisioning.query_members(registry, MembersQuery(count=9), actor=actor, entity_id="E2")
             with pytest.raises(Forbidden):
-                await provisioning.invite(
+                await provisioning.invite_member(
                     registry, limit(stores), NEW, actor=actor, entity_id="E2", now=NOW, new_id=identifiers()
                 )
 
@@ -223,7 +219,7 @@ async def test_a_member_is_suspended_restored_and_ended(place: Place) -> None:
         registry, role = stores.registry, Assignment(user_id="u3", entity_id="E1", service_id="plain", role="Maker")
         await write(stores, role)
         [held] = (await registry.directory.read(Membership, [("u3", "E1")])).values()
-        found = await provisioning.member(registry, held.membership_id, actor=TOKEN)
+        found = await provisioning.load_member(registry, held.membership_id, actor=TOKEN)
         named = MemberDetails(user_name="rina@firm.example")
 
         async def switch(*, enabled: bool) -> Member:
@@ -276,13 +272,13 @@ async def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
             with pytest.raises(Forbidden, match="approval"):
                 await invited(stores, actor=actor)
         lim = await load_administrator(registry, "u2", "E1", auth_time=NOW, now=NOW)
-        change = provisioning.invitation(NEW, "E1", now=NOW, new_id=identifiers(), enabled=True, send=True)
+        change = provisioning.plan_invitation(NEW, "E1", now=NOW, new_id=identifiers(), enabled=True, send=True)
         request = await write_or_request(registry, lim, [change], reason="New", now=NOW, unique="r")
         assert request is not None
         assert await registry.directory.user("new-1") is None
         rina = await load_administrator(registry, "u3", "E1", auth_time=NOW, now=NOW)
         await approve(registry, request.request_id, actor=rina, reason="Yes", now=NOW)
-        found = await provisioning.member(registry, "new-2", actor=TOKEN)
+        found = await provisioning.load_member(registry, "new-2", actor=TOKEN)
         assert (found.state, found.membership) == ("invited", change.becomes)
 
 
@@ -367,7 +363,7 @@ async def test_invitations_to_an_address_and_of_an_entity_are_limited(
                 registry, limit(stores), tan.membership.membership_id, NEW, enabled=True, actor=TOKEN, now=NOW
             )
         await invited(stores, NEW, actor=replace(TOKEN, entity_id="E2"), ids=ids)
-        operators = await provisioning.invite(
+        operators = await provisioning.invite_member(
             registry, limit(stores), NEW, actor=OPERATOR, entity_id="E1", now=NOW, new_id=ids, send=False
         )
         assert operators.membership.invitation_sent_at == NOT_TO_BE_SENT
@@ -380,7 +376,9 @@ async def test_a_changed_address_of_an_invited_member_gets_a_letter(place: Place
         registry, ids = stores.registry, identifiers()
         moved = MemberDetails(user_name="mei", email="mei@new.example")
         for send, expected in ((True, DUE), (False, NOT_TO_BE_SENT)):
-            mei = await provisioning.invite(registry, limit(stores), NEW, actor=TOKEN, now=NOW, new_id=ids, send=send)
+            mei = await provisioning.invite_member(
+                registry, limit(stores), NEW, actor=TOKEN, now=NOW, new_id=ids, send=send
+            )
             if send:
                 await write(stores, replace(mei.membership, invitation_sent_at=5))
             after = await provisioning.change_member(
@@ -400,7 +398,7 @@ async def test_an_account_accepts_an_invitation_and_none_of_its_members_change(p
         known = User(user_id="u7", user_name="mei", name="Mei", email="mei@home.example")
         await write(stores, known)
         await invitations.accept_with_account(registry, mei.membership, known, now=NOW)
-        after = await provisioning.member(registry, mei.membership.membership_id, actor=TOKEN)
+        after = await provisioning.load_member(registry, mei.membership.membership_id, actor=TOKEN)
         assert (after.user, after.state, after.membership.user_name) == (known, "active", NEW.user_name)
         acting = await registry.directory.acting("u7", "E1")
         assert acting is not None
@@ -450,7 +448,7 @@ async def test_a_new_account_has_the_address_that_was_written_to(place: Place) -
             await accept("LIM")
         assert (await person(stores, mei.user.user_id)).placeholder
         await accept("mei.lin")
-        after = await provisioning.member(registry, mei.membership.membership_id, actor=TOKEN)
+        after = await provisioning.load_member(registry, mei.membership.membership_id, actor=TOKEN)
         assert after.user == User(
             user_id="u9", user_name="mei.lin", name="Mei Lin", email="mei@firm.example", language="ms"
         )
@@ -470,7 +468,7 @@ async def test_of_an_acceptance_and_something_else_at_once_one_is_carried_out(pl
         await write(stores, first, second)
         others = {
             "end": lambda: provisioning.end_member(registry, mei.membership.membership_id, actor=TOKEN),
-            "decline": lambda: invitations.decline(registry, mei.membership),
+            "decline": lambda: invitations.decline_membership(registry, mei.membership),
             "accept": lambda: invitations.accept_with_account(registry, mei.membership, second, now=NOW),
             "new account": lambda: invitations.accept_with_new_account(
                 registry, mei.membership, "u9", user_name="mei", name="Mei", language="en", now=NOW

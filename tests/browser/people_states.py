@@ -33,7 +33,7 @@ from tests.browser.portal_states import framed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.provisioning import MemberState
+    from corpid.ports.provisioning import MemberState
     from corpid.rules.directory.access import Level
     from corpid.web.pages.views import View
 

@@ -83,7 +83,7 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
         s.registry, s.passwords, "rina", "A1", {"level": "owner"}, actor=SOMEBODY
     ),
     "administrator remove": lambda s: appointments.remove_administrator(s.registry, "rina", "A1", actor=SOMEBODY),
-    "operator list": lambda s: operators.operators(s.registry, actor=SOMEBODY),
+    "operator list": lambda s: operators.list_operators(s.registry, actor=SOMEBODY),
     "operator add": lambda s: operators.set_operator(s.registry, s.passwords, "rina", "auditor", actor=SOMEBODY),
     "operator remove": lambda s: operators.remove_operator(s.registry, "rina", actor=SOMEBODY),
     "third-party list": lambda s: lists.grants(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),

@@ -148,10 +148,10 @@ async def test_the_flow_refuses_services_of_another_level_by_the_rule_of_files_a
     await made.write(Service(service_id="TAX", name="Tax filing"))
     registry, now = made.provider.registry, made.clock()
     actor = await load_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
-    held = await appointments.member(registry, actor, bob)
+    held = await appointments.load_member_level(registry, actor, bob)
     assert held is not None
     with pytest.raises(Refused, match="administrator has every service"):
-        await appointments.appoint(
+        await appointments.appoint_member(
             registry, actor, held, "administrator", ("TAX",), reason="", now=now, unique="unique"
         )
     assert await level_of(made) is None

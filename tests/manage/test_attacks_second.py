@@ -9,10 +9,11 @@ from corpid.flows import notifications
 from corpid.flows.directory import access_review
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, ReviewIncomplete
 from corpid.flows.directory.member_changes import submit_details, submit_invitations
-from corpid.flows.directory.provisioning import Member, MemberDetails
+from corpid.flows.directory.provisioning import Member
 from corpid.flows.directory.write import write_changes
 from corpid.ports import AuditEvent, Upsert
 from corpid.rules.audit_actions import INVITED_PERSON
+from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Membership, Parameter, ThirdPartyAssignment, User
 from corpid.web.directory.access_copy import box

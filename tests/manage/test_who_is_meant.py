@@ -12,11 +12,12 @@ from corpid.flows.directory import approvals, invitations, members, provisioning
 from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.flows.directory.member_changes import submit_details
 from corpid.flows.directory.members import AmbiguousName, find_member
-from corpid.flows.directory.provisioning import IdentifierConflict, MemberDetails
+from corpid.flows.directory.provisioning import IdentifierConflict
 from corpid.flows.directory.write import write_changes
 from corpid.ports import ChangedMeanwhile
 from corpid.rules.directory.actors import CommandLine, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,

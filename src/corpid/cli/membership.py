@@ -13,11 +13,12 @@ from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import invitations, memberships, provisioning
 from corpid.flows.directory.apply import ApplyResult
 from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.provisioning import IdentifierConflict, InvalidDetails, MemberDetails, UnknownMember
+from corpid.flows.directory.provisioning import IdentifierConflict, UnknownMember
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import person_names
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable, placeholder
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.nodes import Problem
 
 if TYPE_CHECKING:
@@ -144,13 +145,13 @@ async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: b
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         try:
-            change = provisioning.invitation(
+            change = provisioning.plan_invitation(
                 details, entity, now=opened.clock(), new_id=new_user_id, enabled=True, send=send
             )
-            _, membership = await provisioning.considered_invitation(opened.registry, change, actor=opened.actor)
+            _, membership = await provisioning.check_invitation(opened.registry, change, actor=opened.actor)
             if not dry_run:
                 limit = InvitationLimit(transient=opened.transient, issuer=chosen.base_url)
-                await provisioning.invite(
+                await provisioning.invite_member(
                     opened.registry, limit, details, actor=opened.actor, entity_id=entity, now=opened.clock(),
                     new_id=new_user_id, send=send,
                 )  # fmt: skip
@@ -167,7 +168,7 @@ async def _resend(membership_id: str) -> tuple[Membership, bool]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         try:
-            found = await provisioning.member(opened.registry, membership_id, actor=opened.actor)
+            found = await provisioning.load_member(opened.registry, membership_id, actor=opened.actor)
         except UnknownMember:
             raise Refused(
                 f"there is no membership {membership_id!r}: `corpid membership list --entity E` shows identifiers"
@@ -181,7 +182,9 @@ async def _resend(membership_id: str) -> tuple[Membership, bool]:
 
 async def _all(entity: str, after: str, limit: int) -> ListPage[Member]:
     async with open_registry(settings.load()) as opened:
-        return await provisioning.members_by_name(opened.registry, entity, actor=opened.actor, after=after, limit=limit)
+        return await provisioning.list_members_by_name(
+            opened.registry, entity, actor=opened.actor, after=after, limit=limit
+        )
 
 
 def _shown(member: Member) -> tuple[str, str, str]:

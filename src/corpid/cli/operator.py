@@ -66,7 +66,7 @@ def remove(user: User, *, dry_run: listing.DryRun = False, json: listing.AsJson 
 
 async def _all() -> list[tuple[Person, OperatorLevel]]:
     async with open_registry(settings.load()) as opened:
-        return await operators.operators(opened.registry, actor=opened.actor)
+        return await operators.list_operators(opened.registry, actor=opened.actor)
 
 
 async def _add(user: str, level: str, *, dry_run: bool) -> ApplyResult:

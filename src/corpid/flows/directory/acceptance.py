@@ -69,23 +69,23 @@ async def find_answer(context: RequestContext, browser_id: str, opened_id: str) 
 
     A form that is sent twice leads to the same page. Source: D15
     """
-    found = await _entry(context, opened_id).read(context.provider.transient, now=context.now)
+    found = await _locate_answer(context, opened_id).read(context.provider.transient, now=context.now)
     return found if found is not None and found.browser_id == browser_id else None
 
 
-async def answered_by(context: RequestContext, enrolment: Enrolment) -> InvitationAnswer | None:
+async def find_answer_of(context: RequestContext, enrolment: Enrolment) -> InvitationAnswer | None:
     """The answer that a finished enrolment gave; None without one. Source: D60"""
     opened_id = enrolments.derive_opened_id(context, enrolment.browser_id, enrolment.link_hash)
     return await find_answer(context, enrolment.browser_id, opened_id)
 
 
-async def belongs(context: RequestContext, user_id: str, entity_id: str) -> bool:
+async def is_member(context: RequestContext, user_id: str, entity_id: str) -> bool:
     """Return whether a person belongs to an entity, if only suspended (D60)."""
     key = (user_id, entity_id)
     return bool(await context.provider.registry.directory.read(Membership, [key]))
 
 
-async def accept(context: RequestContext, visit: AccountRequest, opened_id: str) -> None:
+async def accept_invitation(context: RequestContext, visit: AccountRequest, opened_id: str) -> None:
     """Accept an invitation with the account that is signed in here.
 
     No factor of the account changes. Raises NotOpened, NotHere, AlreadyBelongs, StaleStep. Source: D60
@@ -101,21 +101,21 @@ async def accept(context: RequestContext, visit: AccountRequest, opened_id: str)
     notifications.notify(context, visit.user, notifications.notify_joined(invited.entity))
 
 
-async def decline(context: RequestContext, browser: Browser, opened_id: str) -> None:
+async def decline_invitation(context: RequestContext, browser: Browser, opened_id: str) -> None:
     """Decline an invitation, which ends it.
 
     Raises NotOpened, NotHere, StaleStep. Source: D60
     """
 
     async def once(invited: OpenInvitation) -> None:
-        await invitations.decline(context.provider.registry, invited.membership)
+        await invitations.decline_membership(context.provider.registry, invited.membership)
 
     invited = await _answer(context, browser, opened_id, once)
     done = InvitationAnswer(browser_id=browser.browser_id, outcome="declined", entity=invited.entity.name)
     await _note(context, opened_id, done)
 
 
-async def finish(context: RequestContext, visit: EnrolmentContext, *, language: str) -> None:
+async def finish_enrolment(context: RequestContext, visit: EnrolmentContext, *, language: str) -> None:
     """Make a new member with the factors of the enrolment.
 
     `language` is a tag, that of their e-mails. Person, membership and factors are written in one transaction. If
@@ -184,8 +184,8 @@ async def _note_accepted(
 
 async def _note(context: RequestContext, opened_id: str, found: InvitationAnswer) -> None:
     async with context.provider.transient.batch(context.now) as batch:
-        await _entry(context, opened_id).put(batch, found)
+        await _locate_answer(context, opened_id).put(batch, found)
 
 
-def _entry(context: RequestContext, opened_id: str) -> Entry[InvitationAnswer]:
+def _locate_answer(context: RequestContext, opened_id: str) -> Entry[InvitationAnswer]:
     return _ANSWERED.entry(context.provider.policy.base_url, opened_id)

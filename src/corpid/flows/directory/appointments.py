@@ -158,7 +158,7 @@ class MemberLevel(Member, frozen=True, kw_only=True):
         return self.administrator.level if self.administrator is not None else ""
 
 
-async def administering(registry: Registry, actor: EntityAdministrator) -> list[MemberLevel]:
+async def list_administrators(registry: Registry, actor: EntityAdministrator) -> list[MemberLevel]:
     """The administrators of the actor's entity: by level, then by name.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
@@ -180,7 +180,7 @@ async def administering(registry: Registry, actor: EntityAdministrator) -> list[
     return sorted(found, key=lambda each: (_LEVELS.index(each.level), each.name.casefold(), each.user.user_id))
 
 
-async def member(registry: Registry, actor: EntityAdministrator, membership_id: str) -> MemberLevel | None:
+async def load_member_level(registry: Registry, actor: EntityAdministrator, membership_id: str) -> MemberLevel | None:
     """A member of the actor's entity; None if there is none.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53, D60
@@ -199,7 +199,7 @@ async def member(registry: Registry, actor: EntityAdministrator, membership_id: 
     )
 
 
-def refusal(actor: EntityAdministrator, held: MemberLevel, becomes: Level) -> Condition | None:
+def find_refusal(actor: EntityAdministrator, held: MemberLevel, becomes: Level) -> Condition | None:
     """The condition that keeps the actor from giving a level.
 
     The empty level takes one away. None if nothing does, but perhaps a sign-in that is too old. Source: D53, D54
@@ -221,7 +221,7 @@ def needs_approval(entity: Entity) -> bool:
     return change_needs_approval(Change(verb="add", kind="administrator", key=()), "", entity, None)
 
 
-async def appoint(
+async def appoint_member(
     registry: Registry,
     actor: EntityAdministrator,
     held: MemberLevel,
@@ -256,7 +256,7 @@ async def appoint(
     return await write_or_request(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
 
 
-async def dismiss(
+async def dismiss_member(
     registry: Registry, actor: EntityAdministrator, held: MemberLevel, *, reason: str, now: float, unique: str
 ) -> ChangeRequest | None:
     """Take a member's level away, or request it; membership and roles stay.

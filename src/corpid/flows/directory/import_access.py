@@ -14,10 +14,8 @@ from corpid.flows.directory.members import AmbiguousName, find_member
 from corpid.flows.directory.person_names import known_name, names_digest
 from corpid.flows.directory.provisioning import (
     IdentifierConflict,
-    InvalidDetails,
     Member,
-    MemberDetails,
-    invitation,
+    plan_invitation,
     refuse_taken,
     store_refusals,
 )
@@ -25,6 +23,7 @@ from corpid.flows.directory.write import Refused, authorise_changes, check_reaso
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_file import parse_access
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import Change
@@ -150,7 +149,7 @@ class _ImportPlanner:
             return None
         details = MemberDetails(user_name=cells["user_name"], name=cells["name"], email=cells.get("email", ""))
         try:
-            change = invitation(
+            change = plan_invitation(
                 details, self._actor.entity_id, now=self._now, new_id=self._new_id, enabled=True, send=True
             )
             membership = change.becomes
@@ -260,7 +259,7 @@ async def plan_import(
     access.Forbidden, StoreUnavailable. Source: D55, D60
     """
     lines = parse_access(text)
-    services = {each.service_id: each for each in await role_assignment.services(registry, actor, entity)}
+    services = {each.service_id: each for each in await role_assignment.list_services(registry, actor, entity)}
     planning = _ImportPlanner(registry, actor, services, now=now, today=today, new_id=new_id)
     for line in lines:
         await planning.add(line)
@@ -271,7 +270,7 @@ async def plan_import(
     return ImportPlan(lines=tuple(planning.lines), changes=changes, needs_approval=needs)
 
 
-async def submit(
+async def submit_import(
     registry: Registry,
     limit: InvitationLimit,
     actor: EntityAdministrator,

@@ -10,7 +10,7 @@ import msgspec
 
 from corpid.flows.directory.apply import prepare
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.provisioning import IdentifierConflict, considered_invitation, invitation
+from corpid.flows.directory.provisioning import IdentifierConflict, check_invitation, plan_invitation
 from corpid.flows.directory.write import write_changes
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Object, authorise
@@ -147,9 +147,9 @@ async def import_members(
     problems: list[Problem] = []
     unreachable: list[Problem] = []
     for number, (line, details) in enumerate(rows, start=1):
-        change = invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
+        change = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
         try:
-            await considered_invitation(registry, change, actor=actor)
+            await check_invitation(registry, change, actor=actor)
         except IdentifierConflict as taken:
             if taken.member != "user_name":
                 problems.append(Problem(line, str(taken)))

@@ -55,7 +55,7 @@ async def accept_with_account(registry: Registry, invited: Membership, user: Use
     guards = [
         Precondition(User, user.key, user),
         Precondition(Membership, key, None),
-        *await _entity(registry, invited),
+        *await _guard_entity(registry, invited),
     ]
     await registry.directory.write([*guards, Accept(invited, becomes, event)])
 
@@ -76,7 +76,7 @@ async def accept_with_new_account(
         await accept_with_account(registry, invited, person, now=now)
 
 
-async def decline(registry: Registry, invited: Membership) -> None:
+async def decline_membership(registry: Registry, invited: Membership) -> None:
     """Decline an invitation, which ends with its level and roles.
 
     The history names only the placeholder, never an account. Raises ChangedMeanwhile, access.Forbidden,
@@ -88,7 +88,7 @@ async def decline(registry: Registry, invited: Membership) -> None:
     await registry.directory.write([Precondition(Membership, invited.key, invited), Delete(invited, event)])
 
 
-async def open_invitations(
+async def list_open(
     registry: Registry, entity_id: str, *, actor: Actor, after: str, limit: int
 ) -> ListPage[Membership]:
     """List open invitations of an entity.
@@ -134,7 +134,7 @@ def _authorise(actor: Person, action: Action, invited: Membership) -> None:
     authorise(actor, action, thing)
 
 
-async def _entity(registry: Registry, invited: Membership) -> list[Precondition]:
+async def _guard_entity(registry: Registry, invited: Membership) -> list[Precondition]:
     """A guard of the entity, which must be enabled."""
     key = (invited.entity_id,)
     found = (await registry.directory.read(Entity, [key])).get(key)

@@ -11,20 +11,20 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.provisioning import (
     LastOwner,
-    MemberDetails,
     count_redirection,
-    end_seen,
-    invitation,
+    end_membership,
+    plan_invitation,
+    plan_removals,
     refuse_taken,
-    rows_under,
+    replace_details,
     store_refusals,
-    with_details,
 )
 from corpid.flows.directory.write import Refused, authorise_changes, write_or_request
 from corpid.ports import MemberQuery, Precondition
 from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.access_conditions import OWNER_STAYS
 from corpid.rules.directory.approvals import MOST_CHANGES
+from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Membership
 from corpid.texts import phrase
@@ -83,7 +83,7 @@ async def submit_invitations(
     if len(people) > MOST_INVITED:
         raise Refused(phrase("at most {count} people are invited at once", count=MOST_INVITED))
     changes = [
-        invitation(details, actor.entity_id, now=now, new_id=new_id, enabled=True, send=True) for details in people
+        plan_invitation(details, actor.entity_id, now=now, new_id=new_id, enabled=True, send=True) for details in people
     ]
     invited = [change.becomes for change in changes if isinstance(change.becomes, Membership)]
     await _check(registry, actor, changes)
@@ -116,7 +116,7 @@ async def submit_details(
     details = MemberDetails(**{each: getattr(seen, each) for each in MemberDetails.__struct_fields__})
     user_name = "" if seen.user_name == seen.email and email else seen.user_name
     details = replace(details, name=name, email=email, user_name=user_name)
-    becomes = with_details(seen, details, enabled=seen.enabled, now=now)
+    becomes = replace_details(seen, details, enabled=seen.enabled, now=now)
     return await _submit_change(registry, limit, seen, becomes, actor=actor, reason=reason, now=now, new_id=new_id)
 
 
@@ -179,9 +179,9 @@ async def submit_end(
     """
     change = Change(verb="remove", kind="membership", key=seen.key, was=seen)
     if not await _check(registry, actor, [change]):
-        await end_seen(registry, seen, actor=actor)
+        await end_membership(registry, seen, actor=actor)
         return None
-    rows = await rows_under(registry, seen)
+    rows = await plan_removals(registry, seen)
     changes = [*rows, change] if len(rows) < MOST_CHANGES else [change]
     guard = Precondition(Membership, seen.key, seen)
     return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=new_id(), seen=[guard])

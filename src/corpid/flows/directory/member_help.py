@@ -61,7 +61,7 @@ _RULES: Final[Mapping[Help, _Rule]] = {
 }
 
 
-def refusal(of: Membership, held: Administrator | None, *, actor: EntityAdministrator) -> Condition | None:
+def find_refusal(of: Membership, held: Administrator | None, *, actor: EntityAdministrator) -> Condition | None:
     """The condition that keeps an actor from helping a member.
 
     `held` is the member's level. None if nothing does, but perhaps a sign-in that is too old. The same whatever else

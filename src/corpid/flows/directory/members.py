@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, with_records
-from corpid.flows.directory.provisioning import Member, MemberState, invited_at, members_by_name
+from corpid.flows.directory.provisioning import Member, list_invited_at, list_members_by_name
 from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.ports import MemberQuery, MemberSearch
-from corpid.ports.provisioning import SEARCH_WORDS
+from corpid.ports.provisioning import SEARCH_WORDS, MemberState
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.effect import Role
@@ -102,7 +102,9 @@ async def find_member(registry: Registry, entity_id: str, named: str) -> Member 
     found = [Member(membership=each.membership, user=each.user) for each in stored]
     known = {each.membership.membership_id: each.name for each in found}
     if known:  # an address identifies whom it invites, and means nobody (D68)
-        known |= {each.membership.membership_id: each.name for each in await invited_at(registry, entity_id, named)}
+        known |= {
+            each.membership.membership_id: each.name for each in await list_invited_at(registry, entity_id, named)
+        }
     refuse_several(named, list(known.values()))
     return found[0] if found else None
 
@@ -151,12 +153,12 @@ async def list_members(
     if words or wanted.state or wanted.service_id:
         authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
         search = MemberSearch(entity_id=entity_id, words=tuple(words), state=wanted.state, service_id=wanted.service_id)
-        page = await _searched(registry, search, after, limit)
+        page = await _search(registry, search, after, limit)
     else:
-        page = await members_by_name(registry, entity_id, actor=actor, after=after, limit=limit)
+        page = await list_members_by_name(registry, entity_id, actor=actor, after=after, limit=limit)
     keys = [each.membership.key for each in page.found]
     levels = await registry.directory.read(Administrator, keys)
-    counts = await _counted(registry, actor, [each.user.user_id for each in page.found])
+    counts = await _count_roles(registry, actor, [each.user.user_id for each in page.found])
     found = [
         MemberSummary(member=each, level=levels[key].level if key in levels else "", roles=counts[each.user.user_id])
         for each, key in zip(page.found, keys, strict=True)
@@ -164,7 +166,7 @@ async def list_members(
     return ListPage(found=tuple(found), after=page.after)
 
 
-async def _searched(registry: Registry, search: MemberSearch, after: str, limit: int) -> ListPage[Member]:
+async def _search(registry: Registry, search: MemberSearch, after: str, limit: int) -> ListPage[Member]:
     """Search part by part, so that no statement takes long."""
     name, last = place(after, 2)
     start: tuple[str, str] | None = (name, last)
@@ -186,7 +188,7 @@ async def _searched(registry: Registry, search: MemberSearch, after: str, limit:
     return ListPage(found=page.found, after=as_place(start)) if stopped and start else page
 
 
-async def _counted(registry: Registry, actor: EntityAdministrator, user_ids: Collection[str]) -> Counter[str]:
+async def _count_roles(registry: Registry, actor: EntityAdministrator, user_ids: Collection[str]) -> Counter[str]:
     """Count the roles of people that the actor sees."""
     counts: Counter[str] = Counter()
     for user_id, service_id, count in await registry.provisioning.roles(actor.entity_id, user_ids):
@@ -218,7 +220,7 @@ async def load_access(
     )
 
 
-async def ending(registry: Registry, of: Membership, *, actor: EntityAdministrator) -> MembershipEnd:
+async def load_membership_end(registry: Registry, of: Membership, *, actor: EntityAdministrator) -> MembershipEnd:
     """Return what would end with a membership.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
@@ -232,9 +234,7 @@ async def ending(registry: Registry, of: Membership, *, actor: EntityAdministrat
     )
 
 
-async def possible_change(
-    registry: Registry, of: Membership, *, actor: EntityAdministrator, end: bool
-) -> ChangePreview:
+async def preview_change(registry: Registry, of: Membership, *, actor: EntityAdministrator, end: bool) -> ChangePreview:
     """Return whether an actor may change a membership, or end it.
 
     To suspend one counts as its end, to restore it as a change. Raises StoreUnavailable. Source: D53, D54, D55

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import Actor
 
 
-async def operators(registry: Registry, *, actor: Actor) -> list[tuple[User, OperatorLevel]]:
+async def list_operators(registry: Registry, *, actor: Actor) -> list[tuple[User, OperatorLevel]]:
     """The operators of the deployment, by level and user name.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.entities import addition
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.provisioning import invitation
+from corpid.flows.directory.provisioning import plan_invitation
 from corpid.flows.directory.write import write_changes
 from corpid.ports import Precondition
 from corpid.rules.directory.names import user_name as mapped
@@ -40,12 +40,12 @@ async def add_entity_with_owner(
     Raises Refused, InvalidDetails, access.Forbidden, Conflict, StoreUnavailable. Source: R-12.4, D53, D60
     """
     adding = await addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
-    invited = _invited(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
-    seen = [Precondition(Entity, (entity_id,), None), *_absent(invited)]
+    invited = _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
+    seen = [Precondition(Entity, (entity_id,), None), *_guard_absent(invited)]
     await write_changes(registry, actor, [*adding.prepared.plan.changes, *invited], seen=seen)
 
 
-async def owners(registry: Registry, entity_id: str, *, actor: Actor) -> dict[str, str]:
+async def list_owners(registry: Registry, entity_id: str, *, actor: Actor) -> dict[str, str]:
     """The owners of an entity: user identifier → name.
 
     Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source: D53
@@ -79,7 +79,7 @@ async def appoint_owner(
     changes: list[Change] = []
     seen: list[Precondition] = []
     if isinstance(owner, str):
-        user, membership = await _member(registry, owner, entity_id)
+        user, membership = await _find_able_member(registry, owner, entity_id)
         was = held.get(user.user_id)
         if was is not None and was.level == "owner":
             raise InvalidInput(phrase("This person is an owner already."), field="user_name")
@@ -88,8 +88,8 @@ async def appoint_owner(
         changes.append(Change(verb=verb, kind="administrator", key=becomes.key, was=was, becomes=becomes))  # type: ignore[arg-type]
         seen = [Precondition(User, user.key, user), Precondition(Membership, membership.key, membership)]
     else:
-        changes += _invited(owner, entity_id, now=now, new_id=new_id)
-        seen = _absent(changes)
+        changes += _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id)
+        seen = _guard_absent(changes)
     if instead_of:
         gone = held.get(instead_of)
         if gone is None or gone.level != "owner":
@@ -98,19 +98,21 @@ async def appoint_owner(
     await write_changes(registry, actor, changes, seen=seen)
 
 
-def _invited(details: MemberDetails, entity_id: str, *, now: float, new_id: Callable[[], str]) -> list[Change]:
+def _plan_owner_invitation(
+    details: MemberDetails, entity_id: str, *, now: float, new_id: Callable[[], str]
+) -> list[Change]:
     """The invitation of an owner, with the level."""
-    invited = invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=True)
+    invited = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=True)
     level = Administrator(user_id=invited.key[0], entity_id=entity_id, level="owner")
     return [invited, Change(verb="add", kind="administrator", key=level.key, becomes=level)]
 
 
-def _absent(changes: Sequence[Change]) -> list[Precondition]:
+def _guard_absent(changes: Sequence[Change]) -> list[Precondition]:
     """Guards of invitations: the store adds a placeholder to a new one."""
     return [Precondition(Membership, each.key, None) for each in changes if each.kind == "membership"]
 
 
-async def _member(registry: Registry, user_name: str, entity_id: str) -> tuple[User, Membership]:
+async def _find_able_member(registry: Registry, user_name: str, entity_id: str) -> tuple[User, Membership]:
     """A member who can act."""
     try:
         user = await registry.directory.user_by_name(mapped(user_name))

@@ -63,12 +63,6 @@ if TYPE_CHECKING:
     from corpid.ports import Registry, StoredMember
     from corpid.rules.directory.actors import Actor
 
-__all__ = [
-    "IdentifierConflict", "InvalidDetails", "LastOwner", "Member", "MemberDetails", "MemberState", "MembersPage",
-    "MembersQuery", "UnknownMember", "change_member", "considered_invitation", "count_redirection", "end_member",
-    "end_seen", "invitation", "invite", "invited_at", "member", "members", "members_by_name", "refuse_taken",
-    "rows_under", "store_refusals", "submit_invitation", "with_details",
-]  # fmt: skip
 
 _MOST: Final = 1000
 """roles of one member that end with the membership, each with an audit entry"""
@@ -84,7 +78,7 @@ class UnknownMember(Exception):
 
 
 class IdentifierConflict(Exception):
-    """Another member of the entity has this `member`: `user_name` or `external_id`."""
+    """Another member of the entity has this `load_member`: `user_name` or `external_id`."""
 
     def __init__(self, member: str) -> None:
         self.member = member
@@ -155,7 +149,7 @@ class MembersPage(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[Member, ...]
 
 
-async def member(registry: Registry, membership_id: str, *, actor: Actor) -> Member:
+async def load_member(registry: Registry, membership_id: str, *, actor: Actor) -> Member:
     """Return a member by the identifier of the membership.
 
     Raises UnknownMember, also for one of another entity, access.Forbidden, StoreUnavailable. Source: D60, D61
@@ -168,10 +162,10 @@ async def member(registry: Registry, membership_id: str, *, actor: Actor) -> Mem
     if found is None or entity_id not in {"", found.membership.entity_id}:
         raise UnknownMember("there is no such member")
     authorise(actor, "read", Object(kind="membership", entity_id=found.membership.entity_id))
-    return _shown(found)
+    return _to_member(found)
 
 
-async def members(registry: Registry, wanted: MembersQuery, *, actor: Actor, entity_id: str = "") -> MembersPage:
+async def query_members(registry: Registry, wanted: MembersQuery, *, actor: Actor, entity_id: str = "") -> MembersPage:
     """Return a part of the members of an entity.
 
     `entity_id` is the actor's if it is empty. Raises Refused for too many conditions, access.Forbidden,
@@ -188,10 +182,10 @@ async def members(registry: Registry, wanted: MembersQuery, *, actor: Actor, ent
         offset=wanted.start, limit=wanted.count,
     )  # fmt: skip
     total, found = await registry.provisioning.members(query)
-    return MembersPage(total=total, members=tuple(map(_shown, found)))
+    return MembersPage(total=total, members=tuple(map(_to_member, found)))
 
 
-async def members_by_name(
+async def list_members_by_name(
     registry: Registry, entity_id: str, *, actor: Actor, after: str, limit: int
 ) -> ListPage[Member]:
     """List the members of an entity by user name.
@@ -204,10 +198,10 @@ async def members_by_name(
     name, last = place(after, 2)
     found = await registry.provisioning.members_by_name(entity_id, after=(name, last), limit=limit + 1)
     places = [as_place(each) for _, each in found]
-    return cut_page([_shown(stored) for stored, _ in found], limit, places)
+    return cut_page([_to_member(stored) for stored, _ in found], limit, places)
 
 
-async def invite(
+async def invite_member(
     registry: Registry,
     limit: InvitationLimit,
     details: MemberDetails,
@@ -227,13 +221,13 @@ async def invite(
     IdentifierConflict, TooManyInvitations, Refused if there is no such entity, access.Forbidden (also if it needs
     approval), Conflict, StoreUnavailable. Source: D60
     """
-    change = invitation(details, _entity(actor, entity_id), now=now, new_id=new_id, enabled=enabled, send=send)
-    allowed, membership = await considered_invitation(registry, change, actor=actor)
+    change = plan_invitation(details, _entity(actor, entity_id), now=now, new_id=new_id, enabled=enabled, send=send)
+    allowed, membership = await check_invitation(registry, change, actor=actor)
     if reachable:
         refuse_unreachable(membership)
     await limit.count(actor, membership.entity_id, membership.email if send else "", now=now)
     await _write(registry, allowed, Precondition(Membership, membership.key, None))
-    return await member(registry, membership.membership_id, actor=actor)
+    return await load_member(registry, membership.membership_id, actor=actor)
 
 
 async def submit_invitation(
@@ -250,11 +244,11 @@ async def submit_invitation(
 ) -> Membership | ChangeRequest:
     """Invite a person to an entity, or request it for approval.
 
-    As `invite`; `reason` is for whoever approves it. Raises InvalidDetails (also of `entity`, if there is none),
+    As `invite_member`; `reason` is for whoever approves it. Raises InvalidDetails (also of `entity`, if there is none),
     IdentifierConflict, TooManyInvitations, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source:
     D55, D59, D60
     """
-    change = invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
+    change = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
     membership = change.becomes
     assert isinstance(membership, Membership)  # noqa: S101
     await authorise_changes(registry, actor, [change])
@@ -270,9 +264,7 @@ async def submit_invitation(
     return request or membership
 
 
-async def considered_invitation(
-    registry: Registry, change: Change, *, actor: Actor
-) -> tuple[AuthorisedChanges, Membership]:
+async def check_invitation(registry: Registry, change: Change, *, actor: Actor) -> tuple[AuthorisedChanges, Membership]:
     """Authorise an invitation, and look whether its names are free.
 
     Nothing is written. Raises IdentifierConflict, Refused if there is no such entity, access.Forbidden,
@@ -280,13 +272,13 @@ async def considered_invitation(
     """
     membership = change.becomes
     assert isinstance(membership, Membership)  # noqa: S101
-    allowed = await _authorised(registry, actor, change)
+    allowed = await _authorise(registry, actor, change)
     await entity_named(registry, membership.entity_id, actor=actor)
     await refuse_taken(registry, membership)
     return allowed, membership
 
 
-def invitation(
+def plan_invitation(
     details: MemberDetails, entity_id: str, *, now: float, new_id: Callable[[], str], enabled: bool, send: bool
 ) -> Change:
     """The change that invites a person.
@@ -320,22 +312,22 @@ async def change_member(
     InvalidDetails, IdentifierConflict, TooManyInvitations, LastOwner, ChangedMeanwhile, access.Forbidden (also if it
     needs approval), Conflict, StoreUnavailable. Source: D55, D60, D61, D68
     """
-    found = await member(registry, membership_id, actor=actor)
+    found = await load_member(registry, membership_id, actor=actor)
     was = found.membership
     if expected is not None and was != expected:
         raise ChangedMeanwhile("the member was changed at the same moment: read it again")
-    becomes = with_details(was, details, enabled=enabled, now=now)
+    becomes = replace_details(was, details, enabled=enabled, now=now)
     if becomes == was:
         return found
     change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
-    allowed = await _authorised(registry, actor, change)
+    allowed = await _authorise(registry, actor, change)
     await refuse_taken(registry, becomes, was)
     await count_redirection(limit, was, becomes, actor=actor, now=now)
     await _write(registry, allowed, Precondition(Membership, was.key, was))
-    return await member(registry, membership_id, actor=actor)
+    return await load_member(registry, membership_id, actor=actor)
 
 
-def with_details(was: Membership, details: MemberDetails, *, enabled: bool, now: float) -> Membership:
+def replace_details(was: Membership, details: MemberDetails, *, enabled: bool, now: float) -> Membership:
     """Return a membership with other details; unchanged if they are the same.
 
     If the address of an invited member changes, an e-mail is due. Raises InvalidDetails. Source: D60, D61
@@ -373,25 +365,25 @@ async def end_member(registry: Registry, membership_id: str, *, actor: Actor) ->
     D53, D60
     """
     for attempt in range(_ATTEMPTS):
-        found = (await member(registry, membership_id, actor=actor)).membership
+        found = (await load_member(registry, membership_id, actor=actor)).membership
         try:
-            await end_seen(registry, found, actor=actor)
+            await end_membership(registry, found, actor=actor)
         except (ChangedMeanwhile, MissingReference, Forbidden):  # e.g. it was accepted just now
-            now_read = (await member(registry, membership_id, actor=actor)).membership
+            now_read = (await load_member(registry, membership_id, actor=actor)).membership
             if attempt == _ATTEMPTS - 1 or now_read == found:
                 raise
             continue
         return
 
 
-async def end_seen(registry: Registry, found: Membership, *, actor: Actor) -> None:
+async def end_membership(registry: Registry, found: Membership, *, actor: Actor) -> None:
     """End a membership as it was read, and its rows.
 
     Raises LastOwner, ChangedMeanwhile if it is no longer so, access.Forbidden, Conflict, StoreUnavailable. Source: D53
     """
     change = Change(verb="remove", kind="membership", key=found.key, was=found)
-    allowed = await _authorised(registry, actor, change)
-    rows = await rows_under(registry, found)
+    allowed = await _authorise(registry, actor, change)
+    rows = await plan_removals(registry, found)
     invited = found if found.invited else None
     ended = [Delete(row.was, change_event(actor, row, invited=invited)) for row in rows]  # type: ignore[arg-type]
     try:
@@ -400,7 +392,7 @@ async def end_seen(registry: Registry, found: Membership, *, actor: Actor) -> No
         raise LastOwner from None
 
 
-async def rows_under(registry: Registry, of: Membership) -> list[Change]:
+async def plan_removals(registry: Registry, of: Membership) -> list[Change]:
     """The removal of everything that ends with a membership: roles and level.
 
     Raises StoreUnavailable. Source: D53
@@ -423,7 +415,7 @@ async def rows_under(registry: Registry, of: Membership) -> list[Change]:
     ]
 
 
-async def _authorised(registry: Registry, actor: Actor, change: Change) -> AuthorisedChanges:
+async def _authorise(registry: Registry, actor: Actor, change: Change) -> AuthorisedChanges:
     """Authorise one change of a membership that needs no approval."""
     try:
         found = await authorise_changes(registry, actor, [change])
@@ -468,7 +460,7 @@ async def refuse_taken(registry: Registry, membership: Membership, was: Membersh
         if (
             getattr(was, member, "") != condition[2]
             and condition[2]
-            and await _another_has(registry, membership, condition)
+            and await _is_taken(registry, membership, condition)
         ):
             raise IdentifierConflict(member)
     if membership.user_name != getattr(was, "user_name", "") and await _identifies_invited(registry, membership):
@@ -477,11 +469,11 @@ async def refuse_taken(registry: Registry, membership: Membership, was: Membersh
 
 async def _identifies_invited(registry: Registry, membership: Membership) -> bool:
     """Return whether a user name is the address of another invitation (D68)."""
-    found = await invited_at(registry, membership.entity_id, membership.user_name)
+    found = await list_invited_at(registry, membership.entity_id, membership.user_name)
     return any(each.membership.membership_id != membership.membership_id for each in found)
 
 
-async def invited_at(registry: Registry, entity_id: str, address: str) -> list[Member]:
+async def list_invited_at(registry: Registry, entity_id: str, address: str) -> list[Member]:
     """Return the open invitations of an entity to an address.
 
     Raises StoreUnavailable. Source: D68
@@ -490,10 +482,10 @@ async def invited_at(registry: Registry, entity_id: str, address: str) -> list[M
         return []
     query = MemberQuery(entity_id=entity_id, conditions=(("email", "eq", address),), limit=_SAME_ADDRESS)
     _, found = await registry.provisioning.members(query)
-    return [_shown(each) for each in found if each.membership.invited]
+    return [_to_member(each) for each in found if each.membership.invited]
 
 
-async def _another_has(registry: Registry, membership: Membership, condition: Condition) -> bool:
+async def _is_taken(registry: Registry, membership: Membership, condition: Condition) -> bool:
     query = MemberQuery(entity_id=membership.entity_id, conditions=(condition,), limit=2)
     _, found = await registry.provisioning.members(query)
     return any(each.membership.membership_id != membership.membership_id for each in found)
@@ -504,5 +496,5 @@ def _entity(actor: Actor, entity_id: str) -> str:
     return entity_id or str(getattr(actor, "entity_id", ""))
 
 
-def _shown(found: StoredMember) -> Member:
+def _to_member(found: StoredMember) -> Member:
     return Member(membership=found.membership, user=found.user)

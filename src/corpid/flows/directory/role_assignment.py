@@ -12,7 +12,7 @@ import msgspec
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.lists import ListPage, as_place, cut_page
-from corpid.flows.directory.provisioning import Member, UnknownMember, member
+from corpid.flows.directory.provisioning import Member, UnknownMember, load_member
 from corpid.flows.directory.write import Refused, authorise_changes, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise
@@ -53,7 +53,7 @@ class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
         return object_id(self.row.key)
 
 
-async def services(registry: Registry, actor: EntityAdministrator, entity: Entity) -> list[Service]:
+async def list_services(registry: Registry, actor: EntityAdministrator, entity: Entity) -> list[Service]:
     """Services at which the actor gives roles.
 
     By name, of those that the entity may use. Raises access.Forbidden, StoreUnavailable. Source: R-20, D53
@@ -82,7 +82,9 @@ async def list_roles(registry: Registry, actor: EntityAdministrator, user_id: st
     return ListPage(found=roles, after=page.after)
 
 
-async def values_in_use(registry: Registry, actor: EntityAdministrator, service: Service, *, today: str) -> ValuesInUse:
+async def list_values_in_use(
+    registry: Registry, actor: EntityAdministrator, service: Service, *, today: str
+) -> ValuesInUse:
     """Values of the entity's roles at a service that have not ended.
 
     `today` as in a record. Of a great many roles some are looked through. Raises access.Forbidden, StoreUnavailable.
@@ -105,7 +107,7 @@ def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:
     return True
 
 
-async def role(registry: Registry, actor: EntityAdministrator, identifier: str) -> tuple[HeldRole, Member]:
+async def load_role(registry: Registry, actor: EntityAdministrator, identifier: str) -> tuple[HeldRole, Member]:
     """One role with its person.
 
     `identifier` is that of the admin API. Raises UnknownRole, also for one that is another entity's or that the actor
@@ -124,18 +126,18 @@ async def role(registry: Registry, actor: EntityAdministrator, identifier: str) 
     return HeldRole(row=row, service=known[row.service_id,]), Member(membership=membership, user=user)
 
 
-async def one_member(registry: Registry, actor: EntityAdministrator, membership_id: str) -> Member | None:
+async def find_one_member(registry: Registry, actor: EntityAdministrator, membership_id: str) -> Member | None:
     """A member by the identifier of the membership.
 
     None if the entity has no such one. Raises access.Forbidden, StoreUnavailable. Source: D60, D61
     """
     try:
-        return await member(registry, membership_id, actor=actor)
+        return await load_member(registry, membership_id, actor=actor)
     except UnknownMember:
         return None
 
 
-async def refusal(registry: Registry, actor: EntityAdministrator, found: Member, at: Service) -> str:
+async def explain_refusal(registry: Registry, actor: EntityAdministrator, found: Member, at: Service) -> str:
     """The reason against changing a member's roles; empty if none.
 
     Asked before a form is shown. Raises StoreUnavailable. Source: D53, D54
@@ -197,7 +199,7 @@ async def needs_approval(registry: Registry, actor: EntityAdministrator, changes
     return bool((await authorise_changes(registry, actor, changes)).needing)
 
 
-async def submit(
+async def submit_role_changes(
     registry: Registry,
     actor: EntityAdministrator,
     of: Membership,

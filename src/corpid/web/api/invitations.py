@@ -9,11 +9,11 @@ import msgspec
 
 from corpid.flows.directory import invitations, objects, provisioning
 from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.provisioning import MemberDetails
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.invitations import email_state, was_invitation
+from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.objects import RESOURCES, InvalidObject, MemberFault, object_id, unknown_member
 from corpid.rules.directory.records import ChangeRequest, Membership
@@ -40,7 +40,7 @@ async def list_invitations(call: Call) -> Response:
     if not entity_id:
         raise InvalidObject([MemberFault("/entity", "entity is required: the entity that invites")])
     after = place(call.given["cursor"], 1)[0] if call.given["cursor"] is not None else ""
-    page = await invitations.open_invitations(
+    page = await invitations.list_open(
         call.provider.registry, entity_id, actor=call.actor, after=after, limit=call.given["limit"]
     )
     content: dict[str, Any] = {"items": [_members(call, each) for each in page.found]}
@@ -116,7 +116,7 @@ async def _named(call: Call, membership_id: str) -> Membership:
     """An invitation that the caller may know of, whatever its token allows."""
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
-        found = (await provisioning.member(call.provider.registry, membership_id, actor=everything)).membership
+        found = (await provisioning.load_member(call.provider.registry, membership_id, actor=everything)).membership
     except provisioning.UnknownMember:
         raise objects.ObjectNotFound from None
     if not was_invitation(found):

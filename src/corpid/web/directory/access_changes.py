@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 async def _this_role(at: PortalContext) -> tuple[HeldRole, Member]:
     identifier = at.page.rpartition("/")[2]
     try:
-        return await role_assignment.role(at.context.provider.registry, at.actor, identifier)
+        return await role_assignment.load_role(at.context.provider.registry, at.actor, identifier)
     except UnknownRole:
         raise NotFound from None
 

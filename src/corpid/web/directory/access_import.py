@@ -154,7 +154,7 @@ async def _submitted(at: PortalContext, plan: ImportPlan) -> FormResult:
     context, provider = at.context, at.context.provider
     limit = InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url, counts=context.counts)
     try:
-        request = await import_access.submit(
+        request = await import_access.submit_import(
             provider.registry, limit, at.actor, plan, reason=reason(at), now=context.now, unique=provider.new_id()
         )
     except (InvalidInput, *REFUSALS) as error:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.flows.directory.member_help import Help
-    from corpid.flows.directory.provisioning import MemberState
+    from corpid.ports.provisioning import MemberState
     from corpid.rules.directory.access_conditions import Condition
     from corpid.rules.directory.records import Administrator, Entity
     from corpid.texts import Phrase

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import invitations, member_changes, members
-from corpid.flows.directory.provisioning import InvalidDetails, UnknownMember
+from corpid.flows.directory.provisioning import UnknownMember
 from corpid.flows.directory.write import Refused
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON
@@ -216,7 +217,7 @@ def _action(at: PortalContext, found: Member) -> _Action:
 async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
     """Everything that ends with the membership, a sentence each."""
     registry, name, today = at.context.provider.registry, found.name, at.context.day
-    ending = await members.ending(registry, found.membership, actor=at.actor)
+    ending = await members.load_membership_end(registry, found.membership, actor=at.actor)
     held = await members.load_access(registry, found.membership, actor=at.actor, after="", limit=_LISTED)
     shown = (*held.roles.found, *held.for_others)
     sentences = [
@@ -319,7 +320,7 @@ async def _submitted(
 
 
 async def _possible(at: PortalContext, found: Member, *, end: bool) -> ChangePreview:
-    return await members.possible_change(at.context.provider.registry, found.membership, actor=at.actor, end=end)
+    return await members.preview_change(at.context.provider.registry, found.membership, actor=at.actor, end=end)
 
 
 def _refused(at: PortalContext, found: Member, possible: ChangePreview) -> View:

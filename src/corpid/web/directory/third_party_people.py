@@ -69,7 +69,7 @@ async def _granted(at: PortalContext) -> Authorisation:
 async def _member(at: PortalContext) -> Member | None:
     """The chosen member; None for an invitation or nobody."""
     membership_id = at.form.get(PERSON_CHOSEN) or at.query.get(PERSON_CHOSEN, "")
-    found = await role_assignment.one_member(at.context.provider.registry, at.actor, membership_id)
+    found = await role_assignment.find_one_member(at.context.provider.registry, at.actor, membership_id)
     return None if found is None or found.membership.invited else found
 
 

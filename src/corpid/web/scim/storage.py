@@ -120,7 +120,7 @@ class Storage(AsyncScimStorage):
             descending=descending,
         )
         if not named:
-            page = await provisioning.members(self._registry, wanted, actor=self._actor)
+            page = await provisioning.query_members(self._registry, wanted, actor=self._actor)
             return page.total, list(page.members)
         try:
             found = await self._member(str(named[0].value))
@@ -135,7 +135,7 @@ class Storage(AsyncScimStorage):
         if not isinstance(resource, User):
             raise ForbiddenException(detail=f"A {resource_type.name} cannot be created with a token")
         written = documents.read_details(resource)
-        invited = await provisioning.invite(
+        invited = await provisioning.invite_member(
             self._registry,
             self._limit,
             written.details,
@@ -207,7 +207,7 @@ class Storage(AsyncScimStorage):
         return None if len(found) > most else [documents.member(each, self._root, parameters) for each in found]
 
     async def _member(self, membership_id: str) -> Member:
-        return await provisioning.member(self._registry, membership_id, actor=self._actor)
+        return await provisioning.load_member(self._registry, membership_id, actor=self._actor)
 
     async def _role(self, group_id: str) -> GroupRole:
         found = (await self._known()).get(group_id)
