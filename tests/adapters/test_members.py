@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import asdict, replace
 
-from corpid.flows.directory import invitations, people, provisioning, provisioning_tokens
+from corpid.flows.directory import people, provisioning, provisioning_tokens
+from corpid.flows.directory.acceptance import (
+    AlreadyBelongs,
+    accept_with_account,
+    accept_with_new_account,
+    decline_membership,
+)
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.apply import export, prepare
 from corpid.flows.directory.approvals import approve
-from corpid.flows.directory.invitation_limits import InvitationLimit, TooManyInvitations
-from corpid.flows.directory.invitations import AlreadyBelongs
+from corpid.flows.directory.invitations import InvitationLimit, TooManyInvitations
+from corpid.flows.directory.members import MembersQuery, UnknownMember, load_member, query_members
 from corpid.flows.directory.memberships import switch_membership
-from corpid.flows.directory.provisioning import IdentifierConflict, LastOwner, MembersQuery, UnknownMember
+from corpid.flows.directory.provisioning import IdentifierConflict, LastOwner
 from corpid.flows.directory.write import Refused, write_or_request
 from corpid.flows.directory.write import write_changes as write_as
 from corpid.ports import ChangedMeanwhile, NameTaken
@@ -44,7 +50,7 @@ from tests.world.provider import CheapPasswords
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
@@ -126,7 +132,7 @@ async def test_a_file_makes_no_account_of_a_placeholder(place: Place, entry: str
             with pytest.raises(DirectoryError, match="has not accepted an invitation yet"):
                 await prepare(stores.registry, PASSWORDS, parse(text.encode(), "f"), new_user_id=str)
         await switch_membership(stores.registry, PASSWORDS, mei.user.user_name, "E1", enabled=False, actor=OPERATOR)
-        after = await provisioning.load_member(stores.registry, mei.membership.membership_id, actor=TOKEN)
+        after = await load_member(stores.registry, mei.membership.membership_id, actor=TOKEN)
         assert after.membership == replace(mei.membership, enabled=False), "what a file cannot say stays"
 
 
@@ -165,12 +171,12 @@ async def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place
         mei = (await invited(stores)).membership
         [theirs] = [
             each.membership
-            for each in (await provisioning.query_members(registry, MembersQuery(count=9), actor=TOKEN)).members
+            for each in (await query_members(registry, MembersQuery(count=9), actor=TOKEN)).members
             if each.membership.user_id == "u2"
         ]
         for membership_id in (mei.membership_id, theirs.membership_id, "", "\0", "x" * 5000):
             with pytest.raises(UnknownMember):
-                await provisioning.load_member(registry, membership_id, actor=other)
+                await load_member(registry, membership_id, actor=other)
             with pytest.raises(UnknownMember):
                 await provisioning.end_member(registry, membership_id, actor=other)
             with pytest.raises(UnknownMember):
@@ -179,7 +185,7 @@ async def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place
                 )
         for actor in (TOKEN, CLIENT):
             with pytest.raises(Forbidden):
-                await provisioning.query_members(registry, MembersQuery(count=9), actor=actor, entity_id="E2")
+                await query_members(registry, MembersQuery(count=9), actor=actor, entity_id="E2")
             with pytest.raises(Forbidden):
                 await provisioning.invite_member(
                     registry, limit(stores), NEW, actor=actor, entity_id="E2", now=NOW, new_id=identifiers()
@@ -219,7 +225,7 @@ async def test_a_member_is_suspended_restored_and_ended(place: Place) -> None:
         registry, role = stores.registry, Assignment(user_id="u3", entity_id="E1", service_id="plain", role="Maker")
         await write(stores, role)
         [held] = (await registry.directory.read(Membership, [("u3", "E1")])).values()
-        found = await provisioning.load_member(registry, held.membership_id, actor=TOKEN)
+        found = await load_member(registry, held.membership_id, actor=TOKEN)
         named = MemberDetails(user_name="rina@firm.example")
 
         async def switch(*, enabled: bool) -> Member:
@@ -278,7 +284,7 @@ async def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
         assert await registry.directory.user("new-1") is None
         rina = await load_administrator(registry, "u3", "E1", auth_time=NOW, now=NOW)
         await approve(registry, request.request_id, actor=rina, reason="Yes", now=NOW)
-        found = await provisioning.load_member(registry, "new-2", actor=TOKEN)
+        found = await load_member(registry, "new-2", actor=TOKEN)
         assert (found.state, found.membership) == ("invited", change.becomes)
 
 
@@ -347,7 +353,7 @@ async def test_invitations_to_an_address_and_of_an_entity_are_limited(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """D60: per day; ending an invitation gives none back, and a changed address counts."""
-    monkeypatch.setattr("corpid.flows.directory.invitation_limits.INVITATIONS_PER_DAY", INVITATIONS_PER_ADDRESS + 2)
+    monkeypatch.setattr("corpid.flows.directory.invitations.INVITATIONS_PER_DAY", INVITATIONS_PER_ADDRESS + 2)
 
     async with place.opened() as stores:
         await prepared(stores)
@@ -397,8 +403,8 @@ async def test_an_account_accepts_an_invitation_and_none_of_its_members_change(p
         await write(stores, Assignment(user_id=mei.user.user_id, entity_id="E1", service_id="plain", role="Maker"))
         known = User(user_id="u7", user_name="mei", name="Mei", email="mei@home.example")
         await write(stores, known)
-        await invitations.accept_with_account(registry, mei.membership, known, now=NOW)
-        after = await provisioning.load_member(registry, mei.membership.membership_id, actor=TOKEN)
+        await accept_with_account(registry, mei.membership, known, now=NOW)
+        after = await load_member(registry, mei.membership.membership_id, actor=TOKEN)
         assert (after.user, after.state, after.membership.user_name) == (known, "active", NEW.user_name)
         acting = await registry.directory.acting("u7", "E1")
         assert acting is not None
@@ -417,20 +423,20 @@ async def test_an_account_is_accepted_once_and_only_while_the_invitation_is_as_i
         registry = stores.registry
         mei = (await invited(stores)).membership
         with pytest.raises(AlreadyBelongs):
-            await invitations.accept_with_account(registry, mei, LIM, now=NOW)
+            await accept_with_account(registry, mei, LIM, now=NOW)
         known = User(user_id="u7", user_name="mei", name="Mei")
         await write(stores, replace(known, enabled=False))
         with pytest.raises(ChangedMeanwhile):
-            await invitations.accept_with_account(registry, mei, known, now=NOW)
+            await accept_with_account(registry, mei, known, now=NOW)
         await write(stores, known, replace(FIRM, enabled=False))
         with pytest.raises(ChangedMeanwhile):
-            await invitations.accept_with_account(registry, mei, known, now=NOW)
+            await accept_with_account(registry, mei, known, now=NOW)
         await write(stores, FIRM)
         with pytest.raises(ChangedMeanwhile):
-            await invitations.accept_with_account(registry, replace(mei, email="other@firm.example"), known, now=NOW)
-        await invitations.accept_with_account(registry, mei, known, now=NOW)
+            await accept_with_account(registry, replace(mei, email="other@firm.example"), known, now=NOW)
+        await accept_with_account(registry, mei, known, now=NOW)
         with pytest.raises(Forbidden):
-            await invitations.accept_with_account(registry, replace(mei, invited=False), LIM, now=NOW)
+            await accept_with_account(registry, replace(mei, invited=False), LIM, now=NOW)
 
 
 async def test_a_new_account_has_the_address_that_was_written_to(place: Place) -> None:
@@ -440,7 +446,7 @@ async def test_a_new_account_has_the_address_that_was_written_to(place: Place) -
         registry, mei = stores.registry, await invited(stores)
 
         async def accept(user_name: str) -> None:
-            await invitations.accept_with_new_account(
+            await accept_with_new_account(
                 registry, mei.membership, "u9", user_name=user_name, name="Mei Lin", language="ms", now=NOW
             )
 
@@ -448,7 +454,7 @@ async def test_a_new_account_has_the_address_that_was_written_to(place: Place) -
             await accept("LIM")
         assert (await person(stores, mei.user.user_id)).placeholder
         await accept("mei.lin")
-        after = await provisioning.load_member(registry, mei.membership.membership_id, actor=TOKEN)
+        after = await load_member(registry, mei.membership.membership_id, actor=TOKEN)
         assert after.user == User(
             user_id="u9", user_name="mei.lin", name="Mei Lin", email="mei@firm.example", language="ms"
         )
@@ -468,14 +474,14 @@ async def test_of_an_acceptance_and_something_else_at_once_one_is_carried_out(pl
         await write(stores, first, second)
         others = {
             "end": lambda: provisioning.end_member(registry, mei.membership.membership_id, actor=TOKEN),
-            "decline": lambda: invitations.decline_membership(registry, mei.membership),
-            "accept": lambda: invitations.accept_with_account(registry, mei.membership, second, now=NOW),
-            "new account": lambda: invitations.accept_with_new_account(
+            "decline": lambda: decline_membership(registry, mei.membership),
+            "accept": lambda: accept_with_account(registry, mei.membership, second, now=NOW),
+            "new account": lambda: accept_with_new_account(
                 registry, mei.membership, "u9", user_name="mei", name="Mei", language="en", now=NOW
             ),
         }
         accepted, done = await asyncio.gather(
-            invitations.accept_with_account(registry, mei.membership, first, now=NOW),
+            accept_with_account(registry, mei.membership, first, now=NOW),
             others[other](),
             return_exceptions=True,
         )

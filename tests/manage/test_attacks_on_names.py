@@ -8,7 +8,8 @@ from contextlib import suppress
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import approvals, invitations, member_help
+from corpid.flows.directory import approvals, member_help
+from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.member_changes import submit_switch
 from corpid.flows.directory.members import AmbiguousName, find_member
@@ -125,7 +126,7 @@ async def twin(made: World) -> None:
     found = await rename(made, await member(made, "id-cora"), "Cora Chan", email="f@acme.example")
     assert found is not None
     [finn] = (await registry.directory.read(User, [("id-finn",)])).values()
-    await invitations.accept_with_account(registry, await member(made, "f1e2"), finn, now=made.clock())
+    await accept_with_account(registry, await member(made, "f1e2"), finn, now=made.clock())
     await approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock())
 
 
@@ -154,7 +155,7 @@ async def test_a_newcomer_clears_no_name_that_is_not_theirs(made: World) -> None
     await free(made)
     registry = made.provider.registry
     await provisioned(made, await member(made, "id-cora"), user_name="gross")
-    await invitations.accept_with_new_account(
+    await accept_with_new_account(
         registry, await member(made, "f1e2"), "id-mallory",
         user_name="groß", name="Mallory", language="", now=made.clock(),
     )  # fmt: skip
@@ -168,7 +169,7 @@ async def test_a_user_name_that_is_the_identifier_of_a_membership_shows_nobody_e
     await free(made)
     registry = made.provider.registry
     cora = (await member(made, "id-cora")).membership_id
-    await invitations.accept_with_new_account(
+    await accept_with_new_account(
         registry, await member(made, "f1e2"), "id-mallory",
         user_name=cora, name="Mallory", language="", now=made.clock(),
     )  # fmt: skip
@@ -241,7 +242,7 @@ async def test_a_request_for_an_invitation_is_none_for_whoever_accepted_it(made:
         await approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock())
     await made.write(found, User(user_id="id-mallory", user_name="mallory", name="Gina Teo"))
     [mallory] = (await registry.directory.read(User, [("id-mallory",)])).values()
-    await invitations.accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
+    await accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
     seen = (await approvals.summarise_request(registry, found, made.clock())).names.digest
     with pytest.raises(Refused):
         await approvals.approve(

@@ -9,7 +9,7 @@ from corpid.flows import notifications
 from corpid.flows.directory import access_review
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, ReviewIncomplete
 from corpid.flows.directory.member_changes import submit_details, submit_invitations
-from corpid.flows.directory.provisioning import Member
+from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import write_changes
 from corpid.ports import AuditEvent, Upsert
 from corpid.rules.audit_actions import INVITED_PERSON

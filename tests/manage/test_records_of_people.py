@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import approvals, invitations
+from corpid.flows.directory import approvals
+from corpid.flows.directory.acceptance import accept_with_new_account
 from corpid.flows.directory.provisioning import end_member
 from corpid.flows.directory.write import write_changes
 from corpid.flows.operations import audit
@@ -52,7 +53,7 @@ async def end(made: World, how: str) -> None:
     if how == "redirected":
         assert await rename(made, membership, "Gina Teo", email=EVIL) is None
     else:
-        await invitations.accept_with_new_account(
+        await accept_with_new_account(
             made.provider.registry, membership, "id-new", user_name="x9", name="Gina Teo", language="", now=made.clock()
         )
 
@@ -178,7 +179,7 @@ async def test_the_email_about_a_new_owner_says_who_it_is(made: World, then: str
     level = replace(LEVEL, entity_id=HARBOUR)
     await change(made, Change(verb="add", kind="administrator", key=level.key, becomes=level), actor=COMMAND)
     if then == "accepted":
-        await invitations.accept_with_new_account(
+        await accept_with_new_account(
             registry, invited, "id-new", user_name="x9", name="Gina Teo", language="", now=made.clock()
         )
     else:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import approvals, invitations, members, provisioning
-from corpid.flows.directory.invitation_limits import InvitationLimit
+from corpid.flows.directory import approvals, members, provisioning
+from corpid.flows.directory.acceptance import accept_with_account
+from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.member_changes import submit_details
 from corpid.flows.directory.members import AmbiguousName, find_member
 from corpid.flows.directory.provisioning import IdentifierConflict
@@ -32,7 +33,7 @@ from tests.manage.test_requests import ROLE, acme, requested, roles, state
 from tests.sign_in.world import World, entity, form_of, shown_again
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
 
 INVITED = Membership(
     user_id="f1e2", entity_id=ACME, membership_id="m-gina", invited=True,
@@ -160,7 +161,7 @@ async def test_another_address_of_an_invitation_ends_what_was_given_and_asked_fo
     assert len(await made.audit("third_party_assignment.remove")) == 1
     await made.write(User(user_id="id-mallory", user_name="mallory", name="Mallory"))
     [mallory] = (await registry.directory.read(User, [("id-mallory",)])).values()
-    await invitations.accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
+    await accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
     assert (await member(made, "id-mallory")).invited is False
     where = {"user_id": "id-mallory", "entity_id": ACME}
     assert await registry.directory.page(Assignment, where, after=("",) * 6, limit=9) == []
@@ -212,7 +213,7 @@ async def test_whoever_joins_onto_a_name_that_an_entity_wrote_gets_in_and_the_na
     await made.write(placeholder(INVITED), INVITED, User(user_id="id-finn", user_name="finn", name="Finn Goh"))
     registry = made.provider.registry
     [finn] = (await registry.directory.read(User, [("id-finn",)])).values()
-    await invitations.accept_with_account(registry, await member(made, "f1e2"), finn, now=made.clock())
+    await accept_with_account(registry, await member(made, "f1e2"), finn, now=made.clock())
     assert (await member(made, "id-cora")).user_name == ""
     [cleared] = [each for each in await made.audit("membership.update") if each.detail.get("cleared")]
     assert (cleared.object, cleared.before) == (f"id-cora/{ACME}", {"user_name": "finn"})

@@ -12,8 +12,9 @@ from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import invitations, memberships, provisioning
 from corpid.flows.directory.apply import ApplyResult
-from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.provisioning import IdentifierConflict, UnknownMember
+from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.members import UnknownMember, list_members_by_name, load_member
+from corpid.flows.directory.provisioning import IdentifierConflict
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import person_names
 from corpid.rules.directory.differences import difference
@@ -23,7 +24,7 @@ from corpid.rules.directory.nodes import Problem
 
 if TYPE_CHECKING:
     from corpid.flows.directory.lists import ListPage
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.rules.directory.records import Membership
 
 app = typer.Typer(no_args_is_help=True)
@@ -168,13 +169,13 @@ async def _resend(membership_id: str) -> tuple[Membership, bool]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         try:
-            found = await provisioning.load_member(opened.registry, membership_id, actor=opened.actor)
+            found = await load_member(opened.registry, membership_id, actor=opened.actor)
         except UnknownMember:
             raise Refused(
                 f"there is no membership {membership_id!r}: `corpid membership list --entity E` shows identifiers"
             ) from None
         limit = InvitationLimit(transient=opened.transient, issuer=chosen.base_url)
-        sent = await invitations.send_again(
+        sent = await invitations.send_invitation_again(
             opened.registry, limit, found.membership, actor=opened.actor, now=opened.clock()
         )
     return sent, not chosen.mail_url
@@ -182,9 +183,7 @@ async def _resend(membership_id: str) -> tuple[Membership, bool]:
 
 async def _all(entity: str, after: str, limit: int) -> ListPage[Member]:
     async with open_registry(settings.load()) as opened:
-        return await provisioning.list_members_by_name(
-            opened.registry, entity, actor=opened.actor, after=after, limit=limit
-        )
+        return await list_members_by_name(opened.registry, entity, actor=opened.actor, after=after, limit=limit)
 
 
 def _shown(member: Member) -> tuple[str, str, str]:

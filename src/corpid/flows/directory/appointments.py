@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.directory.actors import has_owner_beside
 from corpid.flows.directory.entities import SETS, carried_out, one_change, prepared_entry
 from corpid.flows.directory.finding import RowFilter, entity_named, only_one, service_named, user_named
-from corpid.flows.directory.provisioning import Member
+from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import Refused, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Object, authorise, find_obstacle

@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory import approvals, role_assignment
-from corpid.flows.directory.members import AmbiguousName, find_member
+from corpid.flows.directory.members import AmbiguousName, Member, find_member
 from corpid.flows.directory.person_names import known_name, names_digest
-from corpid.flows.directory.provisioning import (
-    IdentifierConflict,
-    Member,
-    plan_invitation,
-    refuse_taken,
-    store_refusals,
-)
+from corpid.flows.directory.provisioning import IdentifierConflict, plan_invitation, refuse_taken, store_refusals
 from corpid.flows.directory.write import Refused, authorise_changes, check_reason, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden
@@ -35,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import date
 
-    from corpid.flows.directory.invitation_limits import InvitationLimit
+    from corpid.flows.directory.invitations import InvitationLimit
     from corpid.ports import Registry
     from corpid.rules.directory.access_file import AccessLine
     from corpid.rules.directory.actors import EntityAdministrator

@@ -32,7 +32,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from corpid.flows.directory.invitation_limits import InvitationLimit
+    from corpid.flows.directory.invitations import InvitationLimit
     from corpid.ports import Registry
     from corpid.ports.provisioning import MemberName
     from corpid.rules.directory.actors import EntityAdministrator

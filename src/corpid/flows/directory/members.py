@@ -8,18 +8,33 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, with_records
-from corpid.flows.directory.provisioning import Member, list_invited_at, list_members_by_name
-from corpid.flows.directory.write import Refused, authorise_changes
-from corpid.ports import MemberQuery, MemberSearch
-from corpid.ports.provisioning import SEARCH_WORDS, MemberState
+from corpid.flows.directory.write import (
+    Refused,
+    authorise_changes,
+)
+from corpid.ports import (
+    MemberQuery,
+    MemberSearch,
+)
+from corpid.ports.provisioning import SEARCH_WORDS, Condition, MemberState, SortedBy
+from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.person_names import canonical
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Administrator, Assignment, ThirdPartyAssignment
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Entity,
+    Membership,
+    ThirdPartyAssignment,
+    User,
+)
+from corpid.rules.limits import PROVISIONING_CONDITIONS
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -27,8 +42,8 @@ if TYPE_CHECKING:
 
     from corpid.ports import Registry, StoredMember
     from corpid.rules.directory.access import ObjectKind
-    from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.records import Entity, Membership, User
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
+    from corpid.rules.directory.records import Entity
 
 _EXAMINED_AT_ONCE: Final = 2000
 _PARTS: Final = 25
@@ -39,6 +54,9 @@ _CANDIDATES: Final = 5
 """people whom a refusal lists, if a user name means several"""
 _CHARACTERS: Final = 100
 """of a search"""
+_LONGEST_ID: Final = 100
+_SAME_ADDRESS: Final = 20
+"""members with one address that are looked at"""
 
 
 class MemberFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +66,46 @@ class MemberFilter(msgspec.Struct, frozen=True, kw_only=True):
     """words of name, user name or e-mail address"""
     state: MemberState | Literal[""] = ""
     service_id: str = ""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A member of an entity, whose person may be a placeholder."""
+
+    membership: Membership
+    user: User
+
+    @property
+    def name(self) -> str:
+        """The identity, with the name that the entity wrote (D68)."""
+        return person_names.shown_name(self.membership, self.user)
+
+    @property
+    def identity(self) -> str:
+        """The account's user name, or an invitation's address (D68)."""
+        return person_names.identity(self.membership, self.user)
+
+    @property
+    def name_alone(self) -> str:
+        """The name that the entity wrote, else their own, else the identity (D61)."""
+        return person_names.bound_name(person_names.full_name(self.membership, self.user)) or self.identity
+
+    @property
+    def email(self) -> str:
+        """The address at which the entity knows them; may be empty (D61).
+
+        That of an invitation is in small letters (D68).
+        """
+        address = person_names.email(self.membership, self.user)
+        return address.lower() if self.membership.invited else address
+
+    @property
+    def state(self) -> MemberState:
+        """The state of sign-in that the entity may know (D61)."""
+        if self.membership.invited:
+            return "invited"
+        if not self.membership.enabled:
+            return "suspended"
+        return "active" if self.user.enabled else "locked"
 
 
 class MemberSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +147,54 @@ class MembershipEnd(msgspec.Struct, frozen=True, kw_only=True):
     for_others: int
 
 
+class UnknownMember(Exception):
+    """The entity has no such member."""
+
+
+class MembersQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A query for members; `start` counts from 0."""
+
+    conditions: tuple[Condition, ...] = ()
+    start: int = 0
+    count: int
+    sort: SortedBy = "membership_id"
+    descending: bool = False
+
+
+class MembersPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the members that match, and the number of all."""
+
+    total: int
+    members: tuple[Member, ...]
+
+
+async def load_member(registry: Registry, membership_id: str, *, actor: Actor) -> Member:
+    """Return a member by the identifier of the membership.
+
+    Raises UnknownMember, also for one of another entity, access.Forbidden, StoreUnavailable. Source: D60, D61
+    """
+    entity_id = getattr(actor, "entity_id", "")
+    is_one = 0 < len(membership_id) <= _LONGEST_ID and is_storable(membership_id)
+    found = await registry.provisioning.member(membership_id) if is_one else None
+    if entity_id:
+        authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
+    if found is None or entity_id not in {"", found.membership.entity_id}:
+        raise UnknownMember("there is no such member")
+    authorise(actor, "read", Object(kind="membership", entity_id=found.membership.entity_id))
+    return _to_member(found)
+
+
+async def find_one_member(registry: Registry, actor: EntityAdministrator, membership_id: str) -> Member | None:
+    """A member by the identifier of the membership.
+
+    None if the entity has no such one. Raises access.Forbidden, StoreUnavailable. Source: D60, D61
+    """
+    try:
+        return await load_member(registry, membership_id, actor=actor)
+    except UnknownMember:
+        return None
+
+
 async def find_member(registry: Registry, entity_id: str, named: str) -> Member | None:
     """Return the member whom a user name means; None for nobody.
 
@@ -124,18 +230,6 @@ async def find_person(registry: Registry, entity_id: str, named: str, *, of_enti
     return found.user
 
 
-def refuse_several(named: str, candidates: Sequence[str]) -> None:
-    """Refuse a user name that means several people. Raises AmbiguousName. Source: D68"""
-    if len(candidates) > 1:
-        raise AmbiguousName(
-            phrase(
-                "{name} can mean several people here: {candidates}. Use another user name of that person, or open the person's page.",
-                name=named,
-                candidates=tuple(candidates),
-            )
-        )
-
-
 async def list_members(
     registry: Registry, wanted: MemberFilter, *, actor: EntityAdministrator, after: str, limit: int
 ) -> ListPage[MemberSummary]:
@@ -166,35 +260,64 @@ async def list_members(
     return ListPage(found=tuple(found), after=page.after)
 
 
-async def _search(registry: Registry, search: MemberSearch, after: str, limit: int) -> ListPage[Member]:
-    """Search part by part, so that no statement takes long."""
+async def list_members_by_name(
+    registry: Registry, entity_id: str, *, actor: Actor, after: str, limit: int
+) -> ListPage[Member]:
+    """List the members of an entity by user name.
+
+    `after` is the place that the page before names. Raises Refused if there is no such entity or place,
+    access.Forbidden, StoreUnavailable. Source: D60
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
     name, last = place(after, 2)
-    start: tuple[str, str] | None = (name, last)
-    found: list[tuple[StoredMember, tuple[str, str]]] = []
-    for _ in range(_PARTS):
-        if start is None or len(found) > limit:
-            break
-        part, start = await registry.provisioning.search(
-            search, after=start, limit=limit + 1 - len(found), examined=_EXAMINED_AT_ONCE
+    found = await registry.provisioning.members_by_name(entity_id, after=(name, last), limit=limit + 1)
+    places = [as_place(each) for _, each in found]
+    return cut_page([_to_member(stored) for stored, _ in found], limit, places)
+
+
+async def query_members(registry: Registry, wanted: MembersQuery, *, actor: Actor, entity_id: str = "") -> MembersPage:
+    """Return a part of the members of an entity.
+
+    `entity_id` is the actor's if it is empty. Raises Refused for too many conditions, access.Forbidden,
+    StoreUnavailable. Source: RFC 7644 §3.4.2, D60
+    """
+    of_entity = _entity(actor, entity_id)
+    authorise(actor, "read", Object(kind="membership", entity_id=of_entity))
+    if len(wanted.conditions) > PROVISIONING_CONDITIONS:
+        raise Refused(f"a filter has at most {PROVISIONING_CONDITIONS} conditions")
+    if not all(is_storable(value) for _, _, value in wanted.conditions):
+        return MembersPage(total=0, members=())
+    query = MemberQuery(
+        entity_id=of_entity, conditions=wanted.conditions, sorted_by=wanted.sort, descending=wanted.descending,
+        offset=wanted.start, limit=wanted.count,
+    )  # fmt: skip
+    total, found = await registry.provisioning.members(query)
+    return MembersPage(total=total, members=tuple(map(_to_member, found)))
+
+
+async def list_invited_at(registry: Registry, entity_id: str, address: str) -> list[Member]:
+    """Return the open invitations of an entity to an address.
+
+    Raises StoreUnavailable. Source: D68
+    """
+    if "@" not in address:
+        return []
+    query = MemberQuery(entity_id=entity_id, conditions=(("email", "eq", address),), limit=_SAME_ADDRESS)
+    _, found = await registry.provisioning.members(query)
+    return [_to_member(each) for each in found if each.membership.invited]
+
+
+def refuse_several(named: str, candidates: Sequence[str]) -> None:
+    """Refuse a user name that means several people. Raises AmbiguousName. Source: D68"""
+    if len(candidates) > 1:
+        raise AmbiguousName(
+            phrase(
+                "{name} can mean several people here: {candidates}. Use another user name of that person, or open the person's page.",
+                name=named,
+                candidates=tuple(candidates),
+            )
         )
-        found += part
-        await asyncio.sleep(0)
-    page = cut_page(
-        [Member(membership=stored.membership, user=stored.user) for stored, _ in found],
-        limit,
-        [as_place(each) for _, each in found],
-    )
-    stopped = start is not None and len(found) <= limit
-    return ListPage(found=page.found, after=as_place(start)) if stopped and start else page
-
-
-async def _count_roles(registry: Registry, actor: EntityAdministrator, user_ids: Collection[str]) -> Counter[str]:
-    """Count the roles of people that the actor sees."""
-    counts: Counter[str] = Counter()
-    for user_id, service_id, count in await registry.provisioning.roles(actor.entity_id, user_ids):
-        if _sees(actor, "assignment", service_id):
-            counts[user_id] += count
-    return counts
 
 
 async def load_access(
@@ -285,6 +408,37 @@ def invitation_needs_approval(entity: Entity) -> bool:
     return change_needs_approval(Change(verb="add", kind="membership", key=()), "", entity, None)
 
 
+async def _search(registry: Registry, search: MemberSearch, after: str, limit: int) -> ListPage[Member]:
+    """Search part by part, so that no statement takes long."""
+    name, last = place(after, 2)
+    start: tuple[str, str] | None = (name, last)
+    found: list[tuple[StoredMember, tuple[str, str]]] = []
+    for _ in range(_PARTS):
+        if start is None or len(found) > limit:
+            break
+        part, start = await registry.provisioning.search(
+            search, after=start, limit=limit + 1 - len(found), examined=_EXAMINED_AT_ONCE
+        )
+        found += part
+        await asyncio.sleep(0)
+    page = cut_page(
+        [Member(membership=stored.membership, user=stored.user) for stored, _ in found],
+        limit,
+        [as_place(each) for _, each in found],
+    )
+    stopped = start is not None and len(found) <= limit
+    return ListPage(found=page.found, after=as_place(start)) if stopped and start else page
+
+
+async def _count_roles(registry: Registry, actor: EntityAdministrator, user_ids: Collection[str]) -> Counter[str]:
+    """Count the roles of people that the actor sees."""
+    counts: Counter[str] = Counter()
+    for user_id, service_id, count in await registry.provisioning.roles(actor.entity_id, user_ids):
+        if _sees(actor, "assignment", service_id):
+            counts[user_id] += count
+    return counts
+
+
 def _sees(actor: EntityAdministrator, kind: ObjectKind, service_id: str = "") -> bool:
     return _allows(actor, "read", Object(kind=kind, entity_id=actor.entity_id, service_id=service_id))
 
@@ -295,3 +449,12 @@ def _allows(actor: EntityAdministrator, action: Literal["read", "write"], thing:
     except Forbidden:
         return False
     return True
+
+
+def _entity(actor: Actor, entity_id: str) -> str:
+    """The entity that is meant: the actor's, if none is named."""
+    return entity_id or str(getattr(actor, "entity_id", ""))
+
+
+def _to_member(found: StoredMember) -> Member:
+    return Member(membership=found.membership, user=found.user)

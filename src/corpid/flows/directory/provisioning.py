@@ -9,14 +9,12 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec.structs import asdict, replace
 
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.lists import as_place, cut_page, place
+from corpid.flows.directory.members import Member, _entity, list_invited_at, load_member
 from corpid.flows.directory.write import (
     NEEDS_APPROVAL,
-    Refused,
     authorise_changes,
     change_event,
     is_of_entity,
@@ -33,13 +31,10 @@ from corpid.ports import (
     MissingReference,
     Precondition,
 )
-from corpid.ports.provisioning import Condition, MemberState, SortedBy
-from corpid.rules.directory import person_names
-from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_conditions import OWNER_STAYS
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
-from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     DUE,
@@ -50,31 +45,22 @@ from corpid.rules.directory.records import (
     Entity,
     Membership,
     ThirdPartyAssignment,
-    User,
 )
-from corpid.rules.limits import PROVISIONING_CONDITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from corpid.flows.directory.invitation_limits import InvitationLimit
-    from corpid.flows.directory.lists import ListPage
+    from corpid.flows.directory.invitations import InvitationLimit
     from corpid.flows.directory.write import AuthorisedChanges
-    from corpid.ports import Registry, StoredMember
+    from corpid.ports import Registry
+    from corpid.ports.provisioning import Condition
     from corpid.rules.directory.actors import Actor
 
 
 _MOST: Final = 1000
 """roles of one member that end with the membership, each with an audit entry"""
-_LONGEST_ID: Final = 100
-_SAME_ADDRESS: Final = 20
-"""members with one address that are looked at"""
 _ATTEMPTS: Final = 3
 """to end a membership that changes meanwhile"""
-
-
-class UnknownMember(Exception):
-    """The entity has no such member."""
 
 
 class IdentifierConflict(Exception):
@@ -90,115 +76,6 @@ class LastOwner(Exception):
 
     def __init__(self) -> None:
         super().__init__(OWNER_STAYS.reason)
-
-
-class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """A member of an entity, whose person may be a placeholder."""
-
-    membership: Membership
-    user: User
-
-    @property
-    def name(self) -> str:
-        """The identity, with the name that the entity wrote (D68)."""
-        return person_names.shown_name(self.membership, self.user)
-
-    @property
-    def identity(self) -> str:
-        """The account's user name, or an invitation's address (D68)."""
-        return person_names.identity(self.membership, self.user)
-
-    @property
-    def name_alone(self) -> str:
-        """The name that the entity wrote, else their own, else the identity (D61)."""
-        return person_names.bound_name(person_names.full_name(self.membership, self.user)) or self.identity
-
-    @property
-    def email(self) -> str:
-        """The address at which the entity knows them; may be empty (D61).
-
-        That of an invitation is in small letters (D68).
-        """
-        address = person_names.email(self.membership, self.user)
-        return address.lower() if self.membership.invited else address
-
-    @property
-    def state(self) -> MemberState:
-        """The state of sign-in that the entity may know (D61)."""
-        if self.membership.invited:
-            return "invited"
-        if not self.membership.enabled:
-            return "suspended"
-        return "active" if self.user.enabled else "locked"
-
-
-class MembersQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A query for members; `start` counts from 0."""
-
-    conditions: tuple[Condition, ...] = ()
-    start: int = 0
-    count: int
-    sort: SortedBy = "membership_id"
-    descending: bool = False
-
-
-class MembersPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the members that match, and the number of all."""
-
-    total: int
-    members: tuple[Member, ...]
-
-
-async def load_member(registry: Registry, membership_id: str, *, actor: Actor) -> Member:
-    """Return a member by the identifier of the membership.
-
-    Raises UnknownMember, also for one of another entity, access.Forbidden, StoreUnavailable. Source: D60, D61
-    """
-    entity_id = getattr(actor, "entity_id", "")
-    is_one = 0 < len(membership_id) <= _LONGEST_ID and is_storable(membership_id)
-    found = await registry.provisioning.member(membership_id) if is_one else None
-    if entity_id:
-        authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
-    if found is None or entity_id not in {"", found.membership.entity_id}:
-        raise UnknownMember("there is no such member")
-    authorise(actor, "read", Object(kind="membership", entity_id=found.membership.entity_id))
-    return _to_member(found)
-
-
-async def query_members(registry: Registry, wanted: MembersQuery, *, actor: Actor, entity_id: str = "") -> MembersPage:
-    """Return a part of the members of an entity.
-
-    `entity_id` is the actor's if it is empty. Raises Refused for too many conditions, access.Forbidden,
-    StoreUnavailable. Source: RFC 7644 §3.4.2, D60
-    """
-    of_entity = _entity(actor, entity_id)
-    authorise(actor, "read", Object(kind="membership", entity_id=of_entity))
-    if len(wanted.conditions) > PROVISIONING_CONDITIONS:
-        raise Refused(f"a filter has at most {PROVISIONING_CONDITIONS} conditions")
-    if not all(is_storable(value) for _, _, value in wanted.conditions):
-        return MembersPage(total=0, members=())
-    query = MemberQuery(
-        entity_id=of_entity, conditions=wanted.conditions, sorted_by=wanted.sort, descending=wanted.descending,
-        offset=wanted.start, limit=wanted.count,
-    )  # fmt: skip
-    total, found = await registry.provisioning.members(query)
-    return MembersPage(total=total, members=tuple(map(_to_member, found)))
-
-
-async def list_members_by_name(
-    registry: Registry, entity_id: str, *, actor: Actor, after: str, limit: int
-) -> ListPage[Member]:
-    """List the members of an entity by user name.
-
-    `after` is the place that the page before names. Raises Refused if there is no such entity or place,
-    access.Forbidden, StoreUnavailable. Source: D60
-    """
-    await entity_named(registry, entity_id, actor=actor)
-    authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
-    name, last = place(after, 2)
-    found = await registry.provisioning.members_by_name(entity_id, after=(name, last), limit=limit + 1)
-    places = [as_place(each) for _, each in found]
-    return cut_page([_to_member(stored) for stored, _ in found], limit, places)
 
 
 async def invite_member(
@@ -473,28 +350,7 @@ async def _identifies_invited(registry: Registry, membership: Membership) -> boo
     return any(each.membership.membership_id != membership.membership_id for each in found)
 
 
-async def list_invited_at(registry: Registry, entity_id: str, address: str) -> list[Member]:
-    """Return the open invitations of an entity to an address.
-
-    Raises StoreUnavailable. Source: D68
-    """
-    if "@" not in address:
-        return []
-    query = MemberQuery(entity_id=entity_id, conditions=(("email", "eq", address),), limit=_SAME_ADDRESS)
-    _, found = await registry.provisioning.members(query)
-    return [_to_member(each) for each in found if each.membership.invited]
-
-
 async def _is_taken(registry: Registry, membership: Membership, condition: Condition) -> bool:
     query = MemberQuery(entity_id=membership.entity_id, conditions=(condition,), limit=2)
     _, found = await registry.provisioning.members(query)
     return any(each.membership.membership_id != membership.membership_id for each in found)
-
-
-def _entity(actor: Actor, entity_id: str) -> str:
-    """The entity that is meant: the actor's, if none is named."""
-    return entity_id or str(getattr(actor, "entity_id", ""))
-
-
-def _to_member(found: StoredMember) -> Member:
-    return Member(membership=found.membership, user=found.user)

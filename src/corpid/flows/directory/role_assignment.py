@@ -12,7 +12,7 @@ import msgspec
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.lists import ListPage, as_place, cut_page
-from corpid.flows.directory.provisioning import Member, UnknownMember, load_member
+from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import Refused, authorise_changes, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise
@@ -124,17 +124,6 @@ async def load_role(registry: Registry, actor: EntityAdministrator, identifier: 
     if membership is None or user is None or (row.service_id,) not in known:
         raise UnknownRole
     return HeldRole(row=row, service=known[row.service_id,]), Member(membership=membership, user=user)
-
-
-async def find_one_member(registry: Registry, actor: EntityAdministrator, membership_id: str) -> Member | None:
-    """A member by the identifier of the membership.
-
-    None if the entity has no such one. Raises access.Forbidden, StoreUnavailable. Source: D60, D61
-    """
-    try:
-        return await load_member(registry, membership_id, actor=actor)
-    except UnknownMember:
-        return None
 
 
 async def explain_refusal(registry: Registry, actor: EntityAdministrator, found: Member, at: Service) -> str:

@@ -17,7 +17,7 @@ from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import acceptance
-from corpid.flows.directory.invitations import AlreadyBelongs
+from corpid.flows.directory.acceptance import AlreadyBelongs
 from corpid.flows.oauth import rate_limits
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.entity_choice import NUMBERS

@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from corpid.flows.directory.approvals import NoRequest
-from corpid.flows.directory.invitation_limits import RETRY_SECONDS, TooManyInvitations
+from corpid.flows.directory.invitations import RETRY_SECONDS, TooManyInvitations
 from corpid.flows.directory.objects import ObjectChanged, ObjectConflict, ObjectNotFound
 from corpid.flows.directory.provisioning import IdentifierConflict
 from corpid.flows.directory.write import NoReason, Refused

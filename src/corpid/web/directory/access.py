@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
+from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.objects import object_id
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import date
 
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.flows.directory.role_assignment import HeldRole
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Assignment, Entity, Service
@@ -58,7 +59,7 @@ CHECK: Final = "check"
 
 async def this_person(at: PortalContext, membership_id: str) -> Member:
     """The member that an address names. Raises NotFound."""
-    found = await role_assignment.find_one_member(at.context.provider.registry, at.actor, membership_id)
+    found = await find_one_member(at.context.provider.registry, at.actor, membership_id)
     if found is None:
         raise NotFound
     return found

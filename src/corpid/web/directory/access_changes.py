@@ -34,7 +34,7 @@ from corpid.web.sites import FormResult, NotFound, Section
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.flows.directory.role_assignment import HeldRole
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.role_forms import RoleForm

@@ -30,7 +30,7 @@ from corpid.web.pages import access_texts
 from corpid.web.sites import FormResult, Section
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Assignment, Service
     from corpid.texts import Phrase

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import import_access
-from corpid.flows.directory.invitation_limits import InvitationLimit
+from corpid.flows.directory.invitations import InvitationLimit
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_file import COLUMNS, MOST_LINES, PARAMETER
 from corpid.rules.directory.approvals import MOST_CHANGES

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import access_review, lists, members
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, NoOpenReview, ReviewIncomplete
+from corpid.flows.directory.members import Member
 from corpid.flows.directory.notice_texts import REVIEW_OF, REVIEW_PAGE
-from corpid.flows.directory.provisioning import Member
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Membership, Service, User
 from corpid.texts import counted, phrase

@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import member_changes, members
-from corpid.flows.directory.invitation_limits import InvitationLimit
+from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.member_changes import MOST_INVITED
 from corpid.rules.directory import pasted_people
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from corpid.flows.directory import approvals, member_help, members, provisioning
-from corpid.flows.directory.provisioning import Member, UnknownMember
+from corpid.flows.directory import approvals, member_help, members
+from corpid.flows.directory.members import Member, UnknownMember, load_member
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
@@ -76,7 +76,7 @@ ACTIONS: Final[Mapping[str, Phrase]] = {
 async def this_member(at: PortalContext, membership_id: str) -> Member:
     """A member of the entity. Raises NotFound."""
     try:
-        return await provisioning.load_member(at.context.provider.registry, membership_id, actor=at.actor)
+        return await load_member(at.context.provider.registry, membership_id, actor=at.actor)
     except UnknownMember:
         raise NotFound from None
 

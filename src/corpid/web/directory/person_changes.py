@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import invitations, member_changes, members
-from corpid.flows.directory.provisioning import UnknownMember
+from corpid.flows.directory.members import UnknownMember
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
@@ -27,8 +27,7 @@ from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFoun
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from corpid.flows.directory.members import ChangePreview
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import ChangePreview, Member
     from corpid.rules.directory.records import ChangeRequest
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
@@ -276,7 +275,7 @@ async def resend(at: PortalContext) -> FormResult:
     check_names(at, names_shown(found))
     context, provider = at.context, at.context.provider
     try:
-        await invitations.send_again(
+        await invitations.send_invitation_again(
             provider.registry, invitation_limit(at), found.membership, actor=at.actor, now=context.now
         )
     except Refused:

@@ -20,7 +20,7 @@ from corpid.web.pages.layout import Link
 from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.web.directory.member_texts import HelpPage
     from corpid.web.pages.views import View
 

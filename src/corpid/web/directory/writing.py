@@ -18,7 +18,7 @@ from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.ports import Precondition
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import ChangeRequest

@@ -12,8 +12,8 @@ from scim2_models import ForbiddenException, NotFoundException, NotImplementedEx
 from scim2_server.storage import AsyncScimStorage, SearchPage
 
 from corpid.flows.directory import provisioned_groups, provisioning
-from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.provisioning import MembersQuery
+from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.members import MembersQuery, UnknownMember, load_member, query_members
 from corpid.rules.scim import documents, filters
 from corpid.rules.scim.filters import holds
 from corpid.rules.scim.resources import LONGEST_PAGE, User
@@ -23,7 +23,7 @@ from corpid.web.scim.security import refuse_ended
 if TYPE_CHECKING:
     from scim2_models import Resource, ResourceType, ResponseParameters, SearchRequest
 
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.flows.request_context import RequestContext
     from corpid.ports.provisioning import Condition
     from corpid.rules.directory.actors import ProvisioningToken
@@ -120,11 +120,11 @@ class Storage(AsyncScimStorage):
             descending=descending,
         )
         if not named:
-            page = await provisioning.query_members(self._registry, wanted, actor=self._actor)
+            page = await query_members(self._registry, wanted, actor=self._actor)
             return page.total, list(page.members)
         try:
             found = await self._member(str(named[0].value))
-        except provisioning.UnknownMember:
+        except UnknownMember:
             return 0, []
         shown = await self._user(found)
         holding = all(filters.holds_of(shown, condition) for condition in conditions)
@@ -207,7 +207,7 @@ class Storage(AsyncScimStorage):
         return None if len(found) > most else [documents.member(each, self._root, parameters) for each in found]
 
     async def _member(self, membership_id: str) -> Member:
-        return await provisioning.load_member(self._registry, membership_id, actor=self._actor)
+        return await load_member(self._registry, membership_id, actor=self._actor)
 
     async def _role(self, group_id: str) -> GroupRole:
         found = (await self._known()).get(group_id)
@@ -240,7 +240,7 @@ class Storage(AsyncScimStorage):
     async def _groups_of(self, membership_id: str) -> frozenset[GroupRole]:
         try:
             found = await self._member(membership_id)
-        except provisioning.UnknownMember:
+        except UnknownMember:
             return frozenset()
         return await provisioned_groups.groups_of(
             self._registry, found.membership, today=self._context.today, actor=self._actor
