@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.account import links
-from corpid.flows.directory import invitations, provisioning
+from corpid.flows.directory import invitations, member_changes
 from corpid.flows.directory.acceptance import (
     AlreadyBelongs,
     accept_with_account,
@@ -185,7 +185,7 @@ async def test_an_entity_that_ends_an_invitation_while_it_is_accepted_ends_it(
             service = Service(service_id="PERMITS", name="Permits", roles=("Maker",))
             role = Assignment(user_id=WAITING, entity_id=HARBOUR.entity_id, service_id="PERMITS", role="Maker")
             await stores.registry.directory.write([Upsert(service), Upsert(role)])
-            ending = provisioning.end_member(stores.registry, found.membership.membership_id, actor=token)
+            ending = member_changes.end_member(stores.registry, found.membership.membership_id, actor=token)
             accepting, ended = await asyncio.gather(answer(stores, found, link_hash), ending, return_exceptions=True)
             assert ended is None, ended
             assert accepting is None or isinstance(accepting, Conflict), accepting

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import asdict, replace
 
-from corpid.flows.directory import people, provisioning, provisioning_tokens
+from corpid.flows.directory import member_changes, people, provisioning_tokens
 from corpid.flows.directory.acceptance import (
     AlreadyBelongs,
     accept_with_account,
@@ -20,9 +20,8 @@ from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.apply import export, prepare
 from corpid.flows.directory.approvals import approve
 from corpid.flows.directory.invitations import InvitationLimit, TooManyInvitations
+from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner, switch_membership
 from corpid.flows.directory.members import MembersQuery, UnknownMember, load_member, query_members
-from corpid.flows.directory.memberships import switch_membership
-from corpid.flows.directory.provisioning import IdentifierConflict, LastOwner
 from corpid.flows.directory.write import Refused, write_or_request
 from corpid.flows.directory.write import write_changes as write_as
 from corpid.ports import ChangedMeanwhile, NameTaken
@@ -76,7 +75,7 @@ async def invited(
     stores: SqlStores, details: MemberDetails = NEW, *, actor: Actor = TOKEN, ids: Callable[[], str] | None = None
 ) -> Member:
     new_id = ids or identifiers()
-    return await provisioning.invite_member(
+    return await member_changes.invite_member(
         stores.registry, limit(stores), details, actor=actor, now=NOW, new_id=new_id
     )
 
@@ -178,16 +177,16 @@ async def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place
             with pytest.raises(UnknownMember):
                 await load_member(registry, membership_id, actor=other)
             with pytest.raises(UnknownMember):
-                await provisioning.end_member(registry, membership_id, actor=other)
+                await member_changes.end_member(registry, membership_id, actor=other)
             with pytest.raises(UnknownMember):
-                await provisioning.change_member(
+                await member_changes.change_member(
                     registry, limit(stores), membership_id, NEW, enabled=False, actor=other, now=NOW
                 )
         for actor in (TOKEN, CLIENT):
             with pytest.raises(Forbidden):
                 await query_members(registry, MembersQuery(count=9), actor=actor, entity_id="E2")
             with pytest.raises(Forbidden):
-                await provisioning.invite_member(
+                await member_changes.invite_member(
                     registry, limit(stores), NEW, actor=actor, entity_id="E2", now=NOW, new_id=identifiers()
                 )
 
@@ -199,7 +198,7 @@ async def test_what_a_token_writes_is_the_memberships_and_never_the_persons(plac
         registry = stores.registry
         [held] = (await registry.directory.read(Membership, [("u2", "E1")])).values()
         details = MemberDetails(user_name="mallory", name="Mallory", email="mallory@evil.example")
-        after = await provisioning.change_member(
+        after = await member_changes.change_member(
             registry, limit(stores), held.membership_id, details, enabled=True, actor=TOKEN, now=NOW
         )
         assert (after.user, after.state) == (LIM, "active")
@@ -229,7 +228,7 @@ async def test_a_member_is_suspended_restored_and_ended(place: Place) -> None:
         named = MemberDetails(user_name="rina@firm.example")
 
         async def switch(*, enabled: bool) -> Member:
-            return await provisioning.change_member(
+            return await member_changes.change_member(
                 registry, limit(stores), held.membership_id, named, enabled=enabled, actor=TOKEN, now=NOW
             )
 
@@ -238,10 +237,10 @@ async def test_a_member_is_suspended_restored_and_ended(place: Place) -> None:
         assert (await switch(enabled=False)).state == "suspended"
         assert (await switch(enabled=True)).state == "active"
         with pytest.raises(ChangedMeanwhile):
-            await provisioning.change_member(
+            await member_changes.change_member(
                 registry, limit(stores), held.membership_id, named, enabled=False, actor=TOKEN, now=NOW, expected=held
             )
-        await provisioning.end_member(registry, held.membership_id, actor=TOKEN)
+        await member_changes.end_member(registry, held.membership_id, actor=TOKEN)
         entries = await registry.audit.entries()
         done = [(entry.action, entry.object) for entry in entries if entry.actor == TOKEN.name]
         assert done[-2:] == [("assignment.remove", "/".join(role.key)), ("membership.remove", "u3/E1")]
@@ -255,18 +254,18 @@ async def test_the_last_owner_stays(place: Place) -> None:
         registry = stores.registry
         [held] = (await registry.directory.read(Membership, [("u2", "E1")])).values()
         with pytest.raises(LastOwner):
-            await provisioning.end_member(registry, held.membership_id, actor=TOKEN)
+            await member_changes.end_member(registry, held.membership_id, actor=TOKEN)
         named = MemberDetails(user_name="lim")
         with pytest.raises(LastOwner):
-            await provisioning.change_member(
+            await member_changes.change_member(
                 registry, limit(stores), held.membership_id, named, enabled=False, actor=TOKEN, now=NOW
             )
         mei = await invited(stores)
         await write(stores, Administrator(user_id=mei.user.user_id, entity_id="E1", level="owner"))
         with pytest.raises(LastOwner):
-            await provisioning.end_member(registry, held.membership_id, actor=TOKEN)
+            await member_changes.end_member(registry, held.membership_id, actor=TOKEN)
         await write(stores, RINA_OWNS)
-        await provisioning.end_member(registry, held.membership_id, actor=TOKEN)
+        await member_changes.end_member(registry, held.membership_id, actor=TOKEN)
 
 
 async def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
@@ -278,7 +277,7 @@ async def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
             with pytest.raises(Forbidden, match="approval"):
                 await invited(stores, actor=actor)
         lim = await load_administrator(registry, "u2", "E1", auth_time=NOW, now=NOW)
-        change = provisioning.plan_invitation(NEW, "E1", now=NOW, new_id=identifiers(), enabled=True, send=True)
+        change = member_changes.plan_invitation(NEW, "E1", now=NOW, new_id=identifiers(), enabled=True, send=True)
         request = await write_or_request(registry, lim, [change], reason="New", now=NOW, unique="r")
         assert request is not None
         assert await registry.directory.user("new-1") is None
@@ -360,16 +359,16 @@ async def test_invitations_to_an_address_and_of_an_entity_are_limited(
         registry, ids = stores.registry, identifiers()
         for _ in range(INVITATIONS_PER_ADDRESS):
             mei = await invited(stores, ids=ids)
-            await provisioning.end_member(registry, mei.membership.membership_id, actor=TOKEN)
+            await member_changes.end_member(registry, mei.membership.membership_id, actor=TOKEN)
         with pytest.raises(TooManyInvitations, match="to one address"):
             await invited(stores, ids=ids)
         tan = await invited(stores, MemberDetails(user_name="tan@firm.example"), ids=ids)
         with pytest.raises(TooManyInvitations, match="people a day"):
-            await provisioning.change_member(
+            await member_changes.change_member(
                 registry, limit(stores), tan.membership.membership_id, NEW, enabled=True, actor=TOKEN, now=NOW
             )
         await invited(stores, NEW, actor=replace(TOKEN, entity_id="E2"), ids=ids)
-        operators = await provisioning.invite_member(
+        operators = await member_changes.invite_member(
             registry, limit(stores), NEW, actor=OPERATOR, entity_id="E1", now=NOW, new_id=ids, send=False
         )
         assert operators.membership.invitation_sent_at == NOT_TO_BE_SENT
@@ -382,16 +381,16 @@ async def test_a_changed_address_of_an_invited_member_gets_a_letter(place: Place
         registry, ids = stores.registry, identifiers()
         moved = MemberDetails(user_name="mei", email="mei@new.example")
         for send, expected in ((True, DUE), (False, NOT_TO_BE_SENT)):
-            mei = await provisioning.invite_member(
+            mei = await member_changes.invite_member(
                 registry, limit(stores), NEW, actor=TOKEN, now=NOW, new_id=ids, send=send
             )
             if send:
                 await write(stores, replace(mei.membership, invitation_sent_at=5))
-            after = await provisioning.change_member(
+            after = await member_changes.change_member(
                 registry, limit(stores), mei.membership.membership_id, moved, enabled=True, actor=TOKEN, now=NOW
             )
             assert (after.membership.email, after.membership.invitation_sent_at) == ("mei@new.example", expected)
-            await provisioning.end_member(registry, mei.membership.membership_id, actor=TOKEN)
+            await member_changes.end_member(registry, mei.membership.membership_id, actor=TOKEN)
 
 
 async def test_an_account_accepts_an_invitation_and_none_of_its_members_change(place: Place) -> None:
@@ -473,7 +472,7 @@ async def test_of_an_acceptance_and_something_else_at_once_one_is_carried_out(pl
         first, second = (User(user_id=each, user_name=each, name=each) for each in ("u7", "u8"))
         await write(stores, first, second)
         others = {
-            "end": lambda: provisioning.end_member(registry, mei.membership.membership_id, actor=TOKEN),
+            "end": lambda: member_changes.end_member(registry, mei.membership.membership_id, actor=TOKEN),
             "decline": lambda: decline_membership(registry, mei.membership),
             "accept": lambda: accept_with_account(registry, mei.membership, second, now=NOW),
             "new account": lambda: accept_with_new_account(

@@ -15,7 +15,7 @@ from corpid.flows.directory import (
     entities,
     finding,
     lists,
-    memberships,
+    member_changes,
     operators,
     people,
 )
@@ -73,9 +73,9 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "role remove": lambda s: appointments.remove_role(
         s.registry, appointments.RoleFilter(user="rina", entity="A1", service="X"), actor=SOMEBODY
     ),
-    "membership add": lambda s: memberships.add_membership(s.registry, s.passwords, "rina", "A1", actor=SOMEBODY),
-    "membership remove": lambda s: memberships.remove_membership(s.registry, "rina", "A1", actor=SOMEBODY),
-    "membership disable": lambda s: memberships.switch_membership(
+    "membership add": lambda s: member_changes.add_membership(s.registry, s.passwords, "rina", "A1", actor=SOMEBODY),
+    "membership remove": lambda s: member_changes.remove_membership(s.registry, "rina", "A1", actor=SOMEBODY),
+    "membership disable": lambda s: member_changes.switch_membership(
         s.registry, s.passwords, "rina", "A1", enabled=False, actor=SOMEBODY
     ),
     "administrator list": lambda s: lists.administrators(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from corpid.flows.directory import approvals, member_help
 from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.member_changes import submit_switch
+from corpid.flows.directory.member_changes import IdentifierConflict, submit_switch
 from corpid.flows.directory.members import AmbiguousName, find_member
-from corpid.flows.directory.provisioning import IdentifierConflict
 from corpid.flows.directory.write import Refused, write_changes
 from corpid.flows.operations.history import HistoryFilter, changes
 from corpid.ports import ChangedMeanwhile

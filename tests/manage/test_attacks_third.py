@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows import namespaces, notifications
+from corpid.flows.directory.member_changes import IdentifierConflict
 from corpid.flows.directory.members import AmbiguousName, Member, find_member, find_person
 from corpid.flows.directory.person_names import names_of
-from corpid.flows.directory.provisioning import IdentifierConflict
 from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.acceptance import accept_with_new_account
-from corpid.flows.directory.provisioning import end_member
+from corpid.flows.directory.member_changes import end_member
 from corpid.flows.directory.write import write_changes
 from corpid.flows.operations import audit
 from corpid.ports import AuditEvent, AuditQuery, Upsert

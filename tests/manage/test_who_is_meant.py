@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import approvals, members, provisioning
+from corpid.flows.directory import approvals, member_changes, members
 from corpid.flows.directory.acceptance import accept_with_account
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.member_changes import submit_details
+from corpid.flows.directory.member_changes import IdentifierConflict, submit_details
 from corpid.flows.directory.members import AmbiguousName, find_member
-from corpid.flows.directory.provisioning import IdentifierConflict
 from corpid.flows.directory.write import write_changes
 from corpid.ports import ChangedMeanwhile
 from corpid.rules.directory.actors import CommandLine, EntityAdministrator, ProvisioningToken
@@ -63,7 +62,7 @@ async def provisioned(made: World, membership: Membership, **changed: str) -> Me
     details = MemberDetails(
         **{each: changed.get(each, getattr(membership, each)) for each in MemberDetails.__struct_fields__}
     )
-    return await provisioning.change_member(
+    return await member_changes.change_member(
         made.provider.registry, limit(made), membership.membership_id, details,
         enabled=membership.enabled, actor=TOKEN, now=made.clock(),
     )  # fmt: skip

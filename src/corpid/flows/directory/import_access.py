@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory import approvals, role_assignment
+from corpid.flows.directory.member_changes import IdentifierConflict, plan_invitation, refuse_taken, store_refusals
 from corpid.flows.directory.members import AmbiguousName, Member, find_member
 from corpid.flows.directory.person_names import known_name, names_digest
-from corpid.flows.directory.provisioning import IdentifierConflict, plan_invitation, refuse_taken, store_refusals
 from corpid.flows.directory.write import Refused, authorise_changes, check_reason, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden

@@ -10,7 +10,7 @@ import msgspec
 
 from corpid.flows.directory.apply import prepare
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.provisioning import IdentifierConflict, check_invitation, plan_invitation
+from corpid.flows.directory.member_changes import IdentifierConflict, check_invitation, plan_invitation
 from corpid.flows.directory.write import write_changes
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Object, authorise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.entities import addition
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.provisioning import plan_invitation
+from corpid.flows.directory.member_changes import plan_invitation
 from corpid.flows.directory.write import write_changes
 from corpid.ports import Precondition
 from corpid.rules.directory.names import user_name as mapped

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from corpid.flows.directory import invitations, objects, provisioning
+from corpid.flows.directory import invitations, member_changes, objects
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.write import Refused
@@ -63,7 +63,7 @@ async def add_invitation(call: Call) -> Response:
     refuse_early(call.actor, "write", Object(kind="membership", entity_id=entity_id))
 
     async def add() -> Answer:
-        made = await provisioning.submit_invitation(
+        made = await member_changes.submit_invitation(
             call.provider.registry, _limit(call), details, actor=call.actor, entity_id=entity_id, send=send,
             reason=call.actor.reason, now=call.context.now, new_id=call.web.new_user_id,
         )  # fmt: skip

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from corpid.flows.directory.approvals import NoRequest
 from corpid.flows.directory.invitations import RETRY_SECONDS, TooManyInvitations
+from corpid.flows.directory.member_changes import IdentifierConflict
 from corpid.flows.directory.objects import ObjectChanged, ObjectConflict, ObjectNotFound
-from corpid.flows.directory.provisioning import IdentifierConflict
 from corpid.flows.directory.write import NoReason, Refused
 from corpid.flows.operations.idempotency import KeyReused
 from corpid.ports import Conflict, PasswordsBusy, StoreUnavailable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.invitations import TooManyInvitations
-from corpid.flows.directory.provisioning import IdentifierConflict, LastOwner
+from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner
 from corpid.flows.directory.write import NoReason, Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden

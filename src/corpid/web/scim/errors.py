@@ -22,9 +22,9 @@ from scim2_server.responses import SCIM_MEDIA_TYPE
 from starlette.responses import Response
 
 from corpid.flows.directory.invitations import RETRY_SECONDS, TooManyInvitations
+from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner
 from corpid.flows.directory.members import UnknownMember
 from corpid.flows.directory.provisioned_groups import UnknownMembers
-from corpid.flows.directory.provisioning import IdentifierConflict, LastOwner
 from corpid.flows.directory.write import Refused
 from corpid.ports import ChangedMeanwhile, Conflict
 from corpid.rules.directory.access import Forbidden

@@ -11,7 +11,7 @@ import msgspec
 from scim2_models import ForbiddenException, NotFoundException, NotImplementedException
 from scim2_server.storage import AsyncScimStorage, SearchPage
 
-from corpid.flows.directory import provisioned_groups, provisioning
+from corpid.flows.directory import member_changes, provisioned_groups
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import MembersQuery, UnknownMember, load_member, query_members
 from corpid.rules.scim import documents, filters
@@ -135,7 +135,7 @@ class Storage(AsyncScimStorage):
         if not isinstance(resource, User):
             raise ForbiddenException(detail=f"A {resource_type.name} cannot be created with a token")
         written = documents.read_details(resource)
-        invited = await provisioning.invite_member(
+        invited = await member_changes.invite_member(
             self._registry,
             self._limit,
             written.details,
@@ -161,7 +161,7 @@ class Storage(AsyncScimStorage):
         assert isinstance(resource, User)  # noqa: S101
         was = self._read[resource.id or ""]
         written = documents.read_details(resource, await self._user(was), was.membership)
-        changed = await provisioning.change_member(
+        changed = await member_changes.change_member(
             self._registry,
             self._limit,
             was.membership.membership_id,
@@ -181,7 +181,7 @@ class Storage(AsyncScimStorage):
         expected_version: str | None = None,  # noqa: ARG002
     ) -> None:
         """End a membership. Raises what the flow raises."""
-        await provisioning.end_member(self._registry, resource_id, actor=self._actor)
+        await member_changes.end_member(self._registry, resource_id, actor=self._actor)
 
     async def change_group(self, group_id: str, changes: MemberChanges) -> None:
         """Give and take a role. Raises NotFoundException, and what the flow raises."""
