@@ -17,7 +17,7 @@ from corpid.flows.directory.acceptance import (
     decline_membership,
 )
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.apply import export, prepare
+from corpid.flows.directory.apply import export_directory, prepare_document
 from corpid.flows.directory.approvals import approve
 from corpid.flows.directory.invitations import InvitationLimit, TooManyInvitations
 from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner, switch_membership
@@ -129,7 +129,7 @@ async def test_a_file_makes_no_account_of_a_placeholder(place: Place, entry: str
         mei = await invited(stores)
         for text in (f"users: {{{mei.user.user_name}: {entry}}}", f"operators: [{{user: {mei.user.user_name}, level: operator}}]"):  # fmt: skip
             with pytest.raises(DirectoryError, match="has not accepted an invitation yet"):
-                await prepare(stores.registry, PASSWORDS, parse(text.encode(), "f"), new_user_id=str)
+                await prepare_document(stores.registry, PASSWORDS, parse(text.encode(), "f"), new_user_id=str)
         await switch_membership(stores.registry, PASSWORDS, mei.user.user_name, "E1", enabled=False, actor=OPERATOR)
         after = await load_member(stores.registry, mei.membership.membership_id, actor=TOKEN)
         assert after.membership == replace(mei.membership, enabled=False), "what a file cannot say stays"
@@ -141,7 +141,7 @@ async def test_an_export_leaves_out_who_has_not_accepted(place: Place) -> None:
         await prepared(stores)
         mei = await invited(stores)
         await write(stores, Assignment(user_id=mei.user.user_id, entity_id="E1", service_id="plain", role="Maker"))
-        text = "".join([piece async for piece in export(stores.registry, actor=OPERATOR)])
+        text = "".join([piece async for piece in export_directory(stores.registry, actor=OPERATOR)])
         assert "lim" in text
         assert mei.user.user_id not in text
         assert "assignments:" not in text

@@ -43,11 +43,11 @@ FILE = b"entities: {B2: {type: UEN, country: SG, name: Beta}}"
 
 
 async def exported(stores: Stores) -> list[str]:
-    return [piece async for piece in apply.export(stores.registry, actor=SOMEBODY)]
+    return [piece async for piece in apply.export_directory(stores.registry, actor=SOMEBODY)]
 
 
 COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
-    "apply": lambda s: apply.apply(
+    "apply": lambda s: apply.apply_document(
         s.registry, s.passwords, FILE, file="f", actor=SOMEBODY, new_user_id=str, prune=True
     ),
     "export": exported,

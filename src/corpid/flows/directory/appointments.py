@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.actors import has_owner_beside
-from corpid.flows.directory.entities import SETS, carried_out, one_change, prepared_entry
+from corpid.flows.directory.apply import SETS, carry_out, prepare_entry, write_one_change
 from corpid.flows.directory.finding import RowFilter, entity_named, only_one, service_named, user_named
 from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import Refused, write_or_request
@@ -70,8 +70,8 @@ async def add_role(
     await entity_named(registry, entity_id, actor=actor)
     await service_named(registry, service_id, actor=actor)
     row = {"user": user.user_name, "entity": entity_id, "service": service_id, **members}
-    prepared = await prepared_entry(registry, passwords, "assignments", None, row, new_user_id=str)
-    return await carried_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
+    prepared = await prepare_entry(registry, passwords, "assignments", None, row, new_user_id=str)
+    return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
 async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
@@ -89,7 +89,7 @@ async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, d
     row = only_one(found, none=none, several="several roles are meant", note=_last_day, among=held)
     change = Change(verb="remove", kind="assignment", key=row.key, was=row)
     names = {user.user_id: user.user_name}
-    return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names)
+    return await write_one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names)
 
 
 def _last_day(row: Assignment) -> str:
@@ -117,8 +117,8 @@ async def set_administrator(
     for service_id in services if isinstance(services, list) else ():
         await service_named(registry, service_id, actor=actor)
     row = {"user": user.user_name, "entity": entity_id, **members}
-    prepared = await prepared_entry(registry, passwords, "administrators", None, row, new_user_id=str)
-    return await carried_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
+    prepared = await prepare_entry(registry, passwords, "administrators", None, row, new_user_id=str)
+    return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
 async def remove_administrator(
@@ -142,7 +142,7 @@ async def remove_administrator(
     remarks = [f"the entity {entity_id} will have no owner who can act"] if is_last else []
     change = Change(verb="remove", kind="administrator", key=key, was=mine)
     names = {user.user_id: user.user_name}
-    return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names, remarks=remarks)
+    return await write_one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names, remarks=remarks)
 
 
 class MemberLevel(Member, frozen=True, kw_only=True):

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.directory.apply import ApplyResult, PlanWithNames
-from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change, prepared_entry
+from corpid.flows.directory.apply import (
+    ADDS,
+    ApplyResult,
+    PlanWithNames,
+    carry_out,
+    prepare_addition,
+    prepare_entry,
+    write_one_change,
+)
 from corpid.flows.directory.finding import FIRST_CHARACTER, LAST, entity_named
 from corpid.flows.directory.write import Refused, audit_event, switch_record
 from corpid.ports import Delete, Precondition, Upsert
@@ -51,9 +58,11 @@ async def add_client(
 
     Raises write.Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Spec 1, D27, D38
     """
-    adding = await addition(registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules)
+    adding = await prepare_addition(
+        registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules
+    )
     await refuse_api_client(registry, client_id)
-    applied = await carried_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
+    applied = await carry_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
     return adding.record, applied
 
 
@@ -120,8 +129,8 @@ async def update_client(
     await find_client(registry, client_id, actor=actor)
     if all(value is None for value in members.values()):
         raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
-    prepared = await prepared_entry(registry, passwords, "clients", client_id, members, new_user_id=str, rules=rules)
-    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=dry_run, was=was)
+    prepared = await prepare_entry(registry, passwords, "clients", client_id, members, new_user_id=str, rules=rules)
+    return await carry_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=dry_run, was=was)
 
 
 async def switch_client(
@@ -134,7 +143,7 @@ async def switch_client(
     found = await find_client(registry, client_id, actor=actor)
     becomes = switch_record(found, phrase("client {name}", name=client_id), enabled=enabled)
     change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=becomes)
-    return await one_change(registry, change, actor=actor, dry_run=dry_run)
+    return await write_one_change(registry, change, actor=actor, dry_run=dry_run)
 
 
 async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
@@ -146,7 +155,7 @@ async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry
     found = await find_client(registry, client_id, actor=actor)
     change = Change(verb="remove", kind="client", key=(client_id,), was=found)
     prepared = PlanWithNames(plan=Plan(changes=(change,)), user_names={})
-    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"remove"}), dry_run=dry_run)
+    return await carry_out(registry, prepared, actor=actor, verbs=frozenset({"remove"}), dry_run=dry_run)
 
 
 async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:

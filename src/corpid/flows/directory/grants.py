@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory.apply import ApplyResult, PlanWithNames
-from corpid.flows.directory.entities import SETS, carried_out, prepared_entry
+from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
 from corpid.flows.directory.finding import LAST, RowFilter, entity_named, only_one, service_named
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
 from corpid.flows.directory.write import GRANT_ACTIONS, Refused, require_reason, write_changes
@@ -183,7 +182,7 @@ async def plan_offer(
         **_terms(wanted),
         "state": "offered",
     }
-    prepared = await prepared_entry(registry, passwords, "third_party.grants", None, terms, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, terms, new_user_id=str)
     changes = [made for change in prepared.plan.changes for made in [narrow_or_offer(change)] if made]
     if any(change.was != was for change in changes):
         raise Refused(phrase("this was changed at the same moment: look at it and try again"))
@@ -290,7 +289,7 @@ async def plan_role(
         "client_entity": wanted.client_entity_id,
         **_terms(wanted),
     }
-    prepared = await prepared_entry(registry, passwords, "third_party.assignments", None, terms, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "third_party.assignments", None, terms, new_user_id=str)
     if any(change.was != was for change in prepared.plan.changes):
         raise Refused(phrase("this was changed at the same moment: look at it and try again"))
     return prepared.plan.changes
@@ -328,7 +327,7 @@ async def offer_grant(
         **terms,
         "state": "accepted" if accepted else "offered",
     }
-    prepared = await prepared_entry(registry, passwords, "third_party.grants", None, row, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, row, new_user_id=str)
     changes = [
         made for change in prepared.plan.changes for made in [change if accepted else narrow_or_offer(change)] if made
     ]
@@ -340,7 +339,7 @@ async def offer_grant(
         else next((_name_action(actor, AuthorisationSide.CLIENT_ENTITY, change) for change in changes), None)
     )
     made = PlanWithNames(plan=plan, user_names=prepared.user_names)
-    return await carried_out(registry, made, actor=actor, verbs=SETS, dry_run=dry_run, action=action)
+    return await carry_out(registry, made, actor=actor, verbs=SETS, dry_run=dry_run, action=action)
 
 
 def narrow_or_offer(change: Change) -> Change | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.flows.directory.apply import prepare
+from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.member_changes import IdentifierConflict, check_invitation, plan_invitation
 from corpid.flows.directory.write import write_changes
@@ -76,7 +76,7 @@ async def import_people(
     remarks: list[Problem] = []
     for number, part in enumerate(_parts(document), start=1):
         try:
-            prepared = await prepare(registry, passwords, part, new_user_id=new_user_id)
+            prepared = await prepare_document(registry, passwords, part, new_user_id=new_user_id)
         except DirectoryError as error:
             problems += error.problems
             continue

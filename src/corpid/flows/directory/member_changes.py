@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import asdict, replace
 
 from corpid.flows.directory.actors import has_owner_beside
-from corpid.flows.directory.apply import PlanWithNames
-from corpid.flows.directory.entities import ADDS, carried_out, prepared_entry
+from corpid.flows.directory.apply import ADDS, PlanWithNames, carry_out, prepare_entry
 from corpid.flows.directory.finding import entity_named, user_named
 from corpid.flows.directory.members import Member, _entity, list_invited_at, load_member
 from corpid.flows.directory.write import (
@@ -464,8 +463,8 @@ async def add_membership(
     user = await user_named(registry, user_name, actor=actor)
     await entity_named(registry, entity_id, actor=actor)
     members = {"memberships": [entity_id]}
-    prepared = await prepared_entry(registry, passwords, "users", user.user_name, members, new_user_id=str)
-    return await carried_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
+    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members, new_user_id=str)
+    return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
 
 
 async def switch_membership(
@@ -486,8 +485,8 @@ async def switch_membership(
     """
     user, _ = await _find_membership(registry, user_name, entity_id, actor=actor)
     members = {"memberships": [{"entity": entity_id, "enabled": enabled}]}
-    prepared = await prepared_entry(registry, passwords, "users", user.user_name, members, new_user_id=str)
-    return await carried_out(registry, prepared, actor=actor, verbs=_CHANGES, dry_run=dry_run)
+    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members, new_user_id=str)
+    return await carry_out(registry, prepared, actor=actor, verbs=_CHANGES, dry_run=dry_run)
 
 
 async def remove_membership(
@@ -521,7 +520,7 @@ async def remove_membership(
     changes.append(Change(verb="remove", kind="membership", key=membership.key, was=membership))
     plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
     prepared = PlanWithNames(plan=plan, user_names={user.user_id: user.user_name})
-    return await carried_out(registry, prepared, actor=actor, verbs=_REMOVES, dry_run=dry_run)
+    return await carry_out(registry, prepared, actor=actor, verbs=_REMOVES, dry_run=dry_run)
 
 
 async def _is_known(registry: Registry, entity_id: str, address: str) -> bool:

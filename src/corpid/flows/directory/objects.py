@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory.apply import prepare
+from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
 from corpid.flows.directory.members import find_person
 from corpid.flows.directory.write import build_object, write_or_request
@@ -388,7 +388,9 @@ def _reads_numbers(actor: ApiClient) -> bool:
 async def _planned(by: Administration, new: ParsedObject) -> tuple[tuple[Change, ...], Mapping[str, str]]:
     """The changes of a directory file with this one entry."""
     try:
-        prepared = await prepare(by.registry, by.passwords, new.document, new_user_id=by.new_user_id, rules=by.rules)
+        prepared = await prepare_document(
+            by.registry, by.passwords, new.document, new_user_id=by.new_user_id, rules=by.rules
+        )
     except DirectoryError as error:
         raise new.unfit(error) from None
     return prepared.plan.changes, prepared.user_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from corpid.flows.directory.entities import SETS, carried_out, one_change, prepared_entry
+from corpid.flows.directory.apply import SETS, carry_out, prepare_entry, write_one_change
 from corpid.flows.directory.finding import user_named
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
@@ -46,8 +46,8 @@ async def set_operator(
     """
     user = await user_named(registry, user_name, actor=actor)
     row = {"user": user.user_name, "level": level}
-    prepared = await prepared_entry(registry, passwords, "operators", None, row, new_user_id=str)
-    return await carried_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
+    prepared = await prepare_entry(registry, passwords, "operators", None, row, new_user_id=str)
+    return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
 async def remove_operator(registry: Registry, user_name: str, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
@@ -62,4 +62,6 @@ async def remove_operator(registry: Registry, user_name: str, *, actor: Actor, d
     if held is None:
         raise Refused(f"{user.user_name} does not operate this deployment: `corpid operator list` shows who does")
     change = Change(verb="remove", kind="operator", key=user.key, was=held)
-    return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name})
+    return await write_one_change(
+        registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name}
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory.entities import addition
+from corpid.flows.directory.apply import prepare_addition
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.member_changes import plan_invitation
 from corpid.flows.directory.write import write_changes
@@ -39,7 +39,7 @@ async def add_entity_with_owner(
     `members` as in a directory file, `owner` None to invite nobody; `now` is in epoch seconds, `new_id` gives UUIDs.
     Raises Refused, InvalidDetails, access.Forbidden, Conflict, StoreUnavailable. Source: R-12.4, D53, D60
     """
-    adding = await addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
+    adding = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
     invited = _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
     seen = [Precondition(Entity, (entity_id,), None), *_guard_absent(invited)]
     await write_changes(registry, actor, [*adding.prepared.plan.changes, *invited], seen=seen)

@@ -9,7 +9,7 @@ from corpid.flows import notifications
 from corpid.flows.account import links
 from corpid.flows.authentication import password_checks, second_factor_methods, throttle
 from corpid.flows.directory.actors import list_entities_without_owner
-from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change
+from corpid.flows.directory.apply import ADDS, carry_out, prepare_addition, write_one_change
 from corpid.flows.directory.finding import authorise_on_person, user_named
 from corpid.flows.directory.write import Refused, audit_event, switch_record, write_changes
 from corpid.ports import COMMAND_LINE, FactorChange
@@ -49,7 +49,7 @@ async def add_user(
 
     Raises write.Refused, access.Forbidden, StoreUnavailable, PasswordsBusy. D44, D45, D51
     """
-    adding = await addition(registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
+    adding = await prepare_addition(registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
     user = adding.record
     password_hash = await _hashed(passwords, user, password)
     factors = (
@@ -74,8 +74,8 @@ async def considered_addition(
     `members` as in a directory file. Raises write.Refused, access.Forbidden, StoreUnavailable. Source: D51
     """
     authorise(actor, "read", Object(kind="user"))
-    adding = await addition(registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
-    return await carried_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=True)
+    adding = await prepare_addition(registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
+    return await carry_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=True)
 
 
 async def reset_password(
@@ -134,7 +134,7 @@ async def switch_user(
     becomes = switch_record(user, phrase("user {name}", name=user.user_name), enabled=enabled)
     change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
     alone = [] if enabled else await list_entities_without_owner(registry, user.user_id)
-    return await one_change(
+    return await write_one_change(
         registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name},
         remarks=[f"the entity {entity_id} has no owner who can act" for entity_id in alone],
     )  # fmt: skip
@@ -219,7 +219,9 @@ async def add_invited(
 
     Raises write.Refused, access.Forbidden, StoreUnavailable. D46, D51
     """
-    adding = await addition(office.registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
+    adding = await prepare_addition(
+        office.registry, passwords, User, "users", user_name, members, new_user_id=new_user_id
+    )
     user = adding.record
     await write_changes(office.registry, office.actor, adding.prepared.plan.changes)
     return await _give(office, user, "invitation")

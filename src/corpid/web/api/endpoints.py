@@ -163,7 +163,7 @@ async def _applied(
     try:
         _refuse_kinds(call, document)
         await _refuse_chosen_ids(call, document)
-        return await apply.apply(
+        return await apply.apply_document(
             call.provider.registry,
             call.provider.passwords,
             body,
