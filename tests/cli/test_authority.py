@@ -16,10 +16,10 @@ from corpid.flows.directory import (
     finding,
     lists,
     member_changes,
-    operators,
     people,
 )
 from corpid.flows.directory.person_records import load_person
+from corpid.flows.directory.role_assignment import RoleFilter, add_role, remove_role
 from corpid.flows.oauth.recent_refusals import refusals_of
 from corpid.flows.operations import signing_keys
 from corpid.rules.directory.access import Forbidden
@@ -69,9 +69,9 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "service list": lambda s: lists.services(s.registry, SOMEBODY, **PAGE),
     "service show": lambda s: finding.service_named(s.registry, "X", actor=SOMEBODY),
     "role list": lambda s: lists.roles(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
-    "role add": lambda s: appointments.add_role(s.registry, s.passwords, "rina", "A1", "X", {}, actor=SOMEBODY),
-    "role remove": lambda s: appointments.remove_role(
-        s.registry, appointments.RoleFilter(user="rina", entity="A1", service="X"), actor=SOMEBODY
+    "role add": lambda s: add_role(s.registry, s.passwords, "rina", "A1", "X", {}, actor=SOMEBODY),
+    "role remove": lambda s: remove_role(
+        s.registry, RoleFilter(user="rina", entity="A1", service="X"), actor=SOMEBODY
     ),
     "membership add": lambda s: member_changes.add_membership(s.registry, s.passwords, "rina", "A1", actor=SOMEBODY),
     "membership remove": lambda s: member_changes.remove_membership(s.registry, "rina", "A1", actor=SOMEBODY),
@@ -83,9 +83,9 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
         s.registry, s.passwords, "rina", "A1", {"level": "owner"}, actor=SOMEBODY
     ),
     "administrator remove": lambda s: appointments.remove_administrator(s.registry, "rina", "A1", actor=SOMEBODY),
-    "operator list": lambda s: operators.list_operators(s.registry, actor=SOMEBODY),
-    "operator add": lambda s: operators.set_operator(s.registry, s.passwords, "rina", "auditor", actor=SOMEBODY),
-    "operator remove": lambda s: operators.remove_operator(s.registry, "rina", actor=SOMEBODY),
+    "operator list": lambda s: appointments.list_operators(s.registry, actor=SOMEBODY),
+    "operator add": lambda s: appointments.set_operator(s.registry, s.passwords, "rina", "auditor", actor=SOMEBODY),
+    "operator remove": lambda s: appointments.remove_operator(s.registry, "rina", actor=SOMEBODY),
     "third-party list": lambda s: lists.grants(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
     "third-party list --people": lambda s: lists.third_party_roles(
         s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5

@@ -9,20 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import (
-    ApiClient,
-    DeploymentOperator,
-    EntityAdministrator,
-    Person,
-)
+from corpid.rules.directory.actors import ApiClient, DeploymentOperator, EntityAdministrator, Person
 from corpid.rules.directory.approvals import approvers
-from corpid.rules.directory.records import (
-    Administrator,
-    Entity,
-    Membership,
-    Operator,
-    User,
-)
+from corpid.rules.directory.records import Administrator, Entity, Membership, Operator, User
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.texts import phrase
 

@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.oauth.client_registration import Rules
 
 HASHED_AT_ONCE: Final = 4
 _BETWEEN: Final = ("client_entity_id", "entity_id", "service_id")

@@ -14,13 +14,7 @@ import msgspec
 
 from corpid.flows.directory.actors import load_administrator, load_api_client
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
-from corpid.flows.directory.person_names import (
-    NameChanges,
-    as_requested,
-    name_changes,
-    names_digest,
-    names_of,
-)
+from corpid.flows.directory.person_names import NameChanges, as_requested, name_changes, names_digest, names_of
 from corpid.flows.directory.write import (
     MOST_GRANTS,
     AuthorisedChanges,

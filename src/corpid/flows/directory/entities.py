@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.directory.apply import (
-    ADDS,
-    ApplyResult,
-    carry_out,
-    prepare_addition,
-    prepare_entry,
-    write_one_change,
-)
+from corpid.flows.directory.apply import ADDS, ApplyResult, carry_out, prepare_addition, prepare_entry, write_one_change
 from corpid.flows.directory.finding import LAST, entity_named, service_named
 from corpid.flows.directory.write import Refused, switch_record
 from corpid.rules.directory.access import Object, authorise
@@ -22,7 +15,6 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.apply import ApplyResult
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import Service

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
 from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
-from corpid.ports import (
-    AuditEvent,
-    Conflict,
-    EmailDelayed,
-    MailDelayed,
-    MailRefused,
-    SenderRefused,
-    StoreUnavailable,
-)
+from corpid.ports import AuditEvent, Conflict, EmailDelayed, MailDelayed, MailRefused, SenderRefused, StoreUnavailable
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.actors import SYSTEM

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from corpid.ports.provisioning import Condition, MemberName
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.plan import Verb
-    from corpid.rules.directory.records import ChangeRequest, User
+    from corpid.rules.directory.records import User
 
 MOST_INVITED: Final = MOST_CHANGES
 _ADDRESSES: Final[tuple[MemberName, ...]] = ("email", "any_user_name")

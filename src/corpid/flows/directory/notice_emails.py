@@ -19,13 +19,7 @@ from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
 from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason, state_at
 from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS
-from corpid.rules.directory.records import (
-    Assignment,
-    ChangeRequest,
-    Entity,
-    Service,
-    ThirdPartyAssignment,
-)
+from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service, ThirdPartyAssignment
 from corpid.rules.limits import HOUR, MINUTE, NOTICES_PER_MINUTE, NOTICES_PER_PERSON
 
 if TYPE_CHECKING:

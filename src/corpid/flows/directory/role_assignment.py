@@ -11,21 +11,25 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory import approvals
+from corpid.flows.directory.apply import SETS, carry_out, prepare_entry, write_one_change
+from corpid.flows.directory.finding import RowFilter, entity_named, only_one, service_named, user_named
 from corpid.flows.directory.lists import ListPage, as_place, cut_page
 from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import Refused, authorise_changes, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.effect import in_words
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
+from corpid.rules.directory.records import NO_END, Assignment, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from corpid.ports import Registry
-    from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.flows.directory.apply import ApplyResult
+    from corpid.ports import Passwords, Registry
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.directory.role_forms import ValuesInUse
 
@@ -35,6 +39,8 @@ MOST_ROLES: Final = 200
 _MOST_LOOKED_THROUGH: Final = 500
 """roles of an entity at a service, for the values that they have"""
 _WIDTH: Final = 6
+_MOST_ROLES_OF_PERSON: Final = 1000
+"""roles of one person for one entity at one service that are looked through"""
 
 
 class UnknownRole(Exception):
@@ -51,6 +57,14 @@ class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
     def id(self) -> str:
         """The identifier of the role in addresses, as in the admin API."""
         return object_id(self.row.key)
+
+
+class RoleFilter(RowFilter, frozen=True, kw_only=True):
+    """A role by its key, as far as it is known."""
+
+    user: str
+    entity: str
+    service: str
 
 
 async def list_services(registry: Registry, actor: EntityAdministrator, entity: Entity) -> list[Service]:
@@ -97,14 +111,6 @@ async def list_values_in_use(
     where = {"entity_id": entity_id, "service_id": service_id}
     rows = await registry.directory.page(Assignment, where, after=("",) * _WIDTH, limit=_MOST_LOOKED_THROUGH)
     return most_frequent_values(row for row in rows if row.end_date >= today)
-
-
-def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:
-    try:
-        authorise(actor, "read", Object(kind="assignment", entity_id=row.entity_id, service_id=row.service_id))
-    except Forbidden:
-        return False
-    return True
 
 
 async def load_role(registry: Registry, actor: EntityAdministrator, identifier: str) -> tuple[HeldRole, Member]:
@@ -209,7 +215,61 @@ async def submit_role_changes(
     return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
 
 
+async def add_role(
+    registry: Registry,
+    passwords: Passwords,
+    user_name: str,
+    entity_id: str,
+    service_id: str,
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    dry_run: bool = False,
+) -> ApplyResult:
+    """Give a person a role, or change one that is there.
+
+    `members` as in a directory file, None for those not given. Raises Refused with every fault, access.Forbidden,
+    Conflict, StoreUnavailable. Source: R-14, D53, docs/directory.md
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    await entity_named(registry, entity_id, actor=actor)
+    await service_named(registry, service_id, actor=actor)
+    row = {"user": user.user_name, "entity": entity_id, "service": service_id, **members}
+    prepared = await prepare_entry(registry, passwords, "assignments", None, row, new_user_id=str)
+    return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
+
+
+async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
+    """Take one role from a person.
+
+    Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: R-14, D53
+    """
+    user = await user_named(registry, wanted.user, actor=actor)
+    await entity_named(registry, wanted.entity, actor=actor)
+    await service_named(registry, wanted.service, actor=actor)
+    where = {"user_id": user.user_id, "entity_id": wanted.entity, "service_id": wanted.service}
+    held = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST_ROLES_OF_PERSON)
+    none = f"{user.user_name} has no {'such ' if held else ''}role for {wanted.entity} at {wanted.service}"
+    found = [row for row in held if wanted.fits(row)]
+    row = only_one(found, none=none, several="several roles are meant", note=_last_day, among=held)
+    change = Change(verb="remove", kind="assignment", key=row.key, was=row)
+    names = {user.user_id: user.user_name}
+    return await write_one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names)
+
+
+def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:
+    try:
+        authorise(actor, "read", Object(kind="assignment", entity_id=row.entity_id, service_id=row.service_id))
+    except Forbidden:
+        return False
+    return True
+
+
 async def _refuse_unfit(registry: Registry, changes: Sequence[Change]) -> None:
     problems = await approvals.unfitting(registry, changes)
     if problems:
         raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
+
+
+def _last_day(row: Assignment) -> str:
+    return "" if row.end_date == NO_END else f"until {in_words(row.end_date)}"

@@ -9,7 +9,6 @@ which ends meanwhile gives nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -19,16 +18,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.actors import check_still_acting, has_other_owner
 from corpid.flows.directory.person_names import people_of
 from corpid.flows.large import in_thread_if_many, in_turns
-from corpid.ports import (
-    AccessUnder,
-    AuditEvent,
-    Delete,
-    LastOwnerInvariant,
-    Precondition,
-    RolesUnder,
-    SignOut,
-    Upsert,
-)
+from corpid.ports import AccessUnder, AuditEvent, Delete, LastOwnerInvariant, Precondition, RolesUnder, SignOut, Upsert
 from corpid.ports import Change as StoreChange
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.authentication.records import Credentials
@@ -79,7 +69,8 @@ from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from corpid.ports import Registry, Written
     from corpid.rules.directory.access import Level

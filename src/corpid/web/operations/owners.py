@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import owners as flow
+from corpid.flows.directory import appointments as flow
 from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
