@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from corpid.flows.directory.actors import check_still_acting
+from corpid.flows.directory.actors import assume_recent, check_still_acting, is_allowed
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import ListPage, cut_page
+from corpid.flows.directory.member_changes import plan_removals
 from corpid.flows.directory.write import NoReason, Refused, audit_event, authorise_changes, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory import access_review as rules
-from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.access_review import ACCESS_ACTIONS, Access, AccessReview, ReviewDecision
 from corpid.rules.directory.invitations import shown_invitation
 from corpid.rules.directory.names import is_storable
@@ -184,12 +185,7 @@ async def may_keep_own(registry: Registry, actor: EntityAdministrator) -> bool:
     With a recent sign-in. Raises StoreUnavailable. Source: D54
     """
     administrators = await registry.directory.administrators(actor.entity_id)
-    recent = msgspec.structs.replace(actor, auth_time=actor.now)
-    try:
-        authorise(recent, "write", _about(actor, actor.entity_id, actor.user_id, administrators))
-    except Forbidden:
-        return False
-    return True
+    return is_allowed(assume_recent(actor), "write", _about(actor, actor.entity_id, actor.user_id, administrators))
 
 
 async def keep(
@@ -240,7 +236,7 @@ async def end(
     """End a person's membership, with their level and roles.
 
     As outside of a review: returns the request if it needs approval, until which the person stays in the list.
-    `reason` and `unique` are as in `approvals.submit`. Raises Refused, access.Forbidden, Conflict, StoreUnavailable.
+    `reason` and `unique` are as in `write_or_request`. Raises Refused, access.Forbidden, Conflict, StoreUnavailable.
     Source: D53, D54, D55
     """
     await entity_named(registry, entity_id, actor=actor)
@@ -249,14 +245,8 @@ async def end(
     membership = (await registry.directory.read(Membership, [key])).get(key)
     if membership is None:
         raise Refused(_NO_SUCH_MEMBER)
-    access = await _access(registry, membership)
-    changes = [
-        *(Change(verb="remove", kind="third-party row", key=row.key, was=row) for row in access.third_party_roles),
-        *(Change(verb="remove", kind="assignment", key=row.key, was=row) for row in access.roles),
-    ]
-    if access.administrator is not None:
-        changes.append(Change(verb="remove", kind="administrator", key=key, was=access.administrator))
-    changes.append(Change(verb="remove", kind="membership", key=key, was=membership))
+    end_of_membership = Change(verb="remove", kind="membership", key=key, was=membership)
+    changes = [*await plan_removals(registry, membership), end_of_membership]
     found = await authorise_changes(registry, actor, changes)
     if found.needing and not reason.strip():
         raise NoReason("reason: say why, for the approver")

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from corpid.ports import Precondition
-from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access import Forbidden, authorise
 from corpid.rules.directory.actors import ApiClient, DeploymentOperator, EntityAdministrator, Person
 from corpid.rules.directory.approvals import approvers
 from corpid.rules.directory.records import Administrator, Entity, Membership, Operator, User
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from corpid.ports import Registry
+    from corpid.rules.directory.access import Action, Object
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import AppointmentStatus
 
@@ -89,6 +92,20 @@ async def list_entities_without_owner(registry: Registry, user_id: str) -> list[
         for held in await registry.directory.administered(user_id)
         if held.level == "owner" and not await has_other_owner(registry, held.key)
     ]
+
+
+def is_allowed(actor: Actor, action: Action, thing: Object) -> bool:
+    """Return whether an actor may do something with an object. Source: D53"""
+    try:
+        authorise(actor, action, thing)
+    except Forbidden:
+        return False
+    return True
+
+
+def assume_recent(actor: EntityAdministrator) -> EntityAdministrator:
+    """An administrator as if signed in at this moment, to look what they may do then. Source: D54"""
+    return replace(actor, auth_time=actor.now)
 
 
 async def check_still_acting(registry: Registry, actor: Actor) -> list[Precondition]:

@@ -12,24 +12,23 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory.actors import load_administrator, load_api_client
-from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
+from corpid.flows.directory.actors import assume_recent, is_allowed, load_administrator, load_api_client
+from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, search_page
 from corpid.flows.directory.person_names import NameChanges, as_requested, name_changes, names_digest, names_of
 from corpid.flows.directory.write import (
-    MOST_GRANTS,
     AuthorisedChanges,
     Refused,
     authorise_changes,
     build_object,
     check_reason,
     guard_records,
+    read_grants,
     record_changes,
     require_reason,
     write_or_request,
 )
 from corpid.ports import AuditEvent, ChangedMeanwhile, MemberNameTaken, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory import approvals
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import (
@@ -38,12 +37,14 @@ from corpid.rules.directory.approvals import (
     ApprovalEvent,
     ApprovalState,
     RequestClosed,
+    approvers,
     change_of,
     decide_request,
     is_asked_for_oneself,
     refresh_change,
     stale,
     state_at,
+    step,
     unfit,
 )
 from corpid.rules.directory.current import Current
@@ -59,7 +60,6 @@ from corpid.rules.directory.records import (
     Membership,
     Service,
     ThirdPartyAssignment,
-    ThirdPartyGrant,
     User,
 )
 from corpid.rules.oauth.api_client import RegisteredApiClient
@@ -82,12 +82,9 @@ _ACTIONS: Final = {
     ApprovalEvent.EXPIRE: AuditAction.APPROVAL_EXPIRE,
 }
 _NAMES_CHANGED: Final = phrase("names have changed since this was requested: look at it again before you approve")
-_EXPIRED_AT_ONCE: Final = 100
 _GONE: Final = "there is no such request: `corpid approval list` shows those that wait"
 ENDED: Final = (ApprovalState.APPROVED, ApprovalState.DECLINED, ApprovalState.WITHDRAWN, ApprovalState.EXPIRED)
 _AT_ONCE: Final = 100
-_ROUNDS: Final = 20
-"""how often so many requests are read for one page of those that a person may see"""
 _NO_SUCH_REQUEST: Final = "there is no such request"
 _NO_NAMES: Final[Mapping[str, str]] = {}
 _LAST: Final = "\U0010ffff"
@@ -108,7 +105,7 @@ class ChangesWithNames(msgspec.Struct, frozen=True, kw_only=True):
     """by the identifier of the request; people as they were when it was made"""
 
 
-NOTHING: Final = ChangesWithNames(changes={}, names={})
+NO_CHANGES: Final = ChangesWithNames(changes={}, names={})
 
 
 class NoRequest(Refused):
@@ -183,49 +180,51 @@ async def approve(
     before, what it changes is no longer as it was, or breaks a rule by now, NamesChanged, access.Forbidden, Conflict,
     StoreUnavailable. Source: D55, D68
     """
-    request = await _decidable(registry, request_id, actor, reason)
-    after = _after(request, ApprovalEvent.APPROVE, actor, reason, now)
+    request = await _find_decidable(registry, request_id, actor, reason)
+    after = _decide_request(request, ApprovalEvent.APPROVE, actor, reason, now)
     changes = [change_of(each) for each in request.changes]
     are_now = await name_changes(registry, request)
     if are_now.redirected:
         raise StaleRequest(REDIRECTED)
     if are_now.digest != (names or names_digest(request.people)):
         raise NamesChanged(_NAMES_CHANGED, *(f"  {was} → {is_now}" for was, is_now in are_now.changed))
-    current = await _current(registry, changes)
+    current = await _read_current(registry, changes)
     changes = [refresh_change(each, current, now=now) for each in changes]
     gone = stale(changes, current)
     if gone:
-        named = await _user_names(registry, gone)
+        named = await _read_user_names(registry, gone)
         lines = (f"  {difference(each, named).subject}" for each in gone)
         raise StaleRequest("this was changed since it was requested, and has to be requested again:", *lines)
-    problems = unfit(changes, Current(records=current), await _user_names(registry, changes))
+    problems = unfit(changes, Current(records=current), await _read_user_names(registry, changes))
     if problems:
         raise Refused("the rules no longer allow this:", *(f"  {problem}" for problem in problems))
     agreed = await authorise_changes(registry, actor, changes, approving=request_id)
     if is_asked_for_oneself(request):
-        still = await _still_belonging(registry, request)
+        still = await _guard_requester(registry, request)
         done = record_changes(
             msgspec.structs.replace(agreed, needing=()), approval=request.request_id, requested_by=request.requester
         )
     else:
-        asked, still = await _asked(registry, request, changes, now)
+        asked, still = await _authorise_requester(registry, request, changes, now)
         done = record_changes(asked, approval=request.request_id, approved_by=actor.name)
     rests_on = [
         *still,
         *(Precondition(Service, key, record) for key, record in current.get("service", {}).items()),  # type: ignore[arg-type]
         *guard_records(changes),
     ]
-    await _decide(registry, request, after, ApprovalEvent.APPROVE, actor, [*done, *agreed.guards, *rests_on])
-    return after
+    changed = [*done, *agreed.guards, *rests_on]
+    return await _write_decision(registry, request, after, ApprovalEvent.APPROVE, actor, changed)
 
 
-async def unfitting(registry: Registry, changes: Sequence[Change]) -> list[str]:
-    """Return why changes break a rule, a sentence each.
+async def refuse_unfit(registry: Registry, changes: Sequence[Change]) -> None:
+    """Refuse changes that break a rule, before they are made or requested.
 
-    Asked before they are made or requested. Raises StoreUnavailable. Source: D55, R-14, R-21
+    Raises Refused with a line for each rule, StoreUnavailable. Source: D55, R-14, R-21
     """
-    current = await _current(registry, changes)
-    return unfit(changes, Current(records=current), await _user_names(registry, changes))
+    current = await _read_current(registry, changes)
+    problems = unfit(changes, Current(records=current), await _read_user_names(registry, changes))
+    if problems:
+        raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
 
 
 async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
@@ -233,10 +232,9 @@ async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: 
 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
-    request = await _decidable(registry, request_id, actor, reason)
-    after = _after(request, ApprovalEvent.DECLINE, actor, reason, now)
-    await _decide(registry, request, after, ApprovalEvent.DECLINE, actor, [])
-    return after
+    request = await _find_decidable(registry, request_id, actor, reason)
+    after = _decide_request(request, ApprovalEvent.DECLINE, actor, reason, now)
+    return await _write_decision(registry, request, after, ApprovalEvent.DECLINE, actor)
 
 
 async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
@@ -244,17 +242,16 @@ async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason:
 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
-    request = await _found(registry, request_id)
+    request = await _find(registry, request_id)
     authorise(
-        actor, "write", Object(kind="withdrawal") if request is None else object_of_request(request, "withdrawal")
+        actor, "write", Object(kind="withdrawal") if request is None else build_request_object(request, "withdrawal")
     )
     if request is None:
         raise NoRequest(_GONE)
     if reason:
         check_reason(reason)
-    after = _after(request, ApprovalEvent.WITHDRAW, actor, reason, now)
-    await _decide(registry, request, after, ApprovalEvent.WITHDRAW, actor, [])
-    return after
+    after = _decide_request(request, ApprovalEvent.WITHDRAW, actor, reason, now)
+    return await _write_decision(registry, request, after, ApprovalEvent.WITHDRAW, actor)
 
 
 async def expire(registry: Registry, *, now: float) -> int:
@@ -262,7 +259,7 @@ async def expire(registry: Registry, *, now: float) -> int:
 
     A hundred at most: called again and again, it ends all. Raises StoreUnavailable. Source: D55
     """
-    oldest = await registry.directory.page(ChangeRequest, {"state": "pending"}, after=("",), limit=_EXPIRED_AT_ONCE)
+    oldest = await registry.directory.page(ChangeRequest, {"state": "pending"}, after=("",), limit=_AT_ONCE)
     ended = 0
     for request in oldest:
         if state_at(request, now) is not ApprovalState.EXPIRED:
@@ -288,7 +285,7 @@ async def list_requests(
     Source: D55
     """
     authorise(actor, "read", Object(kind="approval", entity_id=entity_id))
-    found = await _listed(registry, entity_id, state, after=place(after, 1), limit=limit + 1)
+    found = await _read_requests(registry, entity_id, state, after=place(after, 1), limit=limit + 1)
     page = cut_page(found, limit, [request.request_id for request in found])
     return ListPage(
         found=tuple([await summarise_request(registry, request, now) for request in page.found]), after=page.after
@@ -300,7 +297,7 @@ async def read_request(registry: Registry, actor: Actor, request_id: str, *, now
 
     Raises Refused if there is none, access.Forbidden, StoreUnavailable. Source: D55
     """
-    found = await _request(registry, request_id, actor)
+    found = await _find_readable(registry, request_id, actor)
     return await summarise_request(registry, found, now)
 
 
@@ -320,7 +317,7 @@ async def summarise_request(registry: Registry, found: ChangeRequest, now: float
     )
 
 
-def object_of_request(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
+def build_request_object(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
     """Return a request as an object of access. Source: D53, D55"""
     services = {build_object(change_of(each)).service_id for each in found.changes}
     return Object(
@@ -331,22 +328,17 @@ def object_of_request(found: ChangeRequest, kind: Literal["approval", "withdrawa
     )
 
 
-def decidable(found: ChangeRequest, actor: EntityAdministrator) -> bool:
+def can_decide(found: ChangeRequest, actor: EntityAdministrator) -> bool:
     """Return whether a request waits for this administrator.
 
     A sign-in that is too old does not matter. Source: D53, D55
     """
-    recent = msgspec.structs.replace(actor, auth_time=actor.now)
-    try:
-        authorise(recent, "write", object_of_request(found, "approval"))
-    except Forbidden:
-        return False
-    return state_at(found, actor.now) is ApprovalState.PENDING
+    return state_at(found, actor.now) is ApprovalState.PENDING and not _why_not(found, actor)
 
 
 def lowers_approvals(entity: Entity, chosen: Approvals) -> bool:
     """Return whether fewer changes would need approval, which needs approval itself. Source: D55"""
-    return approvals.step(_plan_choice(entity, chosen)) < 0
+    return step(_plan_choice(entity, chosen)) < 0
 
 
 async def lacks_approvers(registry: Registry, entity: Entity, chosen: Approvals) -> bool:
@@ -354,9 +346,9 @@ async def lacks_approvers(registry: Registry, entity: Entity, chosen: Approvals)
 
     Raises StoreUnavailable. Source: D55
     """
-    if approvals.step(_plan_choice(entity, chosen)) <= 0:
+    if step(_plan_choice(entity, chosen)) <= 0:
         return False
-    return approvals.approvers(await registry.directory.administrators(entity.entity_id)) < APPROVERS
+    return approvers(await registry.directory.administrators(entity.entity_id)) < APPROVERS
 
 
 async def choose_approvals(
@@ -364,7 +356,7 @@ async def choose_approvals(
 ) -> ChangeRequest | None:
     """Change which changes need approval, or request it.
 
-    `entity` as the actor has seen it; `reason`, `now` and `unique` as in `approvals.submit`. Raises Refused with too
+    `entity` as the actor has seen it; `reason`, `now` and `unique` as in `write_or_request`. Raises Refused with too
     few people who can approve, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
     seen = [Precondition(Entity, entity.key, entity)]
@@ -386,8 +378,8 @@ async def list_waiting(
         fitting = state_at(row, now) is ApprovalState.PENDING and _is_own(row, actor) is own
         return fitting and (own or not _why_not(row, actor))
 
-    found, stopped = await _pending(registry, actor, fits, after=after, limit=limit)
-    return await _shown(registry, actor, found, now=now, limit=limit, stopped=stopped)
+    page = await _search_waiting(registry, actor, fits, after=after, limit=limit)
+    return await _show_page(registry, actor, page, now=now)
 
 
 async def list_waiting_on_person(
@@ -402,8 +394,8 @@ async def list_waiting_on_person(
         concerned = any(each.key[0] == user_id for each in row.changes)
         return concerned and state_at(row, now) is ApprovalState.PENDING and _may_read(row, actor)
 
-    found, _ = await _pending(registry, actor, fits, after="", limit=limit)
-    return list((await _shown(registry, actor, found, now=now, limit=limit)).found) if found else []
+    page = await _search_waiting(registry, actor, fits, after="", limit=limit)
+    return list((await _show_page(registry, actor, page, now=now)).found) if page.found else []
 
 
 async def list_ended(
@@ -420,21 +412,18 @@ async def list_ended(
     Of a sub-administrator those at the listed services, and own ones. There may be fewer than `limit` although more
     follow. Raises StoreUnavailable. Source: D55
     """
-    found: list[ChangeRequest] = []
-    start = before if before and is_storable(before) else _LAST
-    stopped = ""
-    for _ in range(_ROUNDS):
+
+    async def read(start: str, limit: int) -> list[ChangeRequest]:
         rows: list[ChangeRequest] = []
         for each in states:
-            rows += await registry.directory.latest_requests(actor.entity_id, each.value, before=start, limit=_AT_ONCE)
-        rows = sorted(rows, key=attrgetter("request_id"), reverse=True)[:_AT_ONCE]
-        found += [row for row in rows if _may_read(row, actor)]
-        if len(rows) < _AT_ONCE or len(found) > limit:
-            break
-        start = rows[-1].request_id
-    else:
-        stopped = start
-    return await _shown(registry, actor, found, now=now, limit=limit, stopped=stopped)
+            rows += await registry.directory.latest_requests(actor.entity_id, each.value, before=start, limit=limit)
+        return sorted(rows, key=attrgetter("request_id"), reverse=True)[:limit]
+
+    page = await search_page(
+        read, lambda row: row.request_id, lambda row: _may_read(row, actor),
+        after=before if before and is_storable(before) else _LAST, at_once=_AT_ONCE, limit=limit,
+    )  # fmt: skip
+    return await _show_page(registry, actor, page, now=now)
 
 
 async def load_changes(registry: Registry, actor: EntityAdministrator, request_ids: Iterable[str]) -> ChangesWithNames:
@@ -444,7 +433,7 @@ async def load_changes(registry: Registry, actor: EntityAdministrator, request_i
     """
     keys = {(each,) for each in request_ids}
     if not keys:
-        return NOTHING
+        return NO_CHANGES
     authorise(actor, "read", Object(kind="approval", entity_id=actor.entity_id))
     found = (await registry.directory.read(ChangeRequest, keys)).values()
     own = [each for each in found if each.entity_id == actor.entity_id]
@@ -462,16 +451,15 @@ async def load_request(registry: Registry, actor: EntityAdministrator, request_i
 
     Raises NoRequest if there is none of this entity, access.Forbidden, StoreUnavailable. Source: D55
     """
-    key = (request_id,)
-    found = (await registry.directory.read(ChangeRequest, [key])).get(key) if is_storable(request_id) else None
+    found = await _find(registry, request_id)
     if found is None or found.entity_id != actor.entity_id:
         raise NoRequest(_NO_SUCH_REQUEST)
     if not _is_own(found, actor):
-        authorise(actor, "read", object_of_request(found, "approval"))
+        authorise(actor, "read", build_request_object(found, "approval"))
     pending = state_at(found, now) is ApprovalState.PENDING
     differing = await name_changes(registry, found) if pending else None
     names_read = differing.people if differing is not None else {}  # what is shown is what an approver signs
-    shown = (await _shown(registry, actor, [found], now=now, limit=1, names_read=names_read)).found[0]
+    shown = (await _show_page(registry, actor, ListPage(found=(found,)), now=now, names_read=names_read)).found[0]
     if not pending:
         return shown
     shown = msgspec.structs.replace(shown, name_changes=differing)
@@ -520,7 +508,7 @@ async def load_names(
     )
 
 
-async def _still_belonging(registry: Registry, request: ChangeRequest) -> list[Precondition]:
+async def _guard_requester(registry: Registry, request: ChangeRequest) -> list[Precondition]:
     """Guards that the requester still acts for the entity (D50)."""
     _, _, user_id = request.requester.partition(":")
     acting = await registry.directory.acting(user_id, request.entity_id)
@@ -532,7 +520,7 @@ async def _still_belonging(registry: Registry, request: ChangeRequest) -> list[P
     ]
 
 
-async def _asked(
+async def _authorise_requester(
     registry: Registry, request: ChangeRequest, changes: Sequence[Change], now: float
 ) -> tuple[AuthorisedChanges, list[Precondition]]:
     """Authorise the requester, as if signed in at this moment.
@@ -553,7 +541,7 @@ async def _asked(
         raise Refused(phrase("the requester may not do this any more: {reason}", reason=error.reason)) from None
 
 
-async def _listed(
+async def _read_requests(
     registry: Registry, entity_id: str, state: str, *, after: tuple[str, ...], limit: int
 ) -> list[ChangeRequest]:
     """Requests in the order of their identifiers.
@@ -570,61 +558,63 @@ async def _listed(
     return sorted(found, key=attrgetter("request_id"))[:limit]
 
 
-async def _request(registry: Registry, request_id: str, actor: Actor) -> ChangeRequest:
+async def _find_readable(registry: Registry, request_id: str, actor: Actor) -> ChangeRequest:
     """Find a request.
 
     Of another entity's an entity learns as much as of none.
     """
-    found = await _found(registry, request_id)
-    authorise(actor, "read", Object(kind="approval") if found is None else object_of_request(found, "approval"))
+    found = await _find(registry, request_id)
+    authorise(actor, "read", Object(kind="approval") if found is None else build_request_object(found, "approval"))
     if found is None:
         raise NoRequest(_GONE)
     return found
 
 
-async def _found(registry: Registry, request_id: str) -> ChangeRequest | None:
+async def _find(registry: Registry, request_id: str) -> ChangeRequest | None:
     key = (request_id,)
     return (await registry.directory.read(ChangeRequest, [key])).get(key) if is_storable(request_id) else None
 
 
-async def _decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:
-    found = await _request(registry, request_id, actor)
-    authorise(actor, "write", object_of_request(found, "approval"))
+async def _find_decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:
+    found = await _find_readable(registry, request_id, actor)
+    authorise(actor, "write", build_request_object(found, "approval"))
     require_reason(actor)
     check_reason(reason)
     return found
 
 
-def _after(found: ChangeRequest, event: ApprovalEvent, actor: Actor, reason: str, now: float) -> ChangeRequest:
+def _decide_request(found: ChangeRequest, event: ApprovalEvent, actor: Actor, reason: str, now: float) -> ChangeRequest:
     try:
         return decide_request(found, event, by=actor.name, reason=reason, now=now)
     except RequestClosed as error:
         raise AlreadyDecided(str(error)) from None
 
 
-async def _decide(
+async def _write_decision(
     registry: Registry,
     found: ChangeRequest,
     after: ChangeRequest,
     event: ApprovalEvent,
     actor: Actor,
-    changes: Iterable[StoreChange],
-) -> None:
+    changes: Iterable[StoreChange] = (),
+) -> ChangeRequest:
     """Write a decision, if the request is still as it was."""
-    written = Upsert(after, _event(actor, _ACTIONS[event], found))
+    action = AuditEvent(
+        actor=actor.name,
+        action=_ACTIONS[event],
+        object=found.request_id,
+        entity_id=found.entity_id,
+        detail=actor.detail,
+    )
+    written = Upsert(after, action)
     try:
         await registry.directory.write([*changes, Precondition(ChangeRequest, found.key, found), written])
     except MemberNameTaken:
         raise Refused(phrase("another member has this user name by now: decline the request")) from None
+    return after
 
 
-def _event(actor: Actor, action: AuditAction, found: ChangeRequest) -> AuditEvent:
-    return AuditEvent(
-        actor=actor.name, action=action, object=found.request_id, entity_id=found.entity_id, detail=actor.detail
-    )
-
-
-async def _current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, dict[Key, msgspec.Struct]]:
+async def _read_current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, dict[Key, msgspec.Struct]]:
     """Read the changed records, and those that they name."""
     keys: defaultdict[Kind, set[Key]] = defaultdict(set)
     between: set[Key] = set()
@@ -645,13 +635,12 @@ async def _current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, 
     for kind, wanted in keys.items():
         found[kind] = dict(await registry.directory.read(RECORDS[kind], sorted(wanted)))  # type: ignore[type-var]
     for each in between:
-        where = dict(zip(("client_entity_id", "entity_id", "service_id"), each, strict=True))
-        grants = await registry.directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=MOST_GRANTS)
+        grants = await read_grants(registry.directory, each)
         found.setdefault("grant", {}).update({grant.key: grant for grant in grants})
     return found
 
 
-async def _user_names(registry: Registry, changes: Iterable[Change]) -> dict[str, str]:
+async def _read_user_names(registry: Registry, changes: Iterable[Change]) -> dict[str, str]:
     ids = {str(getattr(change.becomes or change.was, "user_id", "")) for change in changes}
     users = await registry.directory.read(User, sorted((each,) for each in ids if each))
     return {user.user_id: user.user_name for user in users.values()}
@@ -662,26 +651,15 @@ def _plan_choice(entity: Entity, chosen: Approvals) -> Change:
     return Change(verb="change", kind="entity", key=entity.key, was=entity, becomes=becomes)
 
 
-async def _pending(
+async def _search_waiting(
     registry: Registry, actor: EntityAdministrator, fits: Callable[[ChangeRequest], bool], *, after: str, limit: int
-) -> tuple[list[ChangeRequest], str]:
-    """Fitting requests that are stored as pending.
-
-    More than `limit` if there are, and where the search stopped before the last one; empty if it did not.
-    """
-    found: list[ChangeRequest] = []
-    start = place(after, 1)
+) -> ListPage[ChangeRequest]:
+    """A page of fitting requests that are stored as pending."""
     where = {"entity_id": actor.entity_id, "state": ApprovalState.PENDING.value}
-    stopped = ""
-    for _ in range(_ROUNDS):
-        rows = await registry.directory.page(ChangeRequest, where, after=start, limit=_AT_ONCE)
-        found += [row for row in rows if fits(row)]
-        if len(rows) < _AT_ONCE or len(found) > limit:
-            break
-        start = rows[-1].key
-    else:
-        stopped = as_place(start)
-    return found, stopped
+    return await search_page(
+        lambda start, limit: registry.directory.page(ChangeRequest, where, after=place(start, 1), limit=limit),
+        lambda row: as_place(row.key), fits, after=after, at_once=_AT_ONCE, limit=limit,
+    )  # fmt: skip
 
 
 def _with_names_as_requested(request: ChangeRequest, names: RequestNames) -> RequestNames:
@@ -713,21 +691,13 @@ def _is_own(found: ChangeRequest, actor: EntityAdministrator) -> bool:
 
 
 def _may_read(found: ChangeRequest, actor: EntityAdministrator) -> bool:
-    return _is_own(found, actor) or _allowed(lambda: authorise(actor, "read", object_of_request(found, "approval")))
-
-
-def _allowed(ask: Callable[[], None]) -> bool:
-    try:
-        ask()
-    except Forbidden:
-        return False
-    return True
+    return _is_own(found, actor) or is_allowed(actor, "read", build_request_object(found, "approval"))
 
 
 def _why_not(found: ChangeRequest, actor: EntityAdministrator) -> str:
     """Return why the actor, signed in recently, cannot decide on a request."""
     try:
-        authorise(_recent(actor), "write", object_of_request(found, "approval"))
+        authorise(assume_recent(actor), "write", build_request_object(found, "approval"))
     except Forbidden as error:
         return error.reason
     return ""
@@ -739,7 +709,7 @@ async def _why_no_approval(registry: Registry, found: ChangeRequest, actor: Enti
     Approval takes the right to make the changes.
     """
     try:
-        await authorise_changes(registry, _recent(actor), [change_of(each) for each in found.changes])
+        await authorise_changes(registry, assume_recent(actor), [change_of(each) for each in found.changes])
     except Forbidden as error:
         return error.reason
     except Refused as error:
@@ -747,25 +717,15 @@ async def _why_no_approval(registry: Registry, found: ChangeRequest, actor: Enti
     return ""
 
 
-def _recent(actor: EntityAdministrator) -> EntityAdministrator:
-    return msgspec.structs.replace(actor, auth_time=actor.now)
-
-
-async def _shown(
+async def _show_page(
     registry: Registry,
     actor: EntityAdministrator,
-    found: Sequence[ChangeRequest],
+    page: ListPage[ChangeRequest],
     *,
     now: float,
-    limit: int,
-    stopped: str = "",
     names_read: Mapping[str, str] = _NO_NAMES,
 ) -> ListPage[Request]:
-    """A page of requests.
-
-    `stopped` is the place at which the search ended before the list did; `names_read` as in `load_names`.
-    """
-    page = cut_page(found, limit, [each.request_id for each in found])
+    """A page of requests as an administrator sees them; `names_read` as in `load_names`."""
     changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
     actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
     people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
@@ -789,7 +749,7 @@ async def _shown(
                 can_withdraw=own and state is ApprovalState.PENDING,
             )
         )
-    return ListPage(found=tuple(shown), after=page.after or stopped)
+    return ListPage(found=tuple(shown), after=page.after)
 
 
 async def _name_actor(registry: Registry, name: str, names: RequestNames) -> str:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import DeploymentOperator
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
@@ -133,7 +134,9 @@ async def visible(
     if not isinstance(actor, DeploymentOperator) or not found:
         return tuple(found)
     operators = await registry.directory.read(Operator, {(user_id(each),) for each in found})
-    hidden = {key[0] for key in operators if not _may_read(actor, replace(thing, user_id=key[0], operates=True))}
+    hidden = {
+        key[0] for key in operators if not is_allowed(actor, "read", replace(thing, user_id=key[0], operates=True))
+    }
     return tuple(each for each in found if user_id(each) not in hidden)
 
 
@@ -164,11 +167,3 @@ async def _hint(registry: Registry, kind: type[N], word: str) -> str:
 def _as_options(row: Assignment | ThirdPartyGrant) -> str:
     options = (("role", row.role), ("sub-entity", row.sub_entity), ("ref", row.ref))
     return " ".join(f"--{name} {shlex.quote(value)}" for name, value in options)
-
-
-def _may_read(actor: Actor, thing: Object) -> bool:
-    try:
-        authorise(actor, "read", thing)
-    except Forbidden:
-        return False
-    return True

@@ -12,8 +12,8 @@ import msgspec
 
 from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
 from corpid.flows.directory.finding import LAST, RowFilter, entity_named, only_one, service_named
-from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
-from corpid.flows.directory.write import GRANT_ACTIONS, Refused, require_reason, write_changes
+from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, search_page
+from corpid.flows.directory.write import GRANT_ACTIONS, Refused, read_grants, require_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Object, authorise
@@ -48,8 +48,6 @@ _MOST_SERVICES: Final = 1000
 _SIGN_INS: Final = 50
 """of a person that are looked through for the last one for a client entity"""
 _AT_ONCE: Final = 200
-_ROUNDS: Final = 20
-"""how often so many roles are read for one page of them"""
 _MOST: Final = 1000
 """grants between two entities for one service that are looked through, and roles under them that are shown"""
 
@@ -219,19 +217,11 @@ async def list_roles(
     """
     _authorise_reading(actor, grant.entity_id, grant.client_entity_id)
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), grant.key[:3], strict=True))
-    found: list[ThirdPartyAssignment] = []
-    start = place(after, 7)
-    stopped = ""
-    for _ in range(_ROUNDS):
-        rows = await registry.directory.page(ThirdPartyAssignment, where, after=start, limit=_AT_ONCE)
-        found += [row for row in rows if grant.fits(row)]
-        if len(rows) < _AT_ONCE or len(found) > limit:
-            break
-        start = rows[-1].key
-    else:
-        stopped = as_place(start)
-    page = cut_page(found, limit, [as_place(row.key) for row in found])
-    return ListPage(found=tuple(await _with_people(registry, actor, page.found)), after=page.after or stopped)
+    page = await search_page(
+        lambda start, limit: registry.directory.page(ThirdPartyAssignment, where, after=place(start, 7), limit=limit),
+        lambda row: as_place(row.key), grant.fits, after=after, at_once=_AT_ONCE, limit=limit,
+    )  # fmt: skip
+    return ListPage(found=tuple(await _with_people(registry, actor, page.found)), after=page.after)
 
 
 async def find_role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOfGrant:
@@ -400,7 +390,7 @@ async def list_roles_ending(registry: Registry, grant: ThirdPartyGrant) -> list[
     Raises StoreUnavailable. Source: D56
     """
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), grant.key[:3], strict=True))
-    others = await registry.directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_MOST)
+    others = await read_grants(registry.directory, grant.key[:3])
     rows = await registry.directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)
     return without_grant(grant, others, rows)
 

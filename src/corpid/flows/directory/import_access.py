@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory import approvals, role_assignment
+from corpid.flows.directory import role_assignment
+from corpid.flows.directory.approvals import refuse_unfit
 from corpid.flows.directory.member_changes import IdentifierConflict, plan_invitation, refuse_taken, store_refusals
 from corpid.flows.directory.members import AmbiguousName, Member, find_member
 from corpid.flows.directory.person_names import known_name, names_digest
-from corpid.flows.directory.write import Refused, authorise_changes, check_reason, write_or_request
+from corpid.flows.directory.write import authorise_changes, check_reason, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_file import parse_access
@@ -279,9 +280,7 @@ async def submit_import(
     Returns the request, None if the changes were written. Raises TooManyInvitations, NoReason,
     IdentifierConflict, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D60
     """
-    problems = await approvals.unfitting(registry, plan.changes)
-    if problems:
-        raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
+    await refuse_unfit(registry, plan.changes)
     if plan.needs_approval:
         check_reason(reason)
     for change in plan.changes:

@@ -17,7 +17,7 @@ from corpid.flows.directory.finding import (
     user_named,
     visible,
 )
-from corpid.flows.directory.write import MOST_GRANTS, Refused
+from corpid.flows.directory.write import Refused, read_grants
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import DeploymentOperator
 from corpid.rules.directory.effect import Role
@@ -37,7 +37,7 @@ from corpid.rules.directory.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.ports import Directory, Registry
     from corpid.ports.directory_lists import L, N
@@ -48,6 +48,8 @@ S = TypeVar("S")
 
 _AFTER: Final = "\x01"
 """before every character of an identifier or user name"""
+_ROUNDS: Final = 20
+"""how often rows are read for one page of those that fit"""
 _A_USER: Final = Object(kind="user")
 
 
@@ -358,9 +360,7 @@ async def _grants(
     }
     found = {}
     for key in wanted:
-        where = dict(zip(("client_entity_id", "entity_id", "service_id"), key, strict=True))
-        page = await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=MOST_GRANTS)
-        found[key] = tuple(page)
+        found[key] = tuple(await read_grants(directory, key))
     return found
 
 
@@ -377,6 +377,30 @@ async def _page(
 ) -> ListPage[L]:
     found = await registry.directory.page(kind, where, after=place(after, width), limit=limit + 1)
     return cut_page(found, limit, [as_place(each.key) for each in found])
+
+
+async def search_page(
+    read: Callable[[str, int], Awaitable[Sequence[S]]],
+    place_of: Callable[[S], str],
+    fits: Callable[[S], bool],
+    *,
+    after: str,
+    at_once: int,
+    limit: int,
+) -> ListPage[S]:
+    """Read rows after a place until enough of them fit, in a bounded number of rounds.
+
+    There may be fewer than `limit` although more follow. Raises StoreUnavailable. Source: D53
+    """
+    found: list[S] = []
+    for _ in range(_ROUNDS):
+        rows = await read(after, at_once)
+        found += filter(fits, rows)
+        if len(rows) < at_once or len(found) > limit:
+            return cut_page(found, limit, list(map(place_of, found)))
+        after = place_of(rows[-1])
+    page = cut_page(found, limit, list(map(place_of, found)))
+    return ListPage(found=page.found, after=page.after or after)
 
 
 def cut_page(found: Sequence[S], limit: int, places: Sequence[str]) -> ListPage[S]:

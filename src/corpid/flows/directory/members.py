@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from corpid.flows.directory.actors import assume_recent, is_allowed
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, with_records
 from corpid.flows.directory.write import Refused, authorise_changes
@@ -348,11 +349,10 @@ async def preview_change(registry: Registry, of: Membership, *, actor: EntityAdm
 
     To suspend one counts as its end, to restore it as a change. Raises StoreUnavailable. Source: D53, D54, D55
     """
-    recent = msgspec.structs.replace(actor, auth_time=actor.now)
     becomes = None if end else msgspec.structs.replace(of, changed_at=int(actor.now))
     change = Change(verb="remove" if end else "change", kind="membership", key=of.key, was=of, becomes=becomes)
     try:
-        found = await authorise_changes(registry, recent, [change])
+        found = await authorise_changes(registry, assume_recent(actor), [change])
     except Forbidden as error:
         return ChangePreview(refusal=error.reason)
     return ChangePreview(needs_approval=bool(found.needing))
@@ -372,7 +372,7 @@ def may_give_access(of: Membership, held_level: Administrator | None, *, actor: 
         level=held_level.level if held_level is not None else "",
         belongs=True,
     )
-    return _allows(msgspec.structs.replace(actor, auth_time=actor.now), "write", thing)
+    return is_allowed(assume_recent(actor), "write", thing)
 
 
 def may_invite(actor: EntityAdministrator) -> bool:
@@ -380,13 +380,13 @@ def may_invite(actor: EntityAdministrator) -> bool:
     thing = Object(
         kind="membership", entity_id=actor.entity_id, user_id="-", level="", invites=True, takes_last_owner=False
     )
-    return _allows(msgspec.structs.replace(actor, auth_time=actor.now), "write", thing)
+    return is_allowed(assume_recent(actor), "write", thing)
 
 
 def may_send_again(of: Membership, *, actor: EntityAdministrator) -> bool:
     """Return whether an actor may have an invitation sent again. Source: D53, D60"""
     thing = Object(kind="invitation", entity_id=of.entity_id, user_id=of.user_id)
-    return of.invited and _allows(msgspec.structs.replace(actor, auth_time=actor.now), "write", thing)
+    return of.invited and is_allowed(assume_recent(actor), "write", thing)
 
 
 def invitation_needs_approval(entity: Entity) -> bool:
@@ -426,15 +426,7 @@ async def _count_roles(registry: Registry, actor: EntityAdministrator, user_ids:
 
 
 def _sees(actor: EntityAdministrator, kind: ObjectKind, service_id: str = "") -> bool:
-    return _allows(actor, "read", Object(kind=kind, entity_id=actor.entity_id, service_id=service_id))
-
-
-def _allows(actor: EntityAdministrator, action: Literal["read", "write"], thing: Object) -> bool:
-    try:
-        authorise(actor, action, thing)
-    except Forbidden:
-        return False
-    return True
+    return is_allowed(actor, "read", Object(kind=kind, entity_id=actor.entity_id, service_id=service_id))
 
 
 def _entity(actor: Actor, entity_id: str) -> str:

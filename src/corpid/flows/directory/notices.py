@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from corpid.flows.directory.approvals import object_of_request
+from corpid.flows.directory.approvals import build_request_object
 from corpid.flows.directory.finding import LAST
 from corpid.flows.directory.person_names import names_of
 from corpid.ports import AuditQuery
@@ -143,7 +143,7 @@ class Notices:
         request = await self._request(entry.object)
         if request is None or request.state != "pending":
             return []
-        thing = object_of_request(request, "approval")
+        thing = build_request_object(request, "approval")
         held = await self._administrators(request.entity_id)
         found = [
             each.record.user_id for each in held if each.enabled and rules.may_approve(each.record, thing, now=now)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
 from corpid.flows.directory.members import find_person
@@ -207,7 +208,7 @@ def to_api_object(
     """
     tag = by.tag(record)
     user_name = "" if _is_outside(by.actor, record) else names.get(getattr(record, "user_id", ""), "")
-    whole = _reads_numbers(by.actor)
+    whole = is_allowed(by.actor, "read", Object(kind="identity number"))
     members = {**to_json_object(resource, record, user_name=user_name, whole=whole), "etag": tag}
     return ApiObject(id=str(members["id"]), tag=tag, members=members)
 
@@ -375,14 +376,6 @@ async def _stored(registry: Registry, resource: Resource, key: tuple[str, ...]) 
 def _is_outside(actor: ApiClient, record: msgspec.Struct) -> bool:
     """Return whether a row is of another entity's person (D61)."""
     return bool(actor.entity_id) and isinstance(record, ThirdPartyAssignment) and record.entity_id != actor.entity_id
-
-
-def _reads_numbers(actor: ApiClient) -> bool:
-    try:
-        authorise(actor, "read", Object(kind="identity number"))
-    except Forbidden:
-        return False
-    return True
 
 
 async def _planned(by: Administration, new: ParsedObject) -> tuple[tuple[Change, ...], Mapping[str, str]]:

@@ -11,7 +11,7 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.lists import with_records
 from corpid.flows.directory.person_names import people_of
 from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role, plan_role
-from corpid.flows.directory.write import Refused, check_reason
+from corpid.flows.directory.write import check_reason
 from corpid.ports import AuditQuery, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
@@ -176,9 +176,7 @@ async def request_access(context: RequestContext, row: Assignment, *, reason: st
     if any(each.state == "pending" and each.row.key == row.key for each in await list_requests(context, user_id)):
         raise AlreadyAsked
     changes = [plan_role(was, row)]
-    problems = await approvals.unfitting(registry, changes)
-    if problems:
-        raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
+    await approvals.refuse_unfit(registry, changes)
     await _count(context, user_id)
     request = ChangeRequest(
         request_id=f"{int(context.now):08x}-{context.provider.new_id()}",

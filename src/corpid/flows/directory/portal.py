@@ -10,8 +10,8 @@ import msgspec
 from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.authentication import sessions
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.approvals import decidable
+from corpid.flows.directory.actors import is_allowed, load_administrator
+from corpid.flows.directory.approvals import can_decide
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
 from corpid.ports.directory_lists import EntityTotals
 from corpid.rules.authentication.sign_in import StaleStep
@@ -132,7 +132,7 @@ async def load_home_numbers(registry: Registry, actor: EntityAdministrator, *, f
     waiting = await registry.directory.page(ChangeRequest, where, after=("",), limit=MOST_REQUESTS + 1)
     return HomeNumbers(
         totals=totals,
-        requests=sum(decidable(each, actor) for each in waiting),
+        requests=sum(can_decide(each, actor) for each in waiting),
         more_requests=len(waiting) > MOST_REQUESTS,
     )
 
@@ -149,7 +149,11 @@ async def list_expiring_roles(
     directory = registry.directory
     found = await directory.ending(actor.entity_id, first=first, last=last, after=place(after, _WIDTH), limit=limit + 1)
     page = cut_page(found, limit, [as_place((each.end_date, *each.key)) for each in found])
-    rows = [each for each in page.found if _may_read(actor, each)]
+    rows = [
+        each
+        for each in page.found
+        if is_allowed(actor, "read", Object(kind="assignment", entity_id=each.entity_id, service_id=each.service_id))
+    ]
     users = await directory.read(User, {(each.user_id,) for each in rows})
     memberships = await directory.read(Membership, {each.key[:2] for each in rows})
     services = await directory.read(Service, {(each.service_id,) for each in rows})
@@ -193,11 +197,3 @@ async def _load_actor(context: RequestContext, visit: PortalRequest) -> PortalRe
     entity = (await registry.directory.read(Entity, [key]))[key]
     several = len(await list_administered(context, visit.user.user_id)) > 1
     return replace(visit, entity=entity, actor=actor, several=several)
-
-
-def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:
-    try:
-        authorise(actor, "read", Object(kind="assignment", entity_id=row.entity_id, service_id=row.service_id))
-    except Forbidden:
-        return False
-    return True

@@ -1,7 +1,7 @@
 """Roles that administrators of an entity give, change and end.
 
 What a page asks before its form: which services, which people, and whether it may be done at all. Everything is
-written by `approvals.submit`. Source: D53, D54, D55
+written by `write_or_request`. Source: D53, D54, D55
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory import approvals
+from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.apply import SETS, carry_out, prepare_entry, write_one_change
+from corpid.flows.directory.approvals import refuse_unfit
 from corpid.flows.directory.finding import RowFilter, entity_named, only_one, service_named, user_named
 from corpid.flows.directory.lists import ListPage, as_place, cut_page
 from corpid.flows.directory.members import Member
-from corpid.flows.directory.write import Refused, authorise_changes, write_or_request
+from corpid.flows.directory.write import authorise_changes, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.effect import in_words
@@ -39,7 +40,7 @@ MOST_ROLES: Final = 200
 _MOST_LOOKED_THROUGH: Final = 500
 """roles of an entity at a service, for the values that they have"""
 _WIDTH: Final = 6
-_MOST_ROLES_OF_PERSON: Final = 1000
+_MOST_HELD: Final = 1000
 """roles of one person for one entity at one service that are looked through"""
 
 
@@ -190,7 +191,7 @@ async def needs_approval(registry: Registry, actor: EntityAdministrator, changes
 
     Raises Refused if they break a rule, access.Forbidden, StoreUnavailable. Source: D55, R-14
     """
-    await _refuse_unfit(registry, changes)
+    await refuse_unfit(registry, changes)
     return bool((await authorise_changes(registry, actor, changes)).needing)
 
 
@@ -207,9 +208,9 @@ async def submit_role_changes(
     """Write changes of a member's roles, or request them.
 
     `of` is the membership as it was decided on. Returns the request, None if the changes were written. As
-    `approvals.submit`; also raises Refused if they break a rule. Source: D55, D68, R-14
+    `write_or_request`; also raises Refused if they break a rule. Source: D55, D68, R-14
     """
-    await _refuse_unfit(registry, changes)
+    await refuse_unfit(registry, changes)
     roles = [Precondition(Assignment, change.key, change.was) for change in changes]  # type: ignore[arg-type]
     seen = [Precondition(Membership, of.key, of), *roles]
     return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
@@ -248,7 +249,7 @@ async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, d
     await entity_named(registry, wanted.entity, actor=actor)
     await service_named(registry, wanted.service, actor=actor)
     where = {"user_id": user.user_id, "entity_id": wanted.entity, "service_id": wanted.service}
-    held = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST_ROLES_OF_PERSON)
+    held = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST_HELD)
     none = f"{user.user_name} has no {'such ' if held else ''}role for {wanted.entity} at {wanted.service}"
     found = [row for row in held if wanted.fits(row)]
     row = only_one(found, none=none, several="several roles are meant", note=_last_day, among=held)
@@ -258,17 +259,7 @@ async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, d
 
 
 def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:
-    try:
-        authorise(actor, "read", Object(kind="assignment", entity_id=row.entity_id, service_id=row.service_id))
-    except Forbidden:
-        return False
-    return True
-
-
-async def _refuse_unfit(registry: Registry, changes: Sequence[Change]) -> None:
-    problems = await approvals.unfitting(registry, changes)
-    if problems:
-        raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
+    return is_allowed(actor, "read", Object(kind="assignment", entity_id=row.entity_id, service_id=row.service_id))
 
 
 def _last_day(row: Assignment) -> str:

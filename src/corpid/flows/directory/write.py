@@ -69,10 +69,9 @@ from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from corpid.ports import Registry, Written
+    from corpid.ports import Directory, Registry, Written
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.plan import Verb
@@ -113,7 +112,7 @@ REMOVALS: Final[Mapping[Kind, tuple[AuditAction, ...]]] = {
 }
 """the actions after which there is no such record any more"""
 _AT_ONCE: Final = 200
-MOST_GRANTS: Final = 1000
+_MOST_GRANTS: Final = 1000
 """of one entity to one third party for one service, that a row is compared with"""
 
 
@@ -425,6 +424,15 @@ def is_of_entity(actor: Actor) -> bool:
     return isinstance(actor, EntityAdministrator | ApiClient | ProvisioningToken)
 
 
+async def read_grants(directory: Directory, between: Sequence[str]) -> list[ThirdPartyGrant]:
+    """The grants of a client entity to a third party for a service, by the identifiers of the three.
+
+    Of a great many the first ones. Raises StoreUnavailable. Source: D56
+    """
+    where = dict(zip(("client_entity_id", "entity_id", "service_id"), between, strict=True))
+    return await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_MOST_GRANTS)
+
+
 def switch_record(record: S, described: str, *, enabled: bool) -> S:
     """The record enabled or disabled.
 
@@ -669,9 +677,7 @@ async def _covering_grants(registry: Registry, changes: Sequence[Change]) -> dic
         if isinstance(change.becomes, ThirdPartyGrant):
             held[change.key[:3]].append(change.becomes)
     for between in dict.fromkeys((row.client_entity_id, row.entity_id, row.service_id) for row in rows):
-        where = dict(zip(("client_entity_id", "entity_id", "service_id"), between, strict=True))
-        page = await registry.directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=MOST_GRANTS)
-        held[between] += [grant for grant in page if grant.key not in written]
+        held[between] += [grant for grant in await read_grants(registry.directory, between) if grant.key not in written]
     covering = ((row, held[row.client_entity_id, row.entity_id, row.service_id]) for row in rows)
     return {row.key: grant for row, grants in covering for grant in grants if grant.covers(row)}
 

@@ -74,7 +74,7 @@ class HistoryNames:
     """what identifies those who belong to the entity or did (D68)"""
     services: Mapping[str, str]
     entities: Mapping[str, str]
-    requests: approvals.ChangesWithNames = approvals.NOTHING
+    requests: approvals.ChangesWithNames = approvals.NO_CHANGES
     """what was asked for, of entries on requests"""
 
 
