@@ -90,7 +90,7 @@ async def list_entities_without_owner(registry: Registry, user_id: str) -> list[
     return [
         held.entity_id
         for held in await registry.directory.administered(user_id)
-        if held.level == "owner" and not await has_other_owner(registry, held.key)
+        if held.level == "owner" and is_last_owner(held, await registry.directory.administrators(held.entity_id))
     ]
 
 
@@ -125,16 +125,11 @@ async def check_still_acting(registry: Registry, actor: Actor) -> list[Precondit
     return [Precondition(User, user.key, user), Precondition(Operator, held.key, held)]
 
 
-async def has_other_owner(registry: Registry, key: tuple[str, ...]) -> bool:
-    return has_owner_beside(key, await registry.directory.administrators(key[1]))
-
-
-def has_owner_beside(key: tuple[str, ...], administrators: Iterable[AppointmentStatus[Administrator]]) -> bool:
-    """Return whether another administrator is an owner who can act.
-
-    `key` is person and entity. Source: D54
-    """
-    return any(each.enabled and each.record.level == "owner" and each.record.key != key for each in administrators)
+def is_last_owner(held: Administrator, administrators: Iterable[AppointmentStatus[Administrator]]) -> bool:
+    """Return whether somebody is an owner, and no other administrator is one who can act. Source: D54"""
+    return held.level == "owner" and not any(
+        each.enabled and each.record.level == "owner" and each.record.key != held.key for each in administrators
+    )
 
 
 async def load_api_client(registry: Registry, client_id: str) -> tuple[ApiClient, Precondition] | None:

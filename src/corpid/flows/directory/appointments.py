@@ -1,11 +1,15 @@
-"""Single roles and administrators, by the rules of a file."""
+"""Levels: administrators and owners of entities, and operators of the deployment (D53, D54).
+
+An entity's administrators give and take levels (`appoint_member`, `dismiss_member`: what needs approval is requested),
+operators appoint its owners, and commands set any level under the rules of a file.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, get_args
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory.actors import has_owner_beside
+from corpid.flows.directory.actors import is_last_owner
 from corpid.flows.directory.apply import SETS, carry_out, prepare_addition, prepare_entry, write_one_change
 from corpid.flows.directory.finding import entity_named, service_named, user_named
 from corpid.flows.directory.member_changes import plan_invitation
@@ -98,8 +102,7 @@ async def remove_administrator(
         raise Refused(
             f"{user.user_name} does not administer {entity_id}: `corpid administrator list --entity {entity_id}` shows who does"
         )
-    is_last = mine.level == "owner" and not has_owner_beside(key, held)
-    remarks = [f"the entity {entity_id} will have no owner who can act"] if is_last else []
+    remarks = [f"the entity {entity_id} will have no owner who can act"] if is_last_owner(mine, held) else []
     change = Change(verb="remove", kind="administrator", key=key, was=mine)
     names = {user.user_id: user.user_name}
     return await write_one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names, remarks=remarks)
@@ -119,7 +122,7 @@ async def list_administrators(registry: Registry, actor: EntityAdministrator) ->
             user=users[each.record.key[:1]],
             membership=memberships[each.record.key],
             administrator=each.record,
-            last_owner=each.record.level == "owner" and not has_owner_beside(each.record.key, held),
+            last_owner=is_last_owner(each.record, held),
         )
         for each in held
         if each.record.key[:1] in users and each.record.key in memberships
@@ -142,7 +145,7 @@ async def load_member_level(registry: Registry, actor: EntityAdministrator, memb
         user=stored.user,
         membership=stored.membership,
         administrator=mine,
-        last_owner=mine is not None and mine.level == "owner" and not has_owner_beside(mine.key, held),
+        last_owner=mine is not None and is_last_owner(mine, held),
     )
 
 
@@ -181,7 +184,7 @@ async def appoint_member(
 ) -> ChangeRequest | None:
     """Give a member a level, or request it if that needs approval.
 
-    `services` are of a sub-administrator only; `reason`, `now` and `unique` as in `approvals.submit`. Raises Refused,
+    `services` are of a sub-administrator only; `reason`, `now` and `unique` as in `write_or_request`. Raises Refused,
     also for services of another level, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D55, D68
     """
     user_id, entity_id = key = held.membership.key

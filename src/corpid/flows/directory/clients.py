@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.apply import (
     ADDS,
+    CHANGES,
+    REMOVES,
     ApplyResult,
     PlanWithNames,
     carry_out,
@@ -130,7 +132,7 @@ async def update_client(
     if all(value is None for value in members.values()):
         raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
     prepared = await prepare_entry(registry, passwords, "clients", client_id, members, new_user_id=str, rules=rules)
-    return await carry_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=dry_run, was=was)
+    return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run, was=was)
 
 
 async def switch_client(
@@ -155,7 +157,7 @@ async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry
     found = await find_client(registry, client_id, actor=actor)
     change = Change(verb="remove", kind="client", key=(client_id,), was=found)
     prepared = PlanWithNames(plan=Plan(changes=(change,)), user_names={})
-    return await carry_out(registry, prepared, actor=actor, verbs=frozenset({"remove"}), dry_run=dry_run)
+    return await carry_out(registry, prepared, actor=actor, verbs=REMOVES, dry_run=dry_run)
 
 
 async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.directory.apply import ADDS, ApplyResult, carry_out, prepare_addition, prepare_entry, write_one_change
+from corpid.flows.directory.apply import (
+    ADDS,
+    CHANGES,
+    ApplyResult,
+    carry_out,
+    prepare_addition,
+    prepare_entry,
+    write_one_change,
+)
 from corpid.flows.directory.finding import LAST, entity_named, service_named
 from corpid.flows.directory.write import Refused, switch_record
 from corpid.rules.directory.access import Object, authorise
@@ -62,7 +70,7 @@ async def update_entity(
     if all(value is None for value in members.values()):
         raise Refused("nothing was named to change: `corpid entity update --help` lists what can be")
     prepared = await prepare_entry(registry, passwords, "entities", entity_id, members, new_user_id=str)
-    return await carry_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=dry_run, was=was)
+    return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run, was=was)
 
 
 async def switch_entity(
@@ -95,7 +103,7 @@ async def update_service(
     """
     await service_named(registry, service_id, actor=actor)
     prepared = await prepare_entry(registry, passwords, "services", service_id, members, new_user_id=str)
-    return await carry_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=False, was=was)
+    return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=False, was=was)
 
 
 async def list_clients_of_service(registry: Registry, service_id: str, *, actor: Actor) -> tuple[list[Client], bool]:

@@ -11,7 +11,7 @@ import msgspec
 
 from corpid.flows.directory import role_assignment
 from corpid.flows.directory.approvals import refuse_unfit
-from corpid.flows.directory.member_changes import IdentifierConflict, plan_invitation, refuse_taken, store_refusals
+from corpid.flows.directory.member_changes import IdentifierConflict, plan_invitation, refuse_taken, translate_refusals
 from corpid.flows.directory.members import AmbiguousName, Member, find_member
 from corpid.flows.directory.person_names import known_name, names_digest
 from corpid.flows.directory.write import authorise_changes, check_reason, write_or_request
@@ -293,5 +293,5 @@ async def submit_import(
     new = {change.key for change in plan.changes if change.kind == "membership"}
     there = {each.person.membership.key: each.person.membership for each in plan.lines}
     seen += [Precondition(Membership, key, membership) for key, membership in there.items() if key not in new]
-    with store_refusals():
+    with translate_refusals():
         return await write_or_request(registry, actor, plan.changes, reason=reason, now=now, unique=unique, seen=seen)

@@ -1,6 +1,11 @@
-"""Changes of members by an entity's administrators, or requests for them (D55, D60, D61).
+"""Changes of memberships: invited, given, suspended, restored, ended (D55, D60, D61).
 
-As `provisioning`, which programs use; what needs approval is requested.
+For an entity's administrators (`submit_…`: what needs approval is requested), for programs (`invite_member`,
+`change_member`, `end_member`: it is refused), and for operators' commands under the rules of a file (`add_membership`,
+`switch_membership`, `remove_membership`).
+
+An invitation never looks for accounts, so that its result reveals nothing about them. Only members of the membership
+are written, never those of the person.
 """
 
 from __future__ import annotations
@@ -10,16 +15,15 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict, replace
 
-from corpid.flows.directory.actors import has_owner_beside
-from corpid.flows.directory.apply import ADDS, PlanWithNames, carry_out, prepare_entry
+from corpid.flows.directory.actors import is_last_owner
+from corpid.flows.directory.apply import ADDS, CHANGES, REMOVES, PlanWithNames, carry_out, prepare_entry
 from corpid.flows.directory.finding import entity_named, user_named
 from corpid.flows.directory.members import Member, _entity, list_invited_at, load_member
 from corpid.flows.directory.write import (
-    NEEDS_APPROVAL,
     Refused,
     authorise_changes,
+    authorise_without_approval,
     change_event,
-    is_of_entity,
     record_changes,
     write_or_request,
 )
@@ -61,7 +65,6 @@ if TYPE_CHECKING:
     from corpid.ports import Passwords, Registry
     from corpid.ports.provisioning import Condition, MemberName
     from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.records import User
 
 MOST_INVITED: Final = MOST_CHANGES
@@ -71,14 +74,10 @@ _MOST: Final = 1000
 """roles of one member that end with the membership, each with an audit entry"""
 _ATTEMPTS: Final = 3
 """to end a membership that changes meanwhile"""
-_CHANGES: Final[frozenset[Verb]] = frozenset({"change"})
-_REMOVES: Final[frozenset[Verb]] = frozenset({"remove"})
-_MOST_ENDED: Final = 1000
-"""roles of one person for one entity that one command ends"""
 
 
 class IdentifierConflict(Exception):
-    """Another member of the entity has this `load_member`: `user_name` or `external_id`."""
+    """Another member of the entity has this `member`: `user_name` or `external_id`."""
 
     def __init__(self, member: str) -> None:
         self.member = member
@@ -116,7 +115,7 @@ async def submit_invitations(
 ) -> ChangeRequest | None:
     """Invite people to the actor's entity, or request it: all or nobody.
 
-    `reason` is for the approver. Raises InvalidDetails, IdentifierConflict, TooManyInvitations, approvals.NoReason,
+    `reason` is for the approver. Raises InvalidDetails, IdentifierConflict, TooManyInvitations, NoReason,
     access.Forbidden, Refused, Conflict, StoreUnavailable. Source: D55, D60
     """
     refuse_early(actor, "write", Object(kind="membership", entity_id=actor.entity_id))
@@ -125,15 +124,8 @@ async def submit_invitations(
     changes = [
         plan_invitation(details, actor.entity_id, now=now, new_id=new_id, enabled=True, send=True) for details in people
     ]
-    invited = [change.becomes for change in changes if isinstance(change.becomes, Membership)]
-    await _check(registry, actor, changes)
-    for each in invited:
-        await refuse_taken(registry, each)
-    for each in invited:
-        await limit.count(actor, actor.entity_id, each.email, now=now)
-    seen = [Precondition(Membership, each.key, None) for each in invited]
-    with store_refusals():
-        return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=new_id(), seen=seen)
+    await authorise_changes(registry, actor, changes)
+    return await _submit_invitations(registry, limit, actor, changes, reason=reason, now=now, unique=new_id())
 
 
 async def submit_details(
@@ -151,7 +143,7 @@ async def submit_details(
     """Change what the entity writes about a member, or request it.
 
     `seen` is the membership as the person saw it. The user name follows an address that it repeats. Raises as
-    `provisioning.change_member`, and approvals.NoReason. Source: D55, D60, D61
+    `change_member`, and NoReason. Source: D55, D60, D61
     """
     details = MemberDetails(**{each: getattr(seen, each) for each in MemberDetails.__struct_fields__})
     user_name = "" if seen.user_name == seen.email and email else seen.user_name
@@ -173,7 +165,7 @@ async def submit_switch(
 ) -> ChangeRequest | None:
     """Suspend or restore a member, or request it.
 
-    Raises LastOwner, ChangedMeanwhile, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D55,
+    Raises LastOwner, ChangedMeanwhile, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D55,
     D60
     """
     becomes = seen if seen.enabled is enabled else replace(seen, enabled=enabled, changed_at=int(now))
@@ -192,10 +184,12 @@ async def submit_end(
     """End a membership, or revoke an invitation, or request it.
 
     `seen` is the membership as the person saw it. A request names its roles and level, unless they are too many. Raises
-    LastOwner, ChangedMeanwhile, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D55
+    LastOwner, ChangedMeanwhile, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D55
     """
     change = Change(verb="remove", kind="membership", key=seen.key, was=seen)
-    if not await _check(registry, actor, [change]):
+    with translate_refusals():
+        needs_approval = (await authorise_changes(registry, actor, [change])).needing
+    if not needs_approval:
         await end_membership(registry, seen, actor=actor)
         return None
     rows = await plan_removals(registry, seen)
@@ -229,7 +223,8 @@ async def invite_member(
     if reachable:
         refuse_unreachable(membership)
     await limit.count(actor, membership.entity_id, membership.email if send else "", now=now)
-    await _write(registry, allowed, Precondition(Membership, membership.key, None))
+    with translate_refusals():
+        await registry.directory.write([*record_changes(allowed), Precondition(Membership, membership.key, None)])
     return await load_member(registry, membership.membership_id, actor=actor)
 
 
@@ -248,7 +243,7 @@ async def submit_invitation(
     """Invite a person to an entity, or request it for approval.
 
     As `invite_member`; `reason` is for whoever approves it. Raises InvalidDetails (also of `entity`, if there is none),
-    IdentifierConflict, TooManyInvitations, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source:
+    IdentifierConflict, TooManyInvitations, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source:
     D55, D59, D60
     """
     change = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
@@ -257,13 +252,7 @@ async def submit_invitation(
     await authorise_changes(registry, actor, [change])
     if not await registry.directory.read(Entity, [(entity_id,)]):
         raise InvalidDetails((("entity", "there is no entity of this identifier"),))
-    await refuse_taken(registry, membership)
-    await limit.count(actor, entity_id, membership.email if send else "", now=now)
-    seen = Precondition(Membership, membership.key, None)
-    with store_refusals():
-        request = await write_or_request(
-            registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=[seen]
-        )
+    request = await _submit_invitations(registry, limit, actor, [change], reason=reason, now=now, unique=new_id())
     return request or membership
 
 
@@ -275,7 +264,7 @@ async def check_invitation(registry: Registry, change: Change, *, actor: Actor) 
     """
     membership = change.becomes
     assert isinstance(membership, Membership)  # noqa: S101
-    allowed = await _authorise(registry, actor, change)
+    allowed = await authorise_without_approval(registry, actor, [change])
     await entity_named(registry, membership.entity_id, actor=actor)
     await refuse_taken(registry, membership)
     return allowed, membership
@@ -323,10 +312,11 @@ async def change_member(
     if becomes == was:
         return found
     change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
-    allowed = await _authorise(registry, actor, change)
-    await refuse_taken(registry, becomes, was)
-    await count_redirection(limit, was, becomes, actor=actor, now=now)
-    await _write(registry, allowed, Precondition(Membership, was.key, was))
+    with translate_refusals():
+        allowed = await authorise_without_approval(registry, actor, [change])
+        await refuse_taken(registry, becomes, was)
+        await _count_redirection(limit, was, becomes, actor=actor, now=now)
+        await registry.directory.write([*record_changes(allowed), Precondition(Membership, was.key, was)])
     return await load_member(registry, membership_id, actor=actor)
 
 
@@ -343,22 +333,6 @@ def replace_details(was: Membership, details: MemberDetails, *, enabled: bool, n
     if becomes.email and is_redirection(was, becomes) and (was.invitation_sent_at != NOT_TO_BE_SENT or not was.email):
         becomes = replace(becomes, invitation_sent_at=DUE)
     return becomes
-
-
-async def count_redirection(
-    limit: InvitationLimit,
-    was: Membership,
-    becomes: Membership,
-    *,
-    actor: Actor,
-    now: float,
-) -> None:
-    """Count the e-mail to another address of an invited member.
-
-    Raises TooManyInvitations, StoreUnavailable. Source: D60
-    """
-    if becomes.email and is_redirection(was, becomes) and becomes.invitation_sent_at == DUE:
-        await limit.count(actor, was.entity_id, becomes.email, now=now)
 
 
 async def end_member(registry: Registry, membership_id: str, *, actor: Actor) -> None:
@@ -385,14 +359,12 @@ async def end_membership(registry: Registry, found: Membership, *, actor: Actor)
     Raises LastOwner, ChangedMeanwhile if it is no longer so, access.Forbidden, Conflict, StoreUnavailable. Source: D53
     """
     change = Change(verb="remove", kind="membership", key=found.key, was=found)
-    allowed = await _authorise(registry, actor, change)
-    rows = await plan_removals(registry, found)
-    invited = found if found.invited else None
-    ended = [Delete(row.was, change_event(actor, row, invited=invited)) for row in rows]  # type: ignore[arg-type]
-    try:
+    with translate_refusals():
+        allowed = await authorise_without_approval(registry, actor, [change])
+        rows = await plan_removals(registry, found)
+        invited = found if found.invited else None
+        ended = [Delete(row.was, change_event(actor, row, invited=invited)) for row in rows]  # type: ignore[arg-type]
         await registry.directory.write([Precondition(Membership, found.key, found), *ended, *record_changes(allowed)])
-    except LastOwnerRemoved:
-        raise LastOwner from None
 
 
 async def plan_removals(registry: Registry, of: Membership) -> list[Change]:
@@ -419,10 +391,14 @@ async def plan_removals(registry: Registry, of: Membership) -> list[Change]:
 
 
 @contextmanager
-def store_refusals() -> Iterator[None]:
-    """Raise IdentifierConflict or LastOwner for a refusal by the store. Source: D54, D60"""
+def translate_refusals() -> Iterator[None]:
+    """Raise IdentifierConflict or LastOwner for a refusal by the rules or by the store. Source: D54, D60"""
     try:
         yield
+    except Forbidden as error:
+        if error.reason == OWNER_STAYS.reason:
+            raise LastOwner from None
+        raise
     except MemberNameTaken:
         raise IdentifierConflict("user_name") from None
     except ExternalIdTaken:
@@ -442,11 +418,8 @@ async def refuse_taken(registry: Registry, membership: Membership, was: Membersh
         ("external_id", ("external_id", "eq", membership.external_id)),
     )
     for member, condition in unique:
-        if (
-            getattr(was, member, "") != condition[2]
-            and condition[2]
-            and await _is_taken(registry, membership, condition)
-        ):
+        changed = condition[2] and getattr(was, member, "") != condition[2]
+        if changed and await _is_taken(registry, membership, condition):
             raise IdentifierConflict(member)
     if membership.user_name != getattr(was, "user_name", "") and await _identifies_invited(registry, membership):
         raise IdentifierConflict("user_name")
@@ -486,7 +459,7 @@ async def switch_membership(
     user, _ = await _find_membership(registry, user_name, entity_id, actor=actor)
     members = {"memberships": [{"entity": entity_id, "enabled": enabled}]}
     prepared = await prepare_entry(registry, passwords, "users", user.user_name, members, new_user_id=str)
-    return await carry_out(registry, prepared, actor=actor, verbs=_CHANGES, dry_run=dry_run)
+    return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run)
 
 
 async def remove_membership(
@@ -499,28 +472,15 @@ async def remove_membership(
     D53, D54
     """
     user, membership = await _find_membership(registry, user_name, entity_id, actor=actor)
-    where = {"user_id": user.user_id, "entity_id": entity_id}
-    changes = [
-        *(
-            Change(verb="remove", kind="third-party row", key=row.key, was=row)
-            for row in await registry.directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST_ENDED)
-        ),
-        *(
-            Change(verb="remove", kind="assignment", key=row.key, was=row)
-            for row in await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST_ENDED)
-        ),
-    ]
-    remarks: list[Problem] = []
-    level = (await registry.directory.read(Administrator, [membership.key])).get(membership.key)
-    if level is not None:
-        changes.append(Change(verb="remove", kind="administrator", key=level.key, was=level))
-        administrators = await registry.directory.administrators(entity_id)
-        if level.level == "owner" and not has_owner_beside(level.key, administrators):
-            remarks.append(Problem(0, f"the entity {entity_id} will have no owner who can act"))
-    changes.append(Change(verb="remove", kind="membership", key=membership.key, was=membership))
-    plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
+    rows = await plan_removals(registry, membership)
+    remarks = []
+    level = next((row.was for row in rows if isinstance(row.was, Administrator)), None)
+    if level is not None and is_last_owner(level, await registry.directory.administrators(entity_id)):
+        remarks = [Problem(0, f"the entity {entity_id} will have no owner who can act")]
+    end = Change(verb="remove", kind="membership", key=membership.key, was=membership)
+    plan = Plan(changes=(*rows, end), warnings=tuple(remarks))
     prepared = PlanWithNames(plan=plan, user_names={user.user_id: user.user_name})
-    return await carry_out(registry, prepared, actor=actor, verbs=_REMOVES, dry_run=dry_run)
+    return await carry_out(registry, prepared, actor=actor, verbs=REMOVES, dry_run=dry_run)
 
 
 async def _is_known(registry: Registry, entity_id: str, address: str) -> bool:
@@ -530,6 +490,27 @@ async def _is_known(registry: Registry, entity_id: str, address: str) -> bool:
         if found:
             return True
     return False
+
+
+async def _submit_invitations(
+    registry: Registry,
+    limit: InvitationLimit,
+    actor: Actor,
+    changes: Sequence[Change],
+    *,
+    reason: str,
+    now: float,
+    unique: str,
+) -> ChangeRequest | None:
+    """Write or request invitations that are authorised; those whose e-mail is due are counted."""
+    invited = [change.becomes for change in changes if isinstance(change.becomes, Membership)]
+    for each in invited:
+        await refuse_taken(registry, each)
+    for each in invited:
+        await limit.count(actor, each.entity_id, each.email if each.invitation_sent_at == DUE else "", now=now)
+    seen = [Precondition(Membership, each.key, None) for each in invited]
+    with translate_refusals():
+        return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
 
 
 async def _submit_change(
@@ -547,40 +528,20 @@ async def _submit_change(
     if becomes == was:
         return None
     change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
-    await _check(registry, actor, [change])
-    await refuse_taken(registry, becomes, was)
-    await count_redirection(limit, was, becomes, actor=actor, now=now)
     seen = [Precondition(Membership, was.key, was)]
-    with store_refusals():
+    with translate_refusals():
+        await authorise_changes(registry, actor, [change])
+        await refuse_taken(registry, becomes, was)
+        await _count_redirection(limit, was, becomes, actor=actor, now=now)
         return await write_or_request(registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=seen)
 
 
-async def _check(registry: Registry, actor: EntityAdministrator, changes: Sequence[Change]) -> bool:
-    """Authorise changes; True if they need approval."""
-    try:
-        return bool((await authorise_changes(registry, actor, changes)).needing)
-    except Forbidden as error:
-        if error.reason == OWNER_STAYS.reason:
-            raise LastOwner from None
-        raise
-
-
-async def _authorise(registry: Registry, actor: Actor, change: Change) -> AuthorisedChanges:
-    """Authorise one change of a membership that needs no approval."""
-    try:
-        found = await authorise_changes(registry, actor, [change])
-    except Forbidden as error:
-        if error.reason == OWNER_STAYS.reason:
-            raise LastOwner from None
-        raise
-    if found.needing and is_of_entity(actor):
-        raise Forbidden(actor, "delete" if change.verb == "remove" else "write", change.kind, NEEDS_APPROVAL)
-    return found
-
-
-async def _write(registry: Registry, allowed: AuthorisedChanges, seen: Precondition) -> None:
-    with store_refusals():
-        await registry.directory.write([*record_changes(allowed), seen])
+async def _count_redirection(
+    limit: InvitationLimit, was: Membership, becomes: Membership, *, actor: Actor, now: float
+) -> None:
+    """Count the e-mail to another address of an invited member (D60)."""
+    if becomes.email and is_redirection(was, becomes) and becomes.invitation_sent_at == DUE:
+        await limit.count(actor, was.entity_id, becomes.email, now=now)
 
 
 async def _identifies_invited(registry: Registry, membership: Membership) -> bool:

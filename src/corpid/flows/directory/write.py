@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.directory.actors import check_still_acting, has_other_owner
+from corpid.flows.directory.actors import check_still_acting, is_last_owner
 from corpid.flows.directory.person_names import people_of
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.ports import AccessUnder, AuditEvent, Delete, LastOwnerInvariant, Precondition, RolesUnder, SignOut, Upsert
@@ -512,7 +512,7 @@ async def _add_fact(registry: Registry, change: Change, thing: Object) -> tuple[
     if not thing.user_id:
         return thing, []
     key = (thing.user_id, thing.entity_id)
-    owned = await _ownership_taken(registry, change, key)
+    owned = await _find_owners_taken(registry, change, key)
     held = (await registry.directory.read(Administrator, [key])).get(key)
     level: Level = held.level if held is not None else ""
     operates = await registry.directory.read(Operator, [(thing.user_id,)])
@@ -526,11 +526,13 @@ async def _add_fact(registry: Registry, change: Change, thing: Object) -> tuple[
         and not await registry.directory.read(User, [(thing.user_id,)]),
         operates=bool(operates),
         parameters=await _has_parameters(registry, change, thing),
-        takes_last_owner=not all([await has_other_owner(registry, each) for each in owned]),
+        takes_last_owner=any(
+            [is_last_owner(each, await registry.directory.administrators(each.entity_id)) for each in owned]
+        ),
     )
     return with_facts, [
         Precondition(Administrator, key, held),
-        *(LastOwnerInvariant(entity_id) for _, entity_id in owned),
+        *(LastOwnerInvariant(each.entity_id) for each in owned),
     ]
 
 
@@ -710,14 +712,12 @@ async def _guard_invitations(registry: Registry, changes: Sequence[Change]) -> l
     return [Precondition(Membership, key, each) for key, each in held.items() if each.invited]
 
 
-async def _ownership_taken(registry: Registry, change: Change, key: tuple[str, str]) -> list[tuple[str, str]]:
-    """Return person and entity of each ownership that would rest."""
-    user_id, entity_id = key
-    held = await registry.directory.administered(user_id)
-    owned = [(user_id, each.entity_id) for each in held if each.level == "owner"]
+async def _find_owners_taken(registry: Registry, change: Change, key: tuple[str, str]) -> list[Administrator]:
+    """Return the person's levels as an owner that a change takes, or leaves without effect."""
+    owned = [each for each in await registry.directory.administered(key[0]) if each.level == "owner"]
     if _disables(change):
         return owned
-    return [each for each in owned if each[1] == entity_id] if _takes_owner(change) else []
+    return [each for each in owned if each.key == key] if _takes_owner(change) else []
 
 
 async def _has_parameters(registry: Registry, change: Change, thing: Object) -> bool:
