@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.notice_emails import NoticeEmails
 from corpid.flows.directory.notices import Notices
+from corpid.flows.directory.queued_emails import NoticeEmails
 from corpid.flows.directory.write import write_changes, write_or_request
 from corpid.rules.directory.notices import COLLECTED_SECONDS
 from corpid.rules.directory.plan import Change

@@ -19,11 +19,11 @@ from corpid.flows.directory.finding import (
 )
 from corpid.flows.directory.write import Refused, read_grants
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import DeploymentOperator
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.entity_choice import search_text, search_words
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
+from corpid.rules.directory.plan import _seen
 from corpid.rules.directory.records import (
     Administrator,
     AdministratorServices,
@@ -116,13 +116,7 @@ async def people_by_name(registry: Registry, actor: Actor, *, name: str, after: 
     `name` is its beginning, in small or capital letters; `after` is a user name. Raises Refused if there is nobody of
     it, access.Forbidden, StoreUnavailable. Source: R-12.4
     """
-    authorise_list(actor, _A_USER)
-    if not is_storable(name):
-        raise Refused("this has characters that no name has: leave them out")
-    before = await _before(registry, actor, after)
-    place = (before.name, before.user_id) if before else ("", "")
-    found = await registry.directory.people_by_name(first=name, until=name + LAST, after=place, limit=limit + 1)
-    return await _seen(registry, actor, cut_page(found, limit, [each.user_name for each in found]))
+    return await _list_people(registry, actor, registry.directory.people_by_name, "name", name, after, limit)
 
 
 async def people_by_email(registry: Registry, actor: Actor, *, email: str, after: str, limit: int) -> ListPage[User]:
@@ -131,30 +125,7 @@ async def people_by_email(registry: Registry, actor: Actor, *, email: str, after
     `email` is its beginning, in small or capital letters; `after` is a user name. Raises Refused if there is nobody of
     it, access.Forbidden, StoreUnavailable. Source: D61
     """
-    authorise_list(actor, _A_USER)
-    if not is_storable(email):
-        raise Refused("this has characters that no address has: leave them out")
-    before = await _before(registry, actor, after)
-    place = (before.email, before.user_id) if before else ("", "")
-    found = await registry.directory.people_by_email(first=email, until=email + LAST, after=place, limit=limit + 1)
-    return await _seen(registry, actor, cut_page(found, limit, [each.user_name for each in found]))
-
-
-async def _before(registry: Registry, actor: Actor, user_name: str) -> User | None:
-    """The last person of the page before, seen or not (D53)."""
-    if not user_name:
-        return None
-    if not isinstance(actor, DeploymentOperator):
-        return await user_named(registry, user_name, actor=actor)
-    found = await registry.directory.user_by_name(_name(user_name))
-    if found is None:
-        raise Refused("--after is not a place in this list: copy it from the last line of a list")
-    return found
-
-
-async def _seen(registry: Registry, actor: Actor, page: ListPage[User]) -> ListPage[User]:
-    found = await visible(registry, actor, _A_USER, page.found, lambda each: each.user_id)
-    return ListPage(found=found, after=page.after)
+    return await _list_people(registry, actor, registry.directory.people_by_email, "email", email, after, limit)
 
 
 async def members(
@@ -198,8 +169,7 @@ async def entities_by_name(registry: Registry, actor: Actor, *, name: str, after
     `after` is an identifier. Raises Refused if there is none of it, access.Forbidden, StoreUnavailable. Source: R-12.4
     """
     authorise(actor, "read", Object(kind="entity"))
-    if not is_storable(name):
-        raise Refused("this has characters that no name has: leave them out")
+    _check_storable(name, "name")
     before = await entity_named(registry, after, actor=actor) if after else None
     first = " ".join(search_words(name))
     place = (search_text(before), before.entity_id) if before else ("", "")
@@ -215,8 +185,7 @@ async def entities_by_number(
     `after` is an identifier. Raises Refused if there is none of it, access.Forbidden, StoreUnavailable. Source: R-12.4
     """
     authorise(actor, "read", Object(kind="entity"))
-    if not is_storable(number):
-        raise Refused("this has characters that no number has: leave them out")
+    _check_storable(number, "number")
     before = await entity_named(registry, after, actor=actor) if after else None
     place = (before.registration_number, before.entity_id) if before else ("", "")
     found = await registry.directory.entities_by_number(first=number, until=number + LAST, after=place, limit=limit + 1)
@@ -365,8 +334,7 @@ async def _grants(
 
 
 async def _named(registry: Registry, kind: type[N], *, search: str, after: str, limit: int) -> ListPage[N]:
-    if not is_storable(search + after):
-        raise Refused("this has characters that no identifier has: leave them out")
+    _check_storable(search + after, "identifier")
     first, until = _span(search, after)
     found = await registry.directory.named(kind, first=first, until=until, limit=limit + 1)
     return cut_page(found, limit, [shown_key(each) for each in found])
