@@ -10,9 +10,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.apply import (
     ADDS,
     CHANGES,
-    REMOVES,
     ApplyResult,
-    PlanWithNames,
     carry_out,
     prepare_addition,
     prepare_entry,
@@ -27,7 +25,7 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.differences import Difference, members_changed, members_set
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import Problem
-from corpid.rules.directory.plan import Change, Plan
+from corpid.rules.directory.plan import Change
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationError, public_key_set, register_api_client
 from corpid.rules.oauth.records import Client
@@ -156,8 +154,7 @@ async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry
     """
     found = await find_client(registry, client_id, actor=actor)
     change = Change(verb="remove", kind="client", key=(client_id,), was=found)
-    prepared = PlanWithNames(plan=Plan(changes=(change,)), user_names={})
-    return await carry_out(registry, prepared, actor=actor, verbs=REMOVES, dry_run=dry_run)
+    return await write_one_change(registry, change, actor=actor, dry_run=dry_run)
 
 
 async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:
@@ -207,10 +204,7 @@ async def add_api_client(
     Source: D27, D59
     """
     fields = _read_fields(client_id, members)
-    if (
-        await find_api_client(registry, client_id, actor=actor) is not None
-        or await registry.clients.get(client_id) is not None
-    ):
+    if await find_api_client(registry, client_id, actor=actor) or await registry.clients.get(client_id):
         raise Refused(f"the client {client_id} exists already: change it with `corpid client update`")
     if entity_id:
         await entity_named(registry, entity_id, actor=actor)
@@ -218,11 +212,9 @@ async def add_api_client(
     if lacking:
         raise Refused(f"the client {client_id} is new and lacks {', '.join(lacking)}")
     record = RegisteredApiClient(client_id=client_id, entity_id=entity_id, created_at=int(now), **fields)  # type: ignore[arg-type]
-    warnings = tuple(Problem(0, remark) for remark in _check_registration(record, rules))
-    if not dry_run:
-        await _write(registry, actor, AuditAction.API_CLIENT_ADD, None, record)
-    added = Difference(sign="+", subject=_name_client(record), members=tuple(members_set(record, record.key)))
-    return record, ApplyResult(differences=(added,), warnings=warnings, written=not dry_run)
+    warnings = _check_registration(record, rules)
+    added = await _carry_out(registry, actor, AuditAction.API_CLIENT_ADD, None, record, warnings, dry_run=dry_run)
+    return record, added
 
 
 async def update_api_client(
@@ -243,12 +235,10 @@ async def update_api_client(
     if not fields:
         raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
     becomes = replace(client, **fields)
-    warnings = tuple(Problem(0, remark) for remark in _check_registration(becomes, rules))
+    warnings = _check_registration(becomes, rules)
     if becomes == client:
         return ApplyResult(differences=(), warnings=warnings, written=False)
-    if not dry_run:
-        await _write(registry, actor, AuditAction.API_CLIENT_UPDATE, client, becomes)
-    return ApplyResult(differences=(_describe_change(client, becomes),), warnings=warnings, written=not dry_run)
+    return await _carry_out(registry, actor, AuditAction.API_CLIENT_UPDATE, client, becomes, warnings, dry_run=dry_run)
 
 
 async def switch_api_client(
@@ -259,11 +249,9 @@ async def switch_api_client(
     A running server follows within 5 s. Its tokens are refused while it is disabled. Raises Refused when nothing would
     change, access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
     """
-    becomes = switch_record(client, _name_client(client), enabled=enabled)
+    becomes = switch_record(client, f"API client {client.client_id}", enabled=enabled)
     action = AuditAction.API_CLIENT_ENABLE if enabled else AuditAction.API_CLIENT_DISABLE
-    if not dry_run:
-        await _write(registry, actor, action, client, becomes)
-    return ApplyResult(differences=(_describe_change(client, becomes),), warnings=(), written=not dry_run)
+    return await _carry_out(registry, actor, action, client, becomes, dry_run=dry_run)
 
 
 async def remove_api_client(
@@ -273,10 +261,7 @@ async def remove_api_client(
 
     A running server follows within 5 s. Raises access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
     """
-    if not dry_run:
-        await _write(registry, actor, AuditAction.API_CLIENT_REMOVE, client, None)
-    gone = Difference(sign="-", subject=_name_client(client))
-    return ApplyResult(differences=(gone,), warnings=(), written=not dry_run)
+    return await _carry_out(registry, actor, AuditAction.API_CLIENT_REMOVE, client, None, dry_run=dry_run)
 
 
 async def drop_api_client_keys(registry: Registry, client: RegisteredApiClient, *, actor: Actor) -> None:
@@ -293,14 +278,6 @@ async def drop_api_client_keys(registry: Registry, client: RegisteredApiClient, 
     )
 
 
-def _describe_change(was: RegisteredApiClient, becomes: RegisteredApiClient) -> Difference:
-    return Difference(sign="~", subject=_name_client(was), members=tuple(members_changed(was, becomes)))
-
-
-def _name_client(client: RegisteredApiClient) -> str:
-    return f"API client {client.client_id}"
-
-
 def _read_fields(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
     """The members as they are stored. Raises Refused with every fault."""
     try:
@@ -314,9 +291,9 @@ def _read_fields(client_id: str, members: Mapping[str, object]) -> dict[str, obj
     return fields | {_KEY_MEMBERS[name]: None for name in _KEY_MEMBERS if name in fields}
 
 
-def _check_registration(client: RegisteredApiClient, rules: Rules) -> tuple[str, ...]:
+def _check_registration(client: RegisteredApiClient, rules: Rules) -> tuple[Problem, ...]:
     try:
-        return register_api_client(client, rules)
+        return tuple(Problem(0, remark) for remark in register_api_client(client, rules))
     except RegistrationError as error:
         raise Refused(str(error)) from None
 
@@ -326,17 +303,29 @@ def _event(actor: Actor, action: AuditAction, client: RegisteredApiClient) -> Au
     return replace(event, client_id=client.client_id, entity_id=client.entity_id)
 
 
-async def _write(
+async def _carry_out(
     registry: Registry,
     actor: Actor,
     action: AuditAction,
     was: RegisteredApiClient | None,
     becomes: RegisteredApiClient | None,
-) -> None:
-    """Authorise and write a change, unless the record has changed meanwhile."""
+    warnings: tuple[Problem, ...] = (),
+    *,
+    dry_run: bool,
+) -> ApplyResult:
+    """Authorise and write a change unless the record has changed meanwhile, or only describe it."""
     record = becomes or was
     assert record is not None  # noqa: S101 - one of the two is there
-    authorise(actor, "write" if becomes else "delete", Object(kind="API client", entity_id=record.entity_id))
-    event = _event(actor, action, record)
-    change = Upsert(becomes, event) if becomes is not None else Delete(record, event)
-    await registry.directory.write([Precondition(RegisteredApiClient, record.key, was), change])
+    if not dry_run:
+        authorise(actor, "write" if becomes else "delete", Object(kind="API client", entity_id=record.entity_id))
+        event = _event(actor, action, record)
+        change = Upsert(becomes, event) if becomes is not None else Delete(record, event)
+        await registry.directory.write([Precondition(RegisteredApiClient, record.key, was), change])
+    subject = f"API client {record.client_id}"
+    if was is None:
+        described = Difference(sign="+", subject=subject, members=tuple(members_set(record, record.key)))
+    elif becomes is None:
+        described = Difference(sign="-", subject=subject)
+    else:
+        described = Difference(sign="~", subject=subject, members=tuple(members_changed(was, becomes)))
+    return ApplyResult(differences=(described,), warnings=warnings, written=not dry_run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -19,11 +19,11 @@ from corpid.flows.directory.finding import (
 )
 from corpid.flows.directory.write import Refused, read_grants
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import DeploymentOperator
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.entity_choice import search_text, search_words
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
-from corpid.rules.directory.plan import _seen
 from corpid.rules.directory.records import (
     Administrator,
     AdministratorServices,
@@ -107,7 +107,7 @@ async def people(registry: Registry, actor: Actor, *, search: str, after: str, l
     """
     authorise_list(actor, _A_USER)
     page = await _named(registry, User, search=_name(search), after=_name(after), limit=limit)
-    return await _seen(registry, actor, page)
+    return await _show(registry, actor, page)
 
 
 async def people_by_name(registry: Registry, actor: Actor, *, name: str, after: str, limit: int) -> ListPage[User]:
@@ -126,6 +126,45 @@ async def people_by_email(registry: Registry, actor: Actor, *, email: str, after
     it, access.Forbidden, StoreUnavailable. Source: D61
     """
     return await _list_people(registry, actor, registry.directory.people_by_email, "email", email, after, limit)
+
+
+async def _list_people(
+    registry: Registry,
+    actor: Actor,
+    read: Callable[..., Awaitable[list[User]]],
+    member: Literal["name", "email"],
+    beginning: str,
+    after: str,
+    limit: int,
+) -> ListPage[User]:
+    authorise_list(actor, _A_USER)
+    _check_storable(beginning, "address" if member == "email" else member)
+    before = await _find_place(registry, actor, after)
+    start = (getattr(before, member), before.user_id) if before else ("", "")
+    found = await read(first=beginning, until=beginning + LAST, after=start, limit=limit + 1)
+    return await _show(registry, actor, cut_page(found, limit, [each.user_name for each in found]))
+
+
+async def _find_place(registry: Registry, actor: Actor, user_name: str) -> User | None:
+    """The last person of the page before, seen or not (D53)."""
+    if not user_name:
+        return None
+    if not isinstance(actor, DeploymentOperator):
+        return await user_named(registry, user_name, actor=actor)
+    found = await registry.directory.user_by_name(_name(user_name))
+    if found is None:
+        raise Refused("--after is not a place in this list: copy it from the last line of a list")
+    return found
+
+
+async def _show(registry: Registry, actor: Actor, page: ListPage[User]) -> ListPage[User]:
+    found = await visible(registry, actor, _A_USER, page.found, lambda each: each.user_id)
+    return ListPage(found=found, after=page.after)
+
+
+def _check_storable(text: str, member: str) -> None:
+    if not is_storable(text):
+        raise Refused(f"this has characters that no {member} has: leave them out")
 
 
 async def members(
