@@ -21,10 +21,10 @@ from corpid.flows.directory.apply import export_directory, prepare_document
 from corpid.flows.directory.approvals import approve
 from corpid.flows.directory.invitations import InvitationLimit, TooManyInvitations
 from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner, switch_membership
-from corpid.flows.directory.members import MembersQuery, UnknownMember, load_member, query_members
+from corpid.flows.directory.members import UnknownMember, load_member, query_members
 from corpid.flows.directory.write import Refused, write_or_request
 from corpid.flows.directory.write import write_changes as write_as
-from corpid.ports import ChangedMeanwhile, NameTaken
+from corpid.ports import ChangedMeanwhile, MemberQuery, NameTaken
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.document import parse
@@ -170,7 +170,7 @@ async def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place
         mei = (await invited(stores)).membership
         [theirs] = [
             each.membership
-            for each in (await query_members(registry, MembersQuery(count=9), actor=TOKEN)).members
+            for each in (await query_members(registry, MemberQuery(entity_id=TOKEN.entity_id, limit=9), actor=TOKEN))[1]
             if each.membership.user_id == "u2"
         ]
         for membership_id in (mei.membership_id, theirs.membership_id, "", "\0", "x" * 5000):
@@ -184,7 +184,7 @@ async def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place
                 )
         for actor in (TOKEN, CLIENT):
             with pytest.raises(Forbidden):
-                await query_members(registry, MembersQuery(count=9), actor=actor, entity_id="E2")
+                await query_members(registry, MemberQuery(entity_id="E2", limit=9), actor=actor)
             with pytest.raises(Forbidden):
                 await member_changes.invite_member(
                     registry, limit(stores), NEW, actor=actor, entity_id="E2", now=NOW, new_id=identifiers()

@@ -1,6 +1,6 @@
 """Third parties as the administrators of either entity see them (D56, D61).
 
-The changes that are planned here are written, or requested, by `approvals.submit`.
+The changes that are planned here are written, or requested, by `write_or_request`.
 """
 
 from __future__ import annotations
@@ -237,8 +237,7 @@ async def find_role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> R
     row = (await directory.read(ThirdPartyAssignment, [key])).get(key)
     if row is None:
         raise NoGrant(phrase("there is no such role"))
-    where = {"client_entity_id": row.client_entity_id, "entity_id": row.entity_id, "service_id": row.service_id}
-    held = await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_AT_ONCE)
+    held = await read_grants(directory, (row.client_entity_id, row.entity_id, row.service_id))
     allowing = sorted((each for each in held if each.allows(row)), key=lambda each: not each.covers(row))
     under = await _with_names(registry, allowing[:1])
     clients, of = (row.client_entity_id,), (row.service_id,)
@@ -323,11 +322,9 @@ async def offer_grant(
     ]
     remarks = [*prepared.plan.warnings, *(remark for change in changes for remark in _remark_suspension(change))]
     plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
-    action = (
-        None
-        if accepted
-        else next((_name_action(actor, AuthorisationSide.CLIENT_ENTITY, change) for change in changes), None)
-    )
+    action = None
+    if changes and not accepted:
+        action = _name_action(actor, AuthorisationSide.CLIENT_ENTITY, changes[0])
     made = PlanWithNames(plan=plan, user_names=prepared.user_names)
     return await carry_out(registry, made, actor=actor, verbs=SETS, dry_run=dry_run, action=action)
 
@@ -354,8 +351,7 @@ async def accept_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor,
     Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: D56
     """
     grant = await _find_grant(registry, wanted, actor, offered_only=True)
-    becomes = msgspec.structs.replace(grant, state="accepted")
-    change = Change(verb="change", kind="grant", key=grant.key, was=grant, becomes=becomes)
+    change = plan_acceptance(grant)
     return await _write_decision(registry, change, (), AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run)
 
 
@@ -368,7 +364,10 @@ async def decline_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor
     if not dry_run:
         require_reason(actor)
     grant = await _find_grant(registry, wanted, actor, offered_only=True)
-    return await _remove_grant(registry, grant, AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run)
+    ended = await list_roles_ending(registry, grant)
+    return await _write_decision(
+        registry, plan_grant_end(grant), ended, AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run
+    )
 
 
 async def end_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
@@ -381,7 +380,10 @@ async def end_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor, dr
     if not dry_run:
         require_reason(actor)
     grant = await _find_grant(registry, wanted, actor, offered_only=False)
-    return await _remove_grant(registry, grant, AuthorisationSide.CLIENT_ENTITY, actor=actor, dry_run=dry_run)
+    ended = await list_roles_ending(registry, grant)
+    return await _write_decision(
+        registry, plan_grant_end(grant), ended, AuthorisationSide.CLIENT_ENTITY, actor=actor, dry_run=dry_run
+    )
 
 
 async def list_roles_ending(registry: Registry, grant: ThirdPartyGrant) -> list[ThirdPartyAssignment]:
@@ -426,9 +428,8 @@ def _authorise_reading(actor: Actor, third_party: str, client_entity: str) -> No
 
 async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPartyAssignment]) -> list[ThirdPartyRole]:
     """Roles with their people; to the client entity only their names (D61)."""
-    held = await registry.directory.read(
-        Membership, {row.key[:2] for row in rows if row.entity_id == _read_own_entity(actor)}
-    )
+    own = _read_own_entity(actor)
+    held = await registry.directory.read(Membership, {row.key[:2] for row in rows if row.entity_id == own})
     users = await registry.directory.read(User, {(row.user_id,) for row in rows})
     last = {
         key: await _last_sign_in(registry, *key)
@@ -438,10 +439,8 @@ async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPar
     for row in rows:
         user, membership = users.get((row.user_id,)), held.get(row.key[:2])
         name = ""
-        if user is not None and membership is not None:
-            name = person_names.shown_name(membership, user)
-        elif user is not None:
-            name = person_names.name_outside(user)
+        if user is not None:
+            name = person_names.shown_name(membership, user) if membership else person_names.name_outside(user)
         at = last[row.user_id, row.entity_id, row.service_id]
         found.append(ThirdPartyRole(row=row, name=name, signed_in_at=at))
     return found
@@ -491,14 +490,6 @@ def _remark_suspension(change: Change) -> Iterable[Problem]:
         )
 
 
-async def _remove_grant(
-    registry: Registry, grant: ThirdPartyGrant, side: AuthorisationSide, *, actor: Actor, dry_run: bool
-) -> ApplyResult:
-    change = Change(verb="remove", kind="grant", key=grant.key, was=grant)
-    ended = await list_roles_ending(registry, grant)
-    return await _write_decision(registry, change, ended, side, actor=actor, dry_run=dry_run)
-
-
 async def _write_decision(
     registry: Registry,
     change: Change,
@@ -533,15 +524,10 @@ async def _find_grant(registry: Registry, wanted: GrantFilter, actor: Actor, *, 
     thing = Object(kind="grant", entity_id=wanted.client_entity, other_entity_id=wanted.third_party)
     authorise(actor, "read", thing)
     await _check_names(registry, wanted, actor)
-    where = {
-        "client_entity_id": wanted.client_entity, "entity_id": wanted.third_party, "service_id": wanted.service,
-    }  # fmt: skip
-    held = await registry.directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_MOST)
-    found = [
-        grant
-        for grant in held
-        if wanted.fits(grant) and (not offered_only or state_of(grant) is AuthorisationState.OFFERED)
-    ]
+    held = await read_grants(registry.directory, (wanted.client_entity, wanted.third_party, wanted.service))
+    found = [row for row in held if wanted.fits(row)]
+    if offered_only:
+        found = [row for row in found if state_of(row) is AuthorisationState.OFFERED]
     between = f"{wanted.client_entity} to {wanted.third_party} at {wanted.service}"
     none = f"there is no {'offer' if offered_only else 'grant'} of {between}"
     return only_one(found, none=none, several="several are meant", note=lambda grant: grant.state, among=held)

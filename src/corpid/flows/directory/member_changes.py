@@ -18,7 +18,7 @@ from msgspec.structs import asdict, replace
 from corpid.flows.directory.actors import is_last_owner
 from corpid.flows.directory.apply import ADDS, CHANGES, REMOVES, PlanWithNames, carry_out, prepare_entry
 from corpid.flows.directory.finding import entity_named, user_named
-from corpid.flows.directory.members import Member, _entity, list_invited_at, load_member
+from corpid.flows.directory.members import Member, list_invited_at, load_member
 from corpid.flows.directory.write import (
     Refused,
     authorise_changes,
@@ -218,7 +218,8 @@ async def invite_member(
     IdentifierConflict, TooManyInvitations, Refused if there is no such entity, access.Forbidden (also if it needs
     approval), Conflict, StoreUnavailable. Source: D60
     """
-    change = plan_invitation(details, _entity(actor, entity_id), now=now, new_id=new_id, enabled=enabled, send=send)
+    own = entity_id or str(getattr(actor, "entity_id", ""))
+    change = plan_invitation(details, own, now=now, new_id=new_id, enabled=enabled, send=send)
     allowed, membership = await check_invitation(registry, change, actor=actor)
     if reachable:
         refuse_unreachable(membership)

@@ -13,7 +13,7 @@ from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, with_records
 from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.ports import MemberQuery, MemberSearch
-from corpid.ports.provisioning import SEARCH_WORDS, Condition, MemberState, SortedBy
+from corpid.ports.provisioning import SEARCH_WORDS, MemberState
 from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
@@ -138,23 +138,6 @@ class UnknownMember(Exception):
     """The entity has no such member."""
 
 
-class MembersQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A query for members; `start` counts from 0."""
-
-    conditions: tuple[Condition, ...] = ()
-    start: int = 0
-    count: int
-    sort: SortedBy = "membership_id"
-    descending: bool = False
-
-
-class MembersPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the members that match, and the number of all."""
-
-    total: int
-    members: tuple[Member, ...]
-
-
 async def load_member(registry: Registry, membership_id: str, *, actor: Actor) -> Member:
     """Return a member by the identifier of the membership.
 
@@ -192,7 +175,7 @@ async def find_member(registry: Registry, entity_id: str, named: str) -> Member 
         return None
     query = MemberQuery(entity_id=entity_id, conditions=(("any_user_name", "eq", named),), limit=_CANDIDATES)
     _, stored = await registry.provisioning.members(query)
-    found = [Member(membership=each.membership, user=each.user) for each in stored]
+    found = list(map(_to_member, stored))
     known = {each.membership.membership_id: each.name for each in found}
     if known:  # an address identifies whom it invites, and means nobody (D68)
         known |= {
@@ -263,24 +246,18 @@ async def list_members_by_name(
     return cut_page([_to_member(stored) for stored, _ in found], limit, places)
 
 
-async def query_members(registry: Registry, wanted: MembersQuery, *, actor: Actor, entity_id: str = "") -> MembersPage:
-    """Return a part of the members of an entity.
+async def query_members(registry: Registry, query: MemberQuery, *, actor: Actor) -> tuple[int, list[Member]]:
+    """Return a part of the members of an entity, and the number of all.
 
-    `entity_id` is the actor's if it is empty. Raises Refused for too many conditions, access.Forbidden,
-    StoreUnavailable. Source: RFC 7644 §3.4.2, D60
+    Raises Refused for too many conditions, access.Forbidden, StoreUnavailable. Source: RFC 7644 §3.4.2, D60
     """
-    of_entity = _entity(actor, entity_id)
-    authorise(actor, "read", Object(kind="membership", entity_id=of_entity))
-    if len(wanted.conditions) > PROVISIONING_CONDITIONS:
+    authorise(actor, "read", Object(kind="membership", entity_id=query.entity_id))
+    if len(query.conditions) > PROVISIONING_CONDITIONS:
         raise Refused(f"a filter has at most {PROVISIONING_CONDITIONS} conditions")
-    if not all(is_storable(value) for _, _, value in wanted.conditions):
-        return MembersPage(total=0, members=())
-    query = MemberQuery(
-        entity_id=of_entity, conditions=wanted.conditions, sorted_by=wanted.sort, descending=wanted.descending,
-        offset=wanted.start, limit=wanted.count,
-    )  # fmt: skip
+    if not all(is_storable(value) for _, _, value in query.conditions):
+        return 0, []
     total, found = await registry.provisioning.members(query)
-    return MembersPage(total=total, members=tuple(map(_to_member, found)))
+    return total, list(map(_to_member, found))
 
 
 async def list_invited_at(registry: Registry, entity_id: str, address: str) -> list[Member]:
@@ -407,11 +384,7 @@ async def _search(registry: Registry, search: MemberSearch, after: str, limit: i
         )
         found += part
         await asyncio.sleep(0)
-    page = cut_page(
-        [Member(membership=stored.membership, user=stored.user) for stored, _ in found],
-        limit,
-        [as_place(each) for _, each in found],
-    )
+    page = cut_page([_to_member(stored) for stored, _ in found], limit, [as_place(each) for _, each in found])
     stopped = start is not None and len(found) <= limit
     return ListPage(found=page.found, after=as_place(start)) if stopped and start else page
 
@@ -427,11 +400,6 @@ async def _count_roles(registry: Registry, actor: EntityAdministrator, user_ids:
 
 def _sees(actor: EntityAdministrator, kind: ObjectKind, service_id: str = "") -> bool:
     return is_allowed(actor, "read", Object(kind=kind, entity_id=actor.entity_id, service_id=service_id))
-
-
-def _entity(actor: Actor, entity_id: str) -> str:
-    """The entity that is meant: the actor's, if none is named."""
-    return entity_id or str(getattr(actor, "entity_id", ""))
 
 
 def _to_member(found: StoredMember) -> Member:

@@ -142,12 +142,7 @@ async def add_object(by: Administration, resource: Resource, value: Json) -> Api
     if not own or own[0].verb != "add" or own[0].becomes is None:
         raise ObjectConflict(f"{resource.noun} of this key is there already: change it with PATCH")
     record = own[0].becomes
-    try:
-        request = await _submitted(by, changes, Precondition(type(record), own[0].key, None))  # type: ignore[arg-type]
-    except ChangedMeanwhile:
-        raise await _as_is_now(by, resource, own[0].key, None) from None
-    except NameTaken:
-        raise ObjectConflict(_NAME_TAKEN) from None
+    request = await _write_seen(by, resource, changes, own[0].key, None)
     if request is None and isinstance(record, Membership):  # the store gives it its identifier
         record = await _stored(by.registry, resource, record.key) or record
     return request or to_api_object(by, resource, record, users)
@@ -174,7 +169,7 @@ async def change_object(
     if not changes:
         return to_api_object(by, resource, record, users)
     becomes = next(change.becomes for change in changes if change.kind == resource.kind)
-    request = await _write_seen(by, resource, changes, record)
+    request = await _write_seen(by, resource, changes, build_record_key(record), record)
     return request or to_api_object(by, resource, becomes or record, known)
 
 
@@ -189,9 +184,10 @@ async def remove_object(
     record = await _visible(by, resource, identifier)
     if not matches(by.tag(record)):
         raise ObjectChanged
-    change = Change(verb="remove", kind=resource.kind, key=build_record_key(record), was=record)
+    key = build_record_key(record)
+    change = Change(verb="remove", kind=resource.kind, key=key, was=record)
     narrowed = await _narrowed(by.registry, record.service_id) if isinstance(record, Service) else []
-    return await _write_seen(by, resource, [*narrowed, change], record)
+    return await _write_seen(by, resource, [*narrowed, change], key, record)
 
 
 def build_record_key(record: msgspec.Struct) -> tuple[str, ...]:
@@ -281,18 +277,19 @@ async def _narrowed(registry: Registry, service_id: str) -> list[Change]:
     return found
 
 
-async def _submitted(by: Administration, changes: Sequence[Change], seen: Precondition) -> ChangeRequest | None:
-    return await write_or_request(
-        by.registry, by.actor, changes, reason=by.actor.reason, now=by.now, unique=by.new_id(), seen=[seen]
-    )
-
-
 async def _write_seen(
-    by: Administration, resource: Resource, changes: Sequence[Change], was: msgspec.Struct
+    by: Administration,
+    resource: Resource,
+    changes: Sequence[Change],
+    key: tuple[str, ...],
+    was: msgspec.Struct | None,
 ) -> ChangeRequest | None:
-    key = build_record_key(was)
+    """Write or request changes, if the object still is what it `was`."""
+    seen = [Precondition(resource.record, key, was)]  # type: ignore[arg-type]
     try:
-        return await _submitted(by, changes, Precondition(type(was), key, was))  # type: ignore[arg-type]
+        return await write_or_request(
+            by.registry, by.actor, changes, reason=by.actor.reason, now=by.now, unique=by.new_id(), seen=seen
+        )
     except ChangedMeanwhile:
         raise await _as_is_now(by, resource, key, was) from None
     except NameTaken:

@@ -9,14 +9,13 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.directory import approvals
 from corpid.flows.directory.lists import with_records
-from corpid.flows.directory.person_names import people_of
 from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role, plan_role
-from corpid.flows.directory.write import check_reason
+from corpid.flows.directory.write import build_request, check_reason
 from corpid.ports import AuditQuery, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
-from corpid.rules.directory.approvals import change_of, is_asked_for_oneself, state_at, to_requested_change
+from corpid.rules.directory.approvals import change_of, is_asked_for_oneself, state_at
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.person_names import shown_name
 from corpid.rules.directory.records import (
@@ -44,7 +43,6 @@ MOST: Final = 200
 GivenBy: TypeAlias = Literal["operator", "program", "person", "you", ""]
 _SHOWN: Final = 20
 """the latest requests of a person"""
-_MOST_MEMBERSHIPS: Final = 200
 
 
 class Giver(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +132,7 @@ async def list_requestable_entities(context: RequestContext, user_id: str) -> li
     """
     authorise(Person(user_id), "read", Object(kind="membership", user_id=user_id))
     directory = context.provider.registry.directory
-    held = await directory.page(Membership, {"user_id": user_id}, after=("", ""), limit=_MOST_MEMBERSHIPS)
+    held = await directory.page(Membership, {"user_id": user_id}, after=("", ""), limit=MOST)
     live = [(each.entity_id,) for each in held if each.enabled and not each.invited]
     found = [each for each in (await directory.read(Entity, live)).values() if each.enabled]
     return sorted(found, key=lambda each: (each.name.casefold(), each.entity_id))
@@ -178,15 +176,10 @@ async def request_access(context: RequestContext, row: Assignment, *, reason: st
     changes = [plan_role(was, row)]
     await approvals.refuse_unfit(registry, changes)
     await _count(context, user_id)
-    request = ChangeRequest(
-        request_id=f"{int(context.now):08x}-{context.provider.new_id()}",
-        entity_id=row.entity_id,
-        requester=Person(user_id).name,
-        changes=tuple(map(to_requested_change, changes)),
-        reason=reason,
-        created_at=int(context.now),
-        people=await people_of(registry, row.entity_id, changes, Person(user_id).name),
-    )
+    request = await build_request(
+        registry, Person(user_id).name, row.entity_id, changes, reason=reason, now=context.now,
+        unique=context.provider.new_id(),
+    )  # fmt: skip
     event = context.event(
         Person(user_id), AuditAction.APPROVAL_REQUEST, subject=request.request_id, entity_id=row.entity_id
     )
@@ -227,46 +220,30 @@ async def withdraw_request(context: RequestContext, user_id: str, request_id: st
 
 
 async def _find_givers(registry: Registry, user_id: str, roles: Iterable[Role]) -> list[Giver]:
-    """The giver of each role, by its source (D65)."""
+    """The giver of each role, by its source (D65); only people who belong to the same entity have names (D61)."""
     directory = registry.directory
     rows = [role.row for role in roles]
     sources: dict[tuple[str, ...], str] = {}
-    for kind in (Assignment, ThirdPartyAssignment):
-        keys = [row.key for row in rows if isinstance(row, kind)]
-        sources |= {key: each.sources.record for key, each in (await directory.sourced(kind, keys)).items()}
-    people = {
-        (row.key, sources[row.key].removeprefix("user:"), row.entity_id)
-        for row in rows
-        if _is_person(sources.get(row.key, ""))
-    }
-    names = await _name_givers(registry, {(person, entity_id) for _, person, entity_id in people})
-    return [_giver(sources.get(row.key, ""), user_id, names, row.entity_id) for row in rows]
-
-
-def _is_person(source: str) -> bool:
-    return source.startswith("user:")
-
-
-async def _name_givers(registry: Registry, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Names of people who belong to an entity (D61)."""
-    belonging = await registry.directory.read(Membership, wanted)
-    users = await registry.directory.read(User, {(person,) for person, _ in wanted})
-    return {
-        (person, entity_id): shown_name(held, users[person,])
-        for (person, entity_id), held in belonging.items()
-        if not held.invited and (person,) in users
-    }
-
-
-def _giver(source: str, user_id: str, names: dict[tuple[str, str], str], entity_id: str) -> Giver:
-    kind, _, identifier = source.partition(":")
-    if kind == "user":
-        if identifier == user_id:
-            return Giver(kind="you")
-        return Giver(kind="person", name=names.get((identifier, entity_id), ""))
-    if kind in {"operator", "command", "file"}:
-        return Giver(kind="operator")
-    return Giver(kind="program" if kind in {"client", "token"} else "")
+    for record in (Assignment, ThirdPartyAssignment):
+        keys = [row.key for row in rows if isinstance(row, record)]
+        sources |= {key: each.sources.record for key, each in (await directory.sourced(record, keys)).items()}
+    writers = [(row.entity_id, *sources.get(row.key, "").partition(":")[::2]) for row in rows]
+    people = {(identifier, entity_id) for entity_id, kind, identifier in writers if kind == "user"}
+    belonging = await directory.read(Membership, people)
+    users = await directory.read(User, {(person,) for person, _ in people})
+    givers = []
+    for entity_id, kind, identifier in writers:
+        held, user = belonging.get((identifier, entity_id)), users.get((identifier,))
+        if kind == "user" and identifier == user_id:
+            givers.append(Giver(kind="you"))
+        elif kind == "user":
+            name = shown_name(held, user) if held is not None and user is not None and not held.invited else ""
+            givers.append(Giver(kind="person", name=name))
+        elif kind in {"operator", "command", "file"}:
+            givers.append(Giver(kind="operator"))
+        else:
+            givers.append(Giver(kind="program" if kind in {"client", "token"} else ""))
+    return givers
 
 
 async def _check_acting(context: RequestContext, user_id: str, entity_id: str) -> ActingPerson:

@@ -13,7 +13,8 @@ from scim2_server.storage import AsyncScimStorage, SearchPage
 
 from corpid.flows.directory import member_changes, provisioned_groups
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.members import MembersQuery, UnknownMember, load_member, query_members
+from corpid.flows.directory.members import UnknownMember, load_member, query_members
+from corpid.ports import MemberQuery
 from corpid.rules.scim import documents, filters
 from corpid.rules.scim.filters import holds
 from corpid.rules.scim.resources import LONGEST_PAGE, User
@@ -112,16 +113,16 @@ class Storage(AsyncScimStorage):
         By id there is one at most.
         """
         named = [condition for condition in conditions if condition.attribute == "membership_id"]
-        wanted = MembersQuery(
+        wanted = MemberQuery(
+            entity_id=self._actor.entity_id,
             conditions=tuple(_condition(each) for each in conditions if each not in named),
-            start=min(start, _FURTHEST),
-            count=count,
-            sort="user_name" if sort == "user_name" else "membership_id",
+            sorted_by="user_name" if sort == "user_name" else "membership_id",
             descending=descending,
+            offset=min(start, _FURTHEST),
+            limit=count,
         )
         if not named:
-            page = await query_members(self._registry, wanted, actor=self._actor)
-            return page.total, list(page.members)
+            return await query_members(self._registry, wanted, actor=self._actor)
         try:
             found = await self._member(str(named[0].value))
         except UnknownMember:
