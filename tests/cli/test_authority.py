@@ -96,7 +96,7 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "user add": lambda s: people.add_user(
         s.registry, s.passwords, "ravi", {"name": "Ravi"}, password=PASSWORD, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY
     ),
-    "user add --dry-run": lambda s: people.considered_addition(
+    "user add --dry-run": lambda s: people.preview_addition(
         s.registry, s.passwords, "ravi", {"name": "Ravi"}, new_user_id=str, actor=SOMEBODY
     ),
     "user reset-password": lambda s: people.reset_password(s.registry, s.passwords, "rina", PASSWORD, actor=SOMEBODY),

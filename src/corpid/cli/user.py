@@ -41,7 +41,7 @@ async def held_factors(user_name: str) -> tuple[User, PersonFactors, ZoneInfo]:
     """A person, their factors, and the deployment's time zone."""
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        user, has = await people.factors(opened.registry, user_name, actor=opened.actor)
+        user, has = await people.load_factors(opened.registry, user_name, actor=opened.actor)
         return user, has, chosen.timezone
 
 
@@ -98,7 +98,7 @@ async def _sent(chosen: Settings, opened: Stores, given: IssuedLink, *, only_pri
     if only_print:
         return False
     async with open_mail(chosen, clock=opened.clock) as mail:
-        return people.send(mail, given, provider_name=chosen.name)
+        return people.send_link(mail, given, provider_name=chosen.name)
 
 
 async def add_with_link(user_name: str, members: Mapping[str, object], *, only_print: bool) -> tuple[IssuedLink, bool]:
@@ -114,7 +114,7 @@ async def add_with_link(user_name: str, members: Mapping[str, object], *, only_p
 async def print_invitation(user_name: str, *, anew: bool, only_print: bool) -> tuple[IssuedLink, bool]:
     """Invite a person; returns the link and whether it was mailed."""
     async with _office() as (chosen, opened, office):
-        given = await people.invite(office, user_name, anew=anew)
+        given = await people.invite_user(office, user_name, anew=anew)
         return given, await _sent(chosen, opened, given, only_print=only_print)
 
 
@@ -366,7 +366,7 @@ async def _reset_factors(user_name: str, secret: str) -> tuple[User, str]:
 
 async def _considered(user_name: str, members: dict[str, object]) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        return await people.considered_addition(
+        return await people.preview_addition(
             opened.registry, opened.passwords, user_name, members, new_user_id=new_user_id, actor=opened.actor
         )
 

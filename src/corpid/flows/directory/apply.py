@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections import Counter, defaultdict
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -98,13 +98,6 @@ class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
     written: bool
     kept: tuple[RetainedRecordNote, ...] = ()
     """what the file would change or remove, and leaves to others"""
-
-
-class Addition(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
-    """A record to add, with the changes that it brings."""
-
-    record: R
-    prepared: PlanWithNames
 
 
 async def apply_document(
@@ -281,8 +274,8 @@ async def prepare_addition(
     *,
     new_user_id: Callable[[], str],
     rules: Rules = PLAIN_RULES,
-) -> Addition[R]:
-    """The changes of adding a record.
+) -> tuple[R, PlanWithNames]:
+    """Return a record to add, with the changes that it brings.
 
     `members` are keys of its section, None for those not given. `rules` are those of clients.
 
@@ -293,7 +286,7 @@ async def prepare_addition(
     added = [change.becomes for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]
     if not added or not isinstance(added[0], record):
         raise Refused(f"the {kind} {key} exists already: change it with `{_CHANGED_WITH.get(kind, 'corpid apply')}`")
-    return Addition(record=added[0], prepared=prepared)
+    return added[0], prepared
 
 
 async def write_one_change(

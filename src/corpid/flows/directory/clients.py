@@ -58,12 +58,12 @@ async def add_client(
 
     Raises write.Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Spec 1, D27, D38
     """
-    adding = await prepare_addition(
+    client, prepared = await prepare_addition(
         registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules
     )
     await refuse_api_client(registry, client_id)
-    applied = await carry_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
-    return adding.record, applied
+    applied = await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
+    return client, applied
 
 
 async def refuse_api_client(registry: Registry, client_id: str) -> None:

@@ -46,8 +46,8 @@ async def add_entity(
 
     `members` as in a directory file. Raises Refused, access.Forbidden, StoreUnavailable. R-12.4
     """
-    adding = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
-    return await carry_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
+    _, prepared = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
+    return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
 
 
 async def update_entity(

@@ -219,7 +219,7 @@ def _referral(context: RequestContext, user: User, asked_by: Phrase, reason: str
 async def _unlock(context: RequestContext, user: User, done: AuditEvent, asked_by: Phrase) -> None:
     provider = context.provider
     issuer = provider.policy.deployment_url
-    await people.unlock(provider.registry, provider.transient, issuer, user, event=done, now=context.now)
+    await people.unlock_account(provider.registry, provider.transient, issuer, user, event=done, now=context.now)
     notifications.tell(provider, user, notifications.notify_unlocked(asked_by), now=context.now)
 
 

@@ -90,7 +90,7 @@ async def load_person(registry: Registry, actor: Actor, user_name: str, *, limit
     `now` is in epoch seconds. At most `limit` memberships, and as many roles of each sort, and for each a few look-ups
     by key. Raises write.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D50, D53, D65
     """
-    user, held = await people.factors(registry, user_name, actor=actor)
+    user, held = await people.load_factors(registry, user_name, actor=actor)
     authorise(actor, "read", Object(kind="operator", user_id=user.user_id))
     links = await registry.factors.links_of(user.user_id)
     operators = await registry.directory.read(Operator, [user.key])
@@ -267,7 +267,7 @@ async def end_locks(
     if user is None:
         return False
     event = audit_event(actor, AuditAction.USER_UNLOCK, user.user_id)
-    await people.unlock(registry, transient, issuer, user, event=event, now=now)
+    await people.unlock_account(registry, transient, issuer, user, event=event, now=now)
     return True
 
 

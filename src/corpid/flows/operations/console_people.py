@@ -73,7 +73,7 @@ async def shown_person(
     `now` is in epoch seconds. Raises access.Forbidden, StoreUnavailable. Source: D53
     """
     name = user.user_name
-    _, held = await people.factors(registry, name, actor=actor)
+    _, held = await people.load_factors(registry, name, actor=actor)
     operators = await registry.directory.read(Operator, [user.key])
     links = await registry.factors.links_of(user.user_id)
     _, live = await person_records.list_sessions(registry, name, actor=actor, now=now)

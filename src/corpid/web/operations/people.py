@@ -414,11 +414,11 @@ async def _send(at: ConsoleContext, found: PersonDetails, action: str, actor: De
     )
     name = found.user.user_name
     if action == "renew" or choice == "invitation":
-        given = await people.invite(office, name, anew=action == "renew")
+        given = await people.invite_user(office, name, anew=action == "renew")
     else:
         purpose: LinkPurpose = "password" if choice == "password" else "second_factor"
         given = await people.give_link(office, name, purpose)
-    people.send(provider.mail, given, provider_name=provider.policy.name)
+    people.send_link(provider.mail, given, provider_name=provider.policy.name)
 
 
 SECTION: Final = Section[ConsoleContext](
