@@ -111,7 +111,7 @@ async def accept_invitation(context: RequestContext, visit: AccountRequest, open
         opened_id,
         lambda found: accept_with_account(registry, found.membership, user, now=context.now),
     )
-    await _note_accepted(context, visit.browser.browser_id, opened_id, invited, user.user_id)
+    await _note(context, visit.browser.browser_id, opened_id, invited, user.user_id)
     notifications.notify(context, user, notifications.notify_joined(invited.entity))
 
 
@@ -122,8 +122,7 @@ async def decline_invitation(context: RequestContext, browser: Browser, opened_i
     """
     registry = context.provider.registry
     invited = await _answer(context, browser, opened_id, lambda found: decline_membership(registry, found.membership))
-    done = InvitationAnswer(browser_id=browser.browser_id, outcome="declined", entity=invited.entity.name)
-    await _note(context, opened_id, done)
+    await _note(context, browser.browser_id, opened_id, invited)
 
 
 async def finish_enrolment(context: RequestContext, visit: EnrolmentContext, *, language: str) -> None:
@@ -159,7 +158,7 @@ async def finish_enrolment(context: RequestContext, visit: EnrolmentContext, *, 
         # The page looks again: the invitation is gone, or it can be saved now.
         raise StaleStep from None
     opened_id = enrolments.derive_opened_id(context, enrolment.browser_id, enrolment.link_hash)
-    await _note_accepted(context, enrolment.browser_id, opened_id, factors.invited, enrolment.user_id, new=True)
+    await _note(context, enrolment.browser_id, opened_id, factors.invited, enrolment.user_id, new=True)
     await set_factor.end_written(context, visit)
 
 
@@ -228,26 +227,26 @@ async def _answer(
     raise StaleStep
 
 
-async def _note_accepted(
+async def _note(
     context: RequestContext,
     browser_id: str,
     opened_id: str,
     invited: OpenInvitation,
-    user_id: str,
+    user_id: str = "",
     *,
     new: bool = False,
 ) -> None:
+    """Note the answer to an invitation: accepted by a person, or declined."""
     key = (user_id, invited.entity.entity_id)
-    administers = bool(await context.provider.registry.directory.read(Administrator, [key]))
-    done = InvitationAnswer(
-        browser_id=browser_id, outcome="accepted", entity=invited.entity.name, administers=administers, new=new
+    answer = InvitationAnswer(
+        browser_id=browser_id,
+        outcome="accepted" if user_id else "declined",
+        entity=invited.entity.name,
+        administers=bool(user_id and await context.provider.registry.directory.read(Administrator, [key])),
+        new=new,
     )
-    await _note(context, opened_id, done)
-
-
-async def _note(context: RequestContext, opened_id: str, found: InvitationAnswer) -> None:
     async with context.provider.transient.batch(context.now) as batch:
-        await _locate_answer(context, opened_id).put(batch, found)
+        await _locate_answer(context, opened_id).put(batch, answer)
 
 
 def _locate_answer(context: RequestContext, opened_id: str) -> Entry[InvitationAnswer]:

@@ -16,7 +16,7 @@ from corpid.flows.directory.actors import assume_recent, check_still_acting, is_
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import ListPage, cut_page
 from corpid.flows.directory.member_changes import plan_removals
-from corpid.flows.directory.write import NoReason, Refused, audit_event, authorise_changes, write_or_request
+from corpid.flows.directory.write import NoReason, Refused, audit_event, authorise_changes, read_pages, write_or_request
 from corpid.ports import Precondition
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory import access_review as rules
@@ -375,15 +375,13 @@ async def _look_through(registry: Registry, entity_id: str) -> tuple[list[str], 
 
 async def _roles(registry: Registry, kind: type[R], entity_id: str) -> dict[str, list[R]]:
     found: defaultdict[str, list[R]] = defaultdict(list)
-    after: tuple[str, ...] = ("",) * (6 if kind is Assignment else 7)
-    while True:
-        rows = await registry.directory.page(kind, {"entity_id": entity_id}, after=after, limit=_ROLES_AT_ONCE)
+    width = 6 if kind is Assignment else 7
+    where = {"entity_id": entity_id}
+    async for rows in read_pages(registry.directory, kind, where, width=width, at_once=_ROLES_AT_ONCE):
         for row in rows:
             found[row.user_id].append(row)
-        if len(rows) < _ROLES_AT_ONCE:
-            return found
-        after = rows[-1].key
         await asyncio.sleep(0)
+    return found
 
 
 class ReviewDates:

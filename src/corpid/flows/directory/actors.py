@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from corpid.ports import Registry
     from corpid.rules.directory.access import Action, Object
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.records import AppointmentStatus
+    from corpid.rules.directory.records import ActingPerson, AppointmentStatus
 
 ENDED: Final = phrase("you no longer administer this entity")
 NO_OPERATOR_ANY_MORE: Final = phrase("you no longer operate this deployment")
@@ -125,6 +125,12 @@ async def check_still_acting(registry: Registry, actor: Actor) -> list[Precondit
     return [Precondition(User, user.key, user), Precondition(Operator, held.key, held)]
 
 
+def guard_acting(acting: ActingPerson) -> list[Precondition]:
+    """Guards that somebody still acts for an entity. Source: D50"""
+    user, membership = acting.user, acting.membership
+    return [Precondition(User, user.key, user), Precondition(Membership, membership.key, membership)]
+
+
 def is_last_owner(held: Administrator, administrators: Iterable[AppointmentStatus[Administrator]]) -> bool:
     """Return whether somebody is an owner, and no other administrator is one who can act. Source: D54"""
     return held.level == "owner" and not any(
@@ -164,9 +170,5 @@ async def _check_still_administering(registry: Registry, actor: EntityAdministra
         raise Forbidden(actor, "write", "administrator", ENDED)
     if actor.alone and len(await registry.directory.administrators(actor.entity_id)) > 1:
         raise Forbidden(actor, "write", "administrator", SHARED)
-    return [
-        Precondition(User, acting.user.key, acting.user),
-        Precondition(Entity, acting.entity.key, acting.entity),
-        Precondition(Membership, acting.membership.key, acting.membership),
-        Precondition(Administrator, held.key, held),
-    ]
+    entity = Precondition(Entity, acting.entity.key, acting.entity)
+    return [*guard_acting(acting), entity, Precondition(Administrator, held.key, held)]

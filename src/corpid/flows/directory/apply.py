@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from corpid.flows.directory.write import REMOVALS, InvalidMembers, Refused, audit_event, write_changes
+from corpid.flows.directory.write import REMOVALS, InvalidMembers, Refused, audit_event, read_pages, write_changes
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import COMMAND_LINE, AuditQuery, Precondition
@@ -215,7 +215,7 @@ async def prepare_document(
     ids = await in_thread_if_many(identified, number)
     records, sources = await (_read_everything(registry) if prune else _read_named(registry, document, needed, ids))
     current = Current(records=records)
-    complete = _keep_public_keys(_complete_new_clients(document, current, rules))
+    complete = _complete_clients(document, current, rules)
     hashed = await _hash_passwords(complete, current, ids, passwords)
 
     def check_client(client: msgspec.Struct) -> Iterable[tuple[str, str]]:
@@ -392,8 +392,10 @@ async def _read_named(
         async for key, found in in_turns(read.items()):
             _add(records, sources, kind, key, found)
     async for between in in_turns(_list_parties(document)):
-        async for grant in _read_grants(registry, between):
-            records["grant"].setdefault(grant.key, grant)
+        pages = read_pages(registry.directory, ThirdPartyGrant, between, width=6, at_once=_GRANTS_AT_ONCE)
+        async for grants in pages:
+            for grant in grants:
+                records["grant"].setdefault(grant.key, grant)
     await _add_levels(registry, document, records, ids)
     return records, sources
 
@@ -404,16 +406,6 @@ def _list_parties(document: Document) -> list[dict[str, str]]:
     rows = [dict(zip(identity, key, strict=True)) for key in document.entries_of("third-party row")]
     named = {tuple(row[name] for name in _BETWEEN) for row in rows}
     return [dict(zip(_BETWEEN, each, strict=True)) for each in sorted(named)]
-
-
-async def _read_grants(registry: Registry, between: Mapping[str, str]) -> AsyncIterator[ThirdPartyGrant]:
-    after: tuple[str, ...] = ("",) * 6
-    while page := await registry.directory.page(ThirdPartyGrant, between, after=after, limit=_GRANTS_AT_ONCE):
-        for grant in page:
-            yield grant
-        if len(page) < _GRANTS_AT_ONCE:
-            return
-        after = page[-1].key
 
 
 def _list_keys(document: Document, needed: References, ids: Mapping[str, str]) -> dict[Kind, list[Key]]:
@@ -480,23 +472,14 @@ def _knows_user(entry: Entry, ids: Mapping[str, str]) -> bool:
     return entry.kind in {"service", "entity", "grant"} or entry.key[0] in ids
 
 
-def _complete_new_clients(document: Document, current: Current, rules: Rules) -> Document:
-    clients = {
-        key: entry
-        if key in current.records_of("client")
-        else msgspec.structs.replace(entry, fields=new_client(rules, entry.fields))
-        for key, entry in document.entries_of("client").items()
-    }
-    return msgspec.structs.replace(document, entries={**document.entries, "client": clients})
-
-
-def _keep_public_keys(document: Document) -> Document:
-    clients = {
-        key: msgspec.structs.replace(entry, fields={**entry.fields, "jwks": public_key_set(str(entry.fields["jwks"]))})
-        if entry.fields.get("jwks") is not None
-        else entry
-        for key, entry in document.entries_of("client").items()
-    }
+def _complete_clients(document: Document, current: Current, rules: Rules) -> Document:
+    """The document with what new clients get, and public keys only."""
+    clients = {}
+    for key, entry in document.entries_of("client").items():
+        fields = entry.fields if key in current.records_of("client") else new_client(rules, entry.fields)
+        if fields.get("jwks") is not None:
+            fields = {**fields, "jwks": public_key_set(str(fields["jwks"]))}
+        clients[key] = msgspec.structs.replace(entry, fields=fields)
     return msgspec.structs.replace(document, entries={**document.entries, "client": clients})
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory.actors import assume_recent, is_allowed, load_administrator, load_api_client
+from corpid.flows.directory.actors import assume_recent, guard_acting, is_allowed, load_administrator, load_api_client
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, search_page
 from corpid.flows.directory.person_names import NameChanges, as_requested, name_changes, names_digest, names_of
 from corpid.flows.directory.write import (
@@ -509,15 +509,12 @@ async def load_names(
 
 
 async def _guard_requester(registry: Registry, request: ChangeRequest) -> list[Precondition]:
-    """Guards that the requester still acts for the entity (D50)."""
+    """Guards that the requester still acts for the entity."""
     _, _, user_id = request.requester.partition(":")
     acting = await registry.directory.acting(user_id, request.entity_id)
     if acting is None or not acting.allowed:
         raise Refused(phrase("the requester no longer acts for this entity: decline it"))
-    return [
-        Precondition(User, acting.user.key, acting.user),
-        Precondition(Membership, acting.membership.key, acting.membership),
-    ]
+    return guard_acting(acting)
 
 
 async def _authorise_requester(

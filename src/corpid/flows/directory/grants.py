@@ -13,7 +13,13 @@ import msgspec
 from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
 from corpid.flows.directory.finding import LAST, RowFilter, entity_named, only_one, service_named
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, search_page
-from corpid.flows.directory.write import GRANT_ACTIONS, Refused, read_grants, require_reason, write_changes
+from corpid.flows.directory.write import (
+    Refused,
+    find_decision,
+    read_grants,
+    require_reason,
+    write_changes,
+)
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Object, authorise
@@ -27,9 +33,7 @@ from corpid.rules.directory.records import Entity, Membership, Service, ThirdPar
 from corpid.rules.directory.third_parties import (
     AuthorisationSide,
     AuthorisationState,
-    event_by,
     narrows,
-    side_of,
     state_of,
     without_grant,
 )
@@ -324,7 +328,7 @@ async def offer_grant(
     plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
     action = None
     if changes and not accepted:
-        action = _name_action(actor, AuthorisationSide.CLIENT_ENTITY, changes[0])
+        action = find_decision(actor, changes[0], AuthorisationSide.CLIENT_ENTITY)
     made = PlanWithNames(plan=plan, user_names=prepared.user_names)
     return await carry_out(registry, made, actor=actor, verbs=SETS, dry_run=dry_run, action=action)
 
@@ -501,23 +505,12 @@ async def _write_decision(
 ) -> ApplyResult:
     """Write one side's decision; `ended` are shown as its consequence."""
     if not dry_run:
-        await write_changes(registry, actor, [change], action=_name_action(actor, side, change))
+        await write_changes(registry, actor, [change], action=find_decision(actor, change, side))
     also = [Change(verb="remove", kind="third-party row", key=row.key, was=row) for row in ended]
     users = await registry.directory.read(User, {(row.user_id,) for row in ended})
     names = {user.user_id: user.user_name for user in users.values()}
     shown = tuple(difference(each, names) for each in (*also, change))
     return ApplyResult(differences=shown, warnings=(), written=not dry_run)
-
-
-def _name_action(actor: Actor, side: AuthorisationSide, change: Change) -> AuditAction | None:
-    """The action of a decision.
-
-    Of the actor's own side, else of the one spoken for.
-    """
-    was, becomes = (each if isinstance(each, ThirdPartyGrant) else None for each in (change.was, change.becomes))
-    grant = becomes or was
-    event = event_by(side if grant is None else side_of(actor, grant) or side, was, becomes)
-    return GRANT_ACTIONS[event] if event is not None else None
 
 
 async def _find_grant(registry: Registry, wanted: GrantFilter, actor: Actor, *, offered_only: bool) -> ThirdPartyGrant:

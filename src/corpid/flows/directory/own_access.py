@@ -8,6 +8,7 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.directory import approvals
+from corpid.flows.directory.actors import guard_acting
 from corpid.flows.directory.lists import with_records
 from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role, plan_role
 from corpid.flows.directory.write import build_request, check_reason
@@ -183,13 +184,8 @@ async def request_access(context: RequestContext, row: Assignment, *, reason: st
     event = context.event(
         Person(user_id), AuditAction.APPROVAL_REQUEST, subject=request.request_id, entity_id=row.entity_id
     )
-    guards = [
-        Precondition(User, acting.user.key, acting.user),
-        Precondition(Membership, acting.membership.key, acting.membership),
-        Precondition(Assignment, row.key, was),
-        Precondition(ChangeRequest, request.key, None),
-    ]
-    await registry.directory.write([*guards, Upsert(request, event)])
+    seen = [Precondition(Assignment, row.key, was), Precondition(ChangeRequest, request.key, None)]
+    await registry.directory.write([*guard_acting(acting), *seen, Upsert(request, event)])
     return request
 
 

@@ -63,15 +63,16 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sections import KINDS
-from corpid.rules.directory.third_parties import AuthorisationEvent, event_by, side_of, sides
+from corpid.rules.directory.third_parties import AuthorisationEvent, AuthorisationSide, event_by, side_of, sides
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.ports import Directory, Registry, Written
+    from corpid.ports.directory_lists import L
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.plan import Verb
@@ -300,21 +301,25 @@ def change_event(
     invitation of its person, whom the event names as they are known now. Source: D57, D68
     """
     thing = build_object(change)
-    detail = dict(actor.detail)
-    if change.taken:
-        detail["taken_over"] = _name_writers(change)
+    detail = {"taken_over": " ".join(sorted(set(change.taken.values())))} if change.taken else {}  # D65
     if invited is not None:
         detail[INVITED_PERSON] = shown_invitation(invited)
-    return AuditEvent(
-        actor=actor.name,
-        action=action or _find_decision(actor, change) or action_of(change),
-        object="/".join(change.key),
-        client_id=change.key[0] if change.kind == "client" else "",
-        entity_id=thing.entity_id,
-        other_entity_id=thing.other_entity_id,
-        request_id=actor.request_id,
-        detail=detail,
-    )
+    action = action or find_decision(actor, change) or action_of(change)
+    event = audit_event(actor, action, "/".join(change.key), entity_id=thing.entity_id, **detail)
+    client_id = change.key[0] if change.kind == "client" else ""
+    return replace(event, client_id=client_id, other_entity_id=thing.other_entity_id)
+
+
+def find_decision(actor: Actor, change: Change, spoken_for: AuthorisationSide | None = None) -> AuditAction | None:
+    """Return the action of one side of a grant.
+
+    The actor's own side, else the one that is spoken for. None if the change is no decision of theirs. Source: D56
+    """
+    was, becomes = _grants(change)
+    grant = becomes or was
+    side = (side_of(actor, grant) if grant is not None else None) or spoken_for
+    event = event_by(side, was, becomes) if side is not None else None
+    return GRANT_ACTIONS[event] if event is not None else None
 
 
 def action_of(change: Change) -> AuditAction:
@@ -422,6 +427,21 @@ def is_of_entity(actor: Actor) -> bool:
     Operators, their files and their commands go without. Source: D55
     """
     return isinstance(actor, EntityAdministrator | ApiClient | ProvisioningToken)
+
+
+async def read_pages(
+    directory: Directory, kind: type[L], where: Mapping[str, str], *, width: int, at_once: int
+) -> AsyncIterator[list[L]]:
+    """All rows of a kind, in the order of their keys, which have `width` parts.
+
+    Raises StoreUnavailable. Source: D53
+    """
+    after: tuple[str, ...] = ("",) * width
+    while rows := await directory.page(kind, where, after=after, limit=at_once):
+        yield rows
+        if len(rows) < at_once:
+            return
+        after = rows[-1].key
 
 
 async def read_grants(directory: Directory, between: Sequence[str]) -> list[ThirdPartyGrant]:
@@ -566,12 +586,12 @@ async def _decline_requests(
 async def _list_waiting(registry: Registry, invited: Membership, *, now: float) -> list[ChangeRequest]:
     """The requests about an invitation that wait."""
     where = {"entity_id": invited.entity_id, "state": ApprovalState.PENDING.value}
-    found: list[ChangeRequest] = []
-    after: tuple[str, ...] = ("",)
-    while rows := await registry.directory.page(ChangeRequest, where, after=after, limit=_AT_ONCE):
-        found += [row for row in rows if any(each.key[0] == invited.user_id for each in row.changes)]
-        after = rows[-1].key
-    return [row for row in found if state_at(row, now) is ApprovalState.PENDING]
+    return [
+        row
+        async for rows in read_pages(registry.directory, ChangeRequest, where, width=1, at_once=_AT_ONCE)
+        for row in rows
+        if any(each.key[0] == invited.user_id for each in row.changes) and state_at(row, now) is ApprovalState.PENDING
+    ]
 
 
 async def _check_approvers(registry: Registry, changes: Sequence[Change]) -> None:
@@ -582,15 +602,6 @@ async def _check_approvers(registry: Registry, changes: Sequence[Change]) -> Non
                     "approvals: two people have to be there who can approve: appoint another owner or administrator first"
                 )
             )
-
-
-def _find_decision(actor: Actor, change: Change) -> AuditAction | None:
-    """The action of a grant's side, if the actor speaks for one (D56)."""
-    was, becomes = _grants(change)
-    grant = becomes or was
-    side = side_of(actor, grant) if grant is not None else None
-    event = event_by(side, was, becomes) if side is not None else None
-    return GRANT_ACTIONS[event] if event is not None else None
 
 
 def _grants(change: Change) -> tuple[ThirdPartyGrant | None, ThirdPartyGrant | None]:
@@ -615,14 +626,8 @@ def _find_roles_under(actor: Actor, changes: Iterable[Change]) -> Iterable[Roles
     """The roles that end with grants, by any actor (D56)."""
     for change in changes:
         if isinstance(change.was, ThirdPartyGrant) and change.becomes is None:
-            event = AuditEvent(
-                actor=actor.name,
-                action=ACTIONS["third-party row", "remove"],
-                entity_id=change.was.entity_id,
-                other_entity_id=change.was.client_entity_id,
-                request_id=actor.request_id,
-                detail=actor.detail,
-            )
+            event = audit_event(actor, ACTIONS["third-party row", "remove"], "", entity_id=change.was.entity_id)
+            event = replace(event, other_entity_id=change.was.client_entity_id)
             yield RolesUnder(change.was, event, planned=change.seen is not None)
 
 
@@ -631,23 +636,13 @@ def _find_access_under(actor: Actor, changes: Iterable[Change]) -> Iterable[Acce
     for change in changes:
         was = change.was
         if isinstance(was, Membership) and is_redirection(was, change.becomes):
+            named = {INVITED_PERSON: shown_invitation(was)}
             events: dict[type[Written], AuditEvent] = {
-                record: AuditEvent(
-                    actor=actor.name,
-                    action=ACTIONS[kind, "remove"],
-                    entity_id=was.entity_id,
-                    request_id=actor.request_id,
-                    detail={**actor.detail, INVITED_PERSON: shown_invitation(was)},
-                )
+                record: audit_event(actor, ACTIONS[kind, "remove"], "", entity_id=was.entity_id, **named)
                 for kind, record in RECORDS.items()
                 if record in CARRIED
             }
             yield AccessUnder(was, events)
-
-
-def _name_writers(change: Change) -> str:
-    """The previous writers of records that a file takes over (D65)."""
-    return " ".join(sorted(set(change.taken.values())))
 
 
 def _to_store_change(change: Change, event: AuditEvent) -> StoreChange:
