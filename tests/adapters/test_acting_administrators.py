@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from corpid.flows.directory.actors import load_administrator, load_operator
 from corpid.flows.directory.write import add_facts, authorise_changes, record_changes
 from corpid.flows.directory.write import write_changes as write_as
-from corpid.ports import ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
+from corpid.rules.directory.changes import ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,

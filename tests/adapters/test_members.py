@@ -24,13 +24,14 @@ from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner,
 from corpid.flows.directory.members import UnknownMember, load_member, query_members
 from corpid.flows.directory.write import Refused, write_or_request
 from corpid.flows.directory.write import write_changes as write_as
-from corpid.ports import ChangedMeanwhile, MemberQuery, NameTaken
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
+from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken
 from corpid.rules.directory.document import parse
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.plan import Change
+from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import (
     DUE,
     NOT_TO_BE_SENT,

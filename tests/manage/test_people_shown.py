@@ -12,7 +12,7 @@ from corpid.flows.directory.appointments import appoint_member as appointed
 from corpid.flows.directory.appointments import dismiss_member
 from corpid.flows.directory.appointments import load_member_level as held_by
 from corpid.flows.directory.role_assignment import plan_role
-from corpid.ports import ChangedMeanwhile
+from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.records import Administrator, Assignment, Membership, User
 from tests.contexts import context
@@ -342,7 +342,7 @@ async def test_what_an_approver_is_shown_is_what_they_sign(made: World) -> None:
     for before in range(1, 30):
         await made.write(cora)
         directory = Renaming(made, before)
-        registry = With(made.provider.registry, directory)
+        registry: Any = With(made.provider.registry, directory)
         shown = await approvals.load_request(registry, alice, found.request_id, now=made.clock())
         assert shown.name_changes is not None
         assert shown.names.people["id-cora"] == shown.name_changes.people["id-cora"], before

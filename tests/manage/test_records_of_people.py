@@ -13,9 +13,10 @@ from corpid.flows.directory.acceptance import accept_with_new_account
 from corpid.flows.directory.member_changes import end_member
 from corpid.flows.directory.write import write_changes
 from corpid.flows.operations import audit
-from corpid.ports import AuditEvent, AuditQuery, Upsert
 from corpid.rules.audit_actions import INVITED_PERSON
+from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.rules.directory.actors import EntityAdministrator
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Membership, ThirdPartyAssignment, ThirdPartyGrant

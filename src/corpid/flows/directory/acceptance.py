@@ -19,11 +19,11 @@ from corpid.flows.account import enrolments, set_factor
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.directory.write import audit_event
-from corpid.ports import Accept, ChangedMeanwhile, Conflict, Delete, NameTaken, Precondition, Upsert
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.changes import Accept, ChangedMeanwhile, Conflict, Delete, NameTaken, Precondition, Upsert
 from corpid.rules.directory.invitations import accepted_by, account, shown_invitation
 from corpid.rules.directory.records import Administrator, Entity, Membership, User
 
@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, OpenInvitation, Registry
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.access import Action
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.invitations import OpenInvitation
+    from corpid.stores.sql.registry import Registry
 
 Outcome: TypeAlias = Literal["accepted", "declined"]
 _ATTEMPTS: Final = 3

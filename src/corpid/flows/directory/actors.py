@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden, authorise
 from corpid.rules.directory.actors import ApiClient, DeploymentOperator, EntityAdministrator, Person
 from corpid.rules.directory.approvals import approvers
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.records import Administrator, Entity, Membership, Operator, User
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.texts import phrase
@@ -20,10 +20,10 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.ports import Registry
     from corpid.rules.directory.access import Action, Object
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import ActingPerson, AppointmentStatus
+    from corpid.stores.sql.registry import Registry
 
 ENDED: Final = phrase("you no longer administer this entity")
 NO_OPERATOR_ANY_MORE: Final = phrase("you no longer operate this deployment")

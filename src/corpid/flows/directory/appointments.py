@@ -15,10 +15,10 @@ from corpid.flows.directory.finding import entity_named, service_named, user_nam
 from corpid.flows.directory.member_changes import plan_invitation
 from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import Refused, write_changes, write_or_request
-from corpid.ports import Precondition
 from corpid.rules.directory.access import Object, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import APPOINTS, Condition
 from corpid.rules.directory.approvals import change_needs_approval, unfit
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.current import Current
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.plan import Change
@@ -38,11 +38,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from corpid.flows.directory.apply import ApplyResult
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.member_details import MemberDetails
     from corpid.rules.directory.records import AdministratorLevel, ChangeRequest
+    from corpid.stores.sql.registry import Registry
 
 _LEVELS: Final[tuple[Level, ...]] = ("owner", "administrator", "sub_administrator", "")
 

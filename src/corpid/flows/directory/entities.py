@@ -23,10 +23,11 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import Service
     from corpid.rules.oauth.records import Client
+    from corpid.stores.sql.registry import Registry
 
 _AT_ONCE: Final = 200
 _MOST: Final = 2000

@@ -20,10 +20,10 @@ from corpid.rules.directory.values import suggestion
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from corpid.ports import Registry
-    from corpid.ports.directory_lists import N
     from corpid.rules.directory.access import Action
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.directory_lists import N
+    from corpid.stores.sql.registry import Registry
 
 K = TypeVar("K", Entity, Service)
 W = TypeVar("W", Assignment, ThirdPartyGrant)

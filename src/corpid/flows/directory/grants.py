@@ -13,13 +13,7 @@ import msgspec
 from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
 from corpid.flows.directory.finding import LAST, RowFilter, entity_named, only_one, service_named
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, search_page
-from corpid.flows.directory.write import (
-    Refused,
-    find_decision,
-    read_grants,
-    require_reason,
-    write_changes,
-)
+from corpid.flows.directory.write import Refused, find_decision, read_grants, require_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Object, authorise
@@ -30,21 +24,16 @@ from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import Problem
 from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.directory.records import Entity, Membership, Service, ThirdPartyAssignment, ThirdPartyGrant, User
-from corpid.rules.directory.third_parties import (
-    AuthorisationSide,
-    AuthorisationState,
-    narrows,
-    state_of,
-    without_grant,
-)
+from corpid.rules.directory.third_parties import AuthorisationSide, AuthorisationState, narrows, state_of, without_grant
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import GrantState, Parameter
+    from corpid.stores.sql.registry import Registry
 
 MOST_FOUND: Final = 8
 """organisations of one name"""

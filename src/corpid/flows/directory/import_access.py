@@ -16,9 +16,9 @@ from corpid.flows.directory.members import AmbiguousName, Member, find_member
 from corpid.flows.directory.person_names import known_name, names_digest
 from corpid.flows.directory.role_assignment import find_stored_role, list_services, plan_role
 from corpid.flows.directory.write import authorise_changes, check_reason, write_or_request
-from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_file import parse_access
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from datetime import date
 
     from corpid.flows.directory.invitations import InvitationLimit
-    from corpid.ports import Registry
     from corpid.rules.directory.access_file import AccessLine
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest, Entity
+    from corpid.stores.sql.registry import Registry
     from corpid.texts import Phrase
 
 Verb = Literal["invite", "give", "change", "nothing"]

@@ -12,8 +12,8 @@ from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.member_changes import IdentifierConflict, check_invitation, plan_invitation
 from corpid.flows.directory.write import write_changes
-from corpid.ports import Precondition
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
 from corpid.rules.directory.members_file import parse_members
 from corpid.rules.directory.nodes import DirectoryError, Problem
@@ -23,10 +23,11 @@ from corpid.rules.directory.records import Membership
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.document import Document
     from corpid.rules.directory.plan import Change
+    from corpid.stores.sql.registry import Registry
 
     Report: TypeAlias = Callable[[Literal["checked", "imported"], int, int], None]
     """the result for a number of people, of a total"""

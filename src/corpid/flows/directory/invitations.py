@@ -12,9 +12,9 @@ from corpid.flows.directory.lists import cut_page
 from corpid.flows.directory.write import Refused, audit_event, is_of_entity
 from corpid.flows.limit_counts import LimitCounts
 from corpid.flows.namespaces import INVITATIONS, count_each
-from corpid.ports import Precondition, Upsert
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.changes import Precondition, Upsert
 from corpid.rules.directory.invitations import shown_invitation
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import DUE, Membership
@@ -23,8 +23,9 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.directory.lists import ListPage
-    from corpid.ports import Registry, TransientStore
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.registry import Registry
+    from corpid.stores.transient import TransientStore
 
 RETRY_SECONDS: Final = 3600
 """after which a client that has sent too many invitations may try again"""

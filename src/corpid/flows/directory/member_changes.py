@@ -27,23 +27,23 @@ from corpid.flows.directory.write import (
     record_changes,
     write_or_request,
 )
-from corpid.ports import (
+from corpid.rules.directory.access import Forbidden, Object, refuse_early
+from corpid.rules.directory.access_conditions import OWNER_STAYS
+from corpid.rules.directory.approvals import MOST_CHANGES
+from corpid.rules.directory.changes import (
     ChangedMeanwhile,
     Delete,
     ExternalIdTaken,
     LastOwnerRemoved,
     MemberNameTaken,
-    MemberQuery,
     MissingReference,
     Precondition,
 )
-from corpid.rules.directory.access import Forbidden, Object, refuse_early
-from corpid.rules.directory.access_conditions import OWNER_STAYS
-from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
 from corpid.rules.directory.nodes import Problem
 from corpid.rules.directory.plan import Change, Plan
+from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import (
     DUE,
     NOT_TO_BE_SENT,
@@ -62,10 +62,11 @@ if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.directory.invitations import InvitationLimit
     from corpid.flows.directory.write import AuthorisedChanges
-    from corpid.ports import Passwords, Registry
-    from corpid.ports.provisioning import Condition, MemberName
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor, EntityAdministrator
+    from corpid.rules.directory.queries import MemberCondition, MemberName
     from corpid.rules.directory.records import User
+    from corpid.stores.sql.registry import Registry
 
 MOST_INVITED: Final = MOST_CHANGES
 _ADDRESSES: Final[tuple[MemberName, ...]] = ("email", "any_user_name")
@@ -414,7 +415,7 @@ async def refuse_taken(registry: Registry, membership: Membership, was: Membersh
     Also the user name of another member's account. What stays as it `was` is not looked at: whoever has a name that
     means two people can still be suspended. Raises IdentifierConflict, StoreUnavailable. Source: D60, D68
     """
-    unique: tuple[tuple[str, Condition], ...] = (
+    unique: tuple[tuple[str, MemberCondition], ...] = (
         ("user_name", ("any_user_name", "eq", membership.user_name)),
         ("external_id", ("external_id", "eq", membership.external_id)),
     )
@@ -551,7 +552,7 @@ async def _identifies_invited(registry: Registry, membership: Membership) -> boo
     return any(each.membership.membership_id != membership.membership_id for each in found)
 
 
-async def _is_taken(registry: Registry, membership: Membership, condition: Condition) -> bool:
+async def _is_taken(registry: Registry, membership: Membership, condition: MemberCondition) -> bool:
     query = MemberQuery(entity_id=membership.entity_id, conditions=(condition,), limit=2)
     _, found = await registry.provisioning.members(query)
     return any(each.membership.membership_id != membership.membership_id for each in found)

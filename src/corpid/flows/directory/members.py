@@ -12,8 +12,6 @@ from corpid.flows.directory.actors import assume_recent, is_allowed
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, with_records
 from corpid.flows.directory.write import Refused, authorise_changes
-from corpid.ports import MemberQuery, MemberSearch
-from corpid.ports.provisioning import SEARCH_WORDS, MemberState
 from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
@@ -21,6 +19,7 @@ from corpid.rules.directory.effect import Role
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.person_names import canonical
 from corpid.rules.directory.plan import Change
+from corpid.rules.directory.queries import SEARCH_WORDS, MemberQuery, MemberSearch, MemberState
 from corpid.rules.directory.records import Administrator, Assignment, Entity, Membership, ThirdPartyAssignment, User
 from corpid.rules.limits import PROVISIONING_CONDITIONS
 from corpid.texts import phrase
@@ -28,9 +27,10 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from corpid.ports import Registry, StoredMember
     from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.actors import Actor, EntityAdministrator
+    from corpid.rules.directory.queries import StoredMember
+    from corpid.stores.sql.registry import Registry
 
 _EXAMINED_AT_ONCE: Final = 2000
 _PARTS: Final = 25

@@ -12,14 +12,14 @@ from urllib.parse import quote
 import msgspec
 
 from corpid.flows.authentication.own_pages import PATHS
-from corpid.ports import Action, Email, Facts
 from corpid.rules.directory.records import NO_END, Entity, User
+from corpid.rules.emails import Action, Email, Facts
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from corpid.ports.emails import Part
+    from corpid.rules.emails import EmailPart
     from corpid.texts import Phrase
 
 MANAGE_PATH: Final = PATHS["manage"]
@@ -103,7 +103,7 @@ def build_access_email(reader: Reader, changes: Sequence[AccessChange], *, at: i
     """
     entity = reader.entity.name
     rows = [(_CHANGES[each.change], _describe_change(each, entity)) for each in changes[:MOST_LISTED]]
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         phrase("What you may do for {entity} was changed by somebody else.", entity=entity),
         Facts(((_WHEN, _read_moment(at)), *rows)),
         *_count_further(len(changes)),
@@ -121,7 +121,7 @@ def build_ending_email(reader: Reader, roles: Sequence[RoleNames]) -> Email:
     """
     entity = reader.entity.name
     rows = [(_describe_last_day(each.end_date), _describe_role(_drop_end(each))) for each in roles[:MOST_LISTED]]
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         phrase("You can act for {entity} like this until the end of these days:", entity=entity),
         Facts(tuple(rows)),
         *_count_further(len(roles)),
@@ -145,7 +145,7 @@ def build_others_ending_email(reader: Reader, roles: Sequence[EndingRole], count
         )
         for each in roles[:MOST_LISTED]
     )
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         counted(
             count,
             "{count} role of a person at {entity} ends within 30 days.",
@@ -169,7 +169,7 @@ def build_owner_email(reader: Reader, changes: Sequence[tuple[str, str]], *, at:
     entity = reader.entity.name
     words = {"appointed": phrase("New owner"), "ended": phrase("No longer an owner")}
     rows = [(words[change], name) for change, name in changes[:MOST_LISTED]]
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         phrase("The owners of {entity} have changed. Owners can do everything for it.", entity=entity),
         Facts(((_WHEN, _read_moment(at)), *rows)),
         *_count_further(len(changes)),
@@ -187,7 +187,7 @@ def build_token_email(reader: Reader, tokens: Sequence[tuple[str, int]]) -> Emai
     """
     entity = reader.entity.name
     rows = tuple((phrase("{name}", name=name), _read_moment(ends)) for name, ends in tokens[:MOST_LISTED])
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         phrase("A provisioning token of {entity} works until:", entity=entity),
         Facts(rows),
         phrase(
@@ -217,7 +217,7 @@ def build_waiting_email(reader: Reader, requests: Sequence[RequestDecision], *, 
         )
         for each in requests[:MOST_LISTED]
     ]
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         counted(
             count,
             "Somebody at {entity} asks for a change that you can approve or decline:",
@@ -251,7 +251,7 @@ def build_decided_email(reader: Reader, requests: Sequence[RequestDecision]) -> 
         for each in requests[:MOST_LISTED]
     ]
     count = len(requests)
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         counted(
             count,
             "This is the decision about your request at {entity}:",
@@ -282,7 +282,7 @@ def build_review_email(reader: Reader, *, due: date, again: bool) -> Email:
         if again
         else phrase("The yearly access review of {entity} is due.", entity=entity)
     )
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         lead,
         phrase(
             "Look at what each person may do, keep it or end it, and sign the review off. An administrator can help."
@@ -297,7 +297,7 @@ def build_review_email(reader: Reader, *, due: date, again: bool) -> Email:
     return _build_email(reader, subject, phrase("Look at what each person may do, keep it or end it."), parts)
 
 
-def _build_email(reader: Reader, subject: Phrase, preview: Phrase, parts: tuple[Part, ...]) -> Email:
+def _build_email(reader: Reader, subject: Phrase, preview: Phrase, parts: tuple[EmailPart, ...]) -> Email:
     user = reader.user
     return Email(to=user.email, subject=subject, preview=preview, name=user.name, parts=parts, language=user.language)
 

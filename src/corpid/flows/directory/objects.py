@@ -16,9 +16,9 @@ from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
 from corpid.flows.directory.members import find_person
 from corpid.flows.directory.write import build_object, write_or_request
-from corpid.ports import ChangedMeanwhile, NameTaken, Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
+from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
 from corpid.rules.directory.json_nodes import Json, merge_patch
 from corpid.rules.directory.levels import without_services
 from corpid.rules.directory.members import mask_text
@@ -49,10 +49,11 @@ from corpid.rules.oauth.records import Client
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.objects import ParsedObject, Resource
     from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.oauth.client_registration import Rules
+    from corpid.stores.sql.registry import Registry
 
 _NAME_TAKEN: Final = "somebody has this user name already"
 _COLUMNS: Final[Mapping[str, str]] = {

@@ -12,11 +12,12 @@ from corpid.flows.directory.actors import guard_acting
 from corpid.flows.directory.lists import with_records
 from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role, plan_role
 from corpid.flows.directory.write import build_request, check_reason
-from corpid.ports import AuditQuery, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.approvals import change_of, is_asked_for_oneself, state_at
+from corpid.rules.directory.changes import Precondition, Upsert
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.person_names import shown_name
 from corpid.rules.directory.records import (
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Registry
     from corpid.rules.directory.records import ActingPerson
+    from corpid.stores.sql.registry import Registry
 
 MOST: Final = 200
 """memberships of a person, and roles of each sort, that are shown"""

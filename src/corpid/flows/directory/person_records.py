@@ -23,9 +23,8 @@ from corpid.flows.directory.lists import (
     third_party_roles,
 )
 from corpid.flows.directory.write import audit_event
-from corpid.ports import EmailChange
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication.records import PersonFactors
+from corpid.rules.authentication.records import EmailChange, PersonFactors
 from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.directory.access import Object, authorise, refuse_early
 from corpid.rules.directory.effect import Role
@@ -44,11 +43,13 @@ from corpid.rules.oauth.consent import Consent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.ports import Link, Registry, Session, TransientStore
+    from corpid.rules.authentication.records import FactorLink, Session
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import Record
+    from corpid.stores.sql.registry import Registry
+    from corpid.stores.transient import TransientStore
 
 _NAME_CHARACTERS: Final = 32
 
@@ -271,7 +272,7 @@ async def end_locks(
     return True
 
 
-def _invites(link: Link, now: float) -> bool:
+def _invites(link: FactorLink, now: float) -> bool:
     return link.purpose == "invitation" and link.expires_at > now
 
 

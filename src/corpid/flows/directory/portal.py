@@ -13,9 +13,9 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.actors import is_allowed, load_administrator
 from corpid.flows.directory.approvals import can_decide
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
-from corpid.ports.directory_lists import EntityTotals
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.queries import EntityTotals
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Membership, Service, User
 from corpid.texts import phrase
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.stores.sql.registry import Registry
 
 MOST_COUNTED_PEOPLE: Final = 20_000
 """up to which they are counted, and everything else"""

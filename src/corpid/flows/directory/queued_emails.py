@@ -18,14 +18,16 @@ from corpid.flows.directory import notice_texts
 from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RequestDecision, RoleNames
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
-from corpid.ports import AuditEvent, Conflict, EmailDelayed, MailDelayed, MailRefused, SenderRefused, StoreUnavailable
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason, state_at
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
 from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service, ThirdPartyAssignment
+from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused, StoreUnavailable
 from corpid.rules.limits import (
     EMAILS_PER_ADDRESS,
     HOUR,
@@ -40,8 +42,9 @@ if TYPE_CHECKING:
 
     from corpid.flows.namespaces import Namespace
     from corpid.flows.provider import Provider
-    from corpid.ports import Email, NoticeGroup, OpenInvitation
-    from corpid.rules.directory.notices import QueuedNotice
+    from corpid.rules.directory.invitations import OpenInvitation
+    from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
+    from corpid.rules.emails import Email
 
 INVITATION_OUTCOMES: Final = ("sent", "refused", "delayed", "put off")
 NOTICE_OUTCOMES: Final = (*INVITATION_OUTCOMES, "dropped")

@@ -17,8 +17,8 @@ from corpid.flows.directory.finding import RowFilter, entity_named, only_one, se
 from corpid.flows.directory.lists import ListPage, as_place, cut_page
 from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import authorise_changes, write_or_request
-from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.effect import in_words
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.plan import Change
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.flows.directory.apply import ApplyResult
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.directory.role_forms import ValuesInUse
+    from corpid.stores.sql.registry import Registry
 
 MOST_SERVICES: Final = 1000
 MOST_ROLES: Final = 200

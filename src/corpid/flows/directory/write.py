@@ -18,9 +18,8 @@ from msgspec.structs import replace
 from corpid.flows.directory.actors import check_still_acting, is_last_owner
 from corpid.flows.directory.person_names import people_of
 from corpid.flows.large import in_thread_if_many, in_turns
-from corpid.ports import AccessUnder, AuditEvent, Delete, LastOwnerInvariant, Precondition, RolesUnder, SignOut, Upsert
-from corpid.ports import Change as StoreChange
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
 from corpid.rules.directory.actors import (
@@ -48,6 +47,16 @@ from corpid.rules.directory.approvals import (
     to_requested_change,
 )
 from corpid.rules.directory.approvals import ApprovalEvent as Decision
+from corpid.rules.directory.changes import (
+    AccessUnder,
+    Delete,
+    LastOwnerInvariant,
+    Precondition,
+    RolesUnder,
+    SignOut,
+    Upsert,
+)
+from corpid.rules.directory.changes import Change as StoreChange
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
 from corpid.rules.directory.levels import APPROVERS
 from corpid.rules.directory.plan import RECORDS, Change
@@ -71,12 +80,14 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from corpid.ports import Directory, Registry, Written
-    from corpid.ports.directory_lists import L
     from corpid.rules.directory.access import Level
+    from corpid.rules.directory.changes import Written
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.sections import Kind
+    from corpid.stores.sql.directory import Directory
+    from corpid.stores.sql.directory_lists import L
+    from corpid.stores.sql.registry import Registry
 
 NEEDS_APPROVAL: Final = phrase("this needs the approval of another administrator")
 S = TypeVar("S", Client, Entity, RegisteredApiClient, User)

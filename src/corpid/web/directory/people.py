@@ -9,7 +9,7 @@ from corpid.flows.directory import members, role_assignment
 from corpid.flows.directory.lists import ListPage as FoundPage
 from corpid.flows.directory.members import MemberFilter
 from corpid.flows.directory.write import Refused
-from corpid.ports.provisioning import MemberState
+from corpid.rules.directory.queries import MemberState
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON
 from corpid.web.directory.member_texts import STATES

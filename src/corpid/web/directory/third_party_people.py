@@ -11,7 +11,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
 from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.person_names import names_digest
-from corpid.ports import Precondition
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments as flow
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.entity_choice import STATUSES
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.names import COUNTRIES, remedy_of

@@ -26,8 +26,8 @@ from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner
 from corpid.flows.directory.members import UnknownMember
 from corpid.flows.directory.provisioned_groups import UnknownMembers
 from corpid.flows.directory.write import Refused
-from corpid.ports import ChangedMeanwhile, Conflict
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.oauth.errors import CredentialsRequired, TemporarilyUnavailable
 from corpid.web.pages import errors

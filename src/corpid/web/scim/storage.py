@@ -14,7 +14,7 @@ from scim2_server.storage import AsyncScimStorage, SearchPage
 from corpid.flows.directory import member_changes, provisioned_groups
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import UnknownMember, load_member, query_members
-from corpid.ports import MemberQuery
+from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.scim import documents, filters
 from corpid.rules.scim.filters import holds
 from corpid.rules.scim.resources import LONGEST_PAGE, User
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.members import Member
     from corpid.flows.request_context import RequestContext
-    from corpid.ports.provisioning import Condition
     from corpid.rules.directory.actors import ProvisioningToken
+    from corpid.rules.directory.queries import MemberCondition
     from corpid.rules.directory.records import GroupRole
     from corpid.rules.scim.filters import FilterCondition
     from corpid.rules.scim.patches import MemberChanges
@@ -267,7 +267,7 @@ class Storage(AsyncScimStorage):
         return f'W/"{self._context.keys.mac("scim version", canonical)[:27]}"'
 
 
-def _condition(condition: FilterCondition) -> Condition:
+def _condition(condition: FilterCondition) -> MemberCondition:
     value = condition.value
     text = value if isinstance(value, str) else str(value).lower()
-    return cast("Condition", (condition.attribute, condition.operator, text))
+    return cast("MemberCondition", (condition.attribute, condition.operator, text))
