@@ -22,7 +22,7 @@ from corpid import app, settings
 from corpid.engines import at_command_line, email_renderer, new_user_id
 from corpid.flows.account import links
 from corpid.flows.authentication.own_pages import PATHS
-from corpid.flows.directory.apply import apply
+from corpid.flows.directory.apply import apply_document
 from corpid.flows.directory.finding import user_named
 from corpid.rules.authentication.passkeys import passkeys_work_at
 from corpid.rules.directory.actors import DirectoryFile
@@ -370,7 +370,7 @@ async def _apply(
     }
     by = at_command_line()
     for name, text in files.items():
-        await apply(
+        await apply_document(
             provider.registry,
             provider.passwords,
             text,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from corpid.flows.account.own_sessions import SelfServiceRequest
-from corpid.flows.directory.administrators import acting_operator
+from corpid.flows.directory.actors import load_operator
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.oauth import acr
 
@@ -35,7 +35,7 @@ async def admit_operator(context: RequestContext, visit: SelfServiceRequest, *, 
     Raises access.Forbidden if they are none, NeedsPasskey, StoreUnavailable. Source: D50, D53
     """
     session = visit.session
-    actor = await acting_operator(
+    actor = await load_operator(
         context.provider.registry,
         visit.user.user_id,
         auth_time=session.auth_time,

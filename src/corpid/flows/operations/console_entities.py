@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.flows.directory.finding import entity_named
+from corpid.flows.directory.finding import authorise_list, entity_named, visible
 from corpid.flows.directory.lists import Appointment, ListFilter, ListPage, administrators, grants
-from corpid.flows.directory.people_facts import authorise_list, visible
 from corpid.rules.directory.access import Object
 from corpid.rules.directory.queries import MemberQuery, StoredMember
 from corpid.rules.directory.records import Entity, ThirdPartyGrant

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from corpid.flows.directory import people, sessions
+from corpid.flows.directory import people, person_records
+from corpid.flows.directory.finding import authorise_on_person
 from corpid.flows.directory.lists import Belonging, ListFilter, ListPage, memberships, roles
-from corpid.flows.directory.people_facts import authorise_on_person
 from corpid.flows.operations.console import is_allowed
 from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
@@ -72,11 +72,11 @@ async def shown_person(
     `now` is in epoch seconds. Raises access.Forbidden, StoreUnavailable. Source: D53
     """
     name = user.user_name
-    _, held = await people.factors(registry, name, actor=actor)
+    _, held = await people.load_factors(registry, name, actor=actor)
     operators = await registry.directory.read(Operator, [user.key])
     links = await registry.factors.links_of(user.user_id)
-    _, live = await sessions.sessions_of(registry, name, actor=actor, now=now)
-    _, paused = await sessions.locks_of(registry, name, actor=actor, now=now)
+    _, live = await person_records.list_sessions(registry, name, actor=actor, now=now)
+    _, paused = await person_records.list_locks(registry, name, actor=actor, now=now)
     return PersonDetails(
         user=user,
         factors=held,

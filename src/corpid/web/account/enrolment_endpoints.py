@@ -209,7 +209,7 @@ async def _post(
         if after.invited is None:
             await set_factor.finish(context, after)
         else:
-            await acceptance.finish(context, after, language=reader_language(request, web.renderer).tag)
+            await acceptance.finish_enrolment(context, after, language=reader_language(request, web.renderer).tag)
     return to_enrolment(web, at.enrolment_id)
 
 
