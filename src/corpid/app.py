@@ -32,9 +32,8 @@ from corpid.flows.operations.readiness import Readiness, recovering_until
 from corpid.flows.provider import Node, Policy, Provider
 from corpid.jose import algorithms
 from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
-from corpid.outbound.client_keys import FetchedClientKeys
+from corpid.outbound.client_keys import Egress, FetchedClientKeys
 from corpid.outbound.destinations import DEVELOPER, INTERNET
-from corpid.outbound.egress import Egress
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
 from corpid.outbound.passwords import Argon2Passwords, parameters
 from corpid.ports import REGISTRY_PARTS

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corpid.outbound.mail_messages import MessageWriter
+from corpid.outbound.smtp import MessageWriter
 from corpid.ports import RenderedEmail
 from corpid.rules.printable import printable
 
