@@ -13,13 +13,13 @@ from corpid.flows.directory.invitation_emails import InvitationEmails
 from corpid.flows.directory.notice_emails import NoticeEmails
 from corpid.flows.directory.notices import Notices
 from corpid.flows.operations.audit_seals import Sealer
+from corpid.flows.operations.buffers import remove_old
 from corpid.flows.operations.change_reporters import (
     KeyReporter,
     MaintenanceReporter,
     RecoveryReporter,
     SettingsReporter,
 )
-from corpid.flows.operations.hourly_counters import remove_old
 from corpid.flows.operations.readiness import DATABASE
 from corpid.flows.operations.server_processes import Registration
 from corpid.flows.operations.signing_keys import ensure_standby_key
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from corpid.flows.operations.audit_stream import AuditStream
     from corpid.flows.operations.readiness import Readiness
     from corpid.flows.operations.signing_keys import SigningKeys
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.web.telemetry.metrics import Metrics
 
 _SWEEP_SECONDS: Final = 1.0

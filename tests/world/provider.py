@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.ports import Mail, Written
     from corpid.rules.oauth.records import Client
     from corpid_dev.flows.people import Developer

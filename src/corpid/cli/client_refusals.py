@@ -12,7 +12,7 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import clients
-from corpid.flows.oauth.recent_refusals import KEPT, refusals_of
+from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.rules.oauth.errors import reason_of
 
 if TYPE_CHECKING:
@@ -39,8 +39,10 @@ def refusals(
     output.table(f"Refusals of {client_id}, the latest first", headings, [_row(each, zone) for each in found])
     remedies = {each.reason: reason_of(each.reason).value.remedy for each in found}
     output.members("What to do", remedies)
-    if len(found) >= KEPT[False]:
-        output.say(f"At most {KEPT[False]} are kept, and {KEPT[True]} of requests that only claim to come from it.")
+    if len(found) >= REFUSALS_KEPT[False]:
+        output.say(
+            f"At most {REFUSALS_KEPT[False]} are kept, and {REFUSALS_KEPT[True]} of requests that only claim to come from it."
+        )
 
 
 def _row(refusal: ClientRefusal, zone: ZoneInfo) -> tuple[str | tuple[str, ...], ...]:
@@ -59,4 +61,4 @@ async def _found(client_id: str) -> tuple[list[ClientRefusal], ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         await clients.client(opened.registry, client_id, actor=opened.actor)
-        return await refusals_of(opened.registry, client_id, actor=opened.actor), chosen.timezone
+        return await list_refusals(opened.registry, client_id, actor=opened.actor), chosen.timezone

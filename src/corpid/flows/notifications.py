@@ -16,8 +16,7 @@ from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
-    from corpid.flows.provider import Provider
-    from corpid.flows.request_context import RequestContext
+    from corpid.flows.request_context import Provider, RequestContext
     from corpid.ports import Mail
     from corpid.ports.emails import Part
     from corpid.rules.authentication.link_codes import NewLink

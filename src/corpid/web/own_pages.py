@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from starlette.responses import Response
 
-from corpid.flows import stored_forms
+from corpid.flows import rate_limits, stored_forms
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import SelfServiceRequest, TooOld
 from corpid.flows.authentication import browsers, interactions
@@ -21,7 +21,6 @@ from corpid.flows.authentication.own_pages import AGAIN, CANCELLED, PATHS
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
-from corpid.flows.oauth import rate_limits
 from corpid.flows.stored_forms import StoredForm
 from corpid.ports import Conflict
 from corpid.rules.authentication.sign_in import StaleStep

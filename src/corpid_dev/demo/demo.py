@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.rules.oauth.client_registration import Rules
     from corpid.settings.fields import Preset
     from corpid_dev.network_host import NetworkHost

@@ -16,6 +16,7 @@ from corpid.flows.authentication import (
     completion,
     entity_selection,
     interaction_context,
+    interactions,
     session_start,
     sign_in,
     throttle,
@@ -29,8 +30,8 @@ from corpid.flows.authentication.sign_in import (
     SignInConfirmation,
     event,
 )
-from corpid.flows.oauth import authorize, pending_requests
-from corpid.flows.oauth.authorization import ImmediateResponse
+from corpid.flows.oauth import authorize
+from corpid.flows.oauth.authorize import ImmediateResponse
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
@@ -43,7 +44,7 @@ from corpid_dev.flows.anybody import Anybody
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
-    from corpid.flows.oauth.authorization import InteractionRedirect
+    from corpid.flows.oauth.authorize import InteractionRedirect
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
@@ -181,9 +182,9 @@ async def _first_visit(context: RequestContext, entered: InteractionRedirect) ->
     """The first visit of a browser that keeps every cookie."""
     interaction_id, cookie = entered.interaction_id, entered.cookie
     if entered.held:
-        brought = await pending_requests.brought(context, interaction_id, cookie=cookie, held=entered.held)
+        brought = await interactions.find_pending(context, interaction_id, cookie=cookie, held=entered.held)
         if brought is not None:
-            await pending_requests.store(context, *brought)
+            await interactions.store_pending(context, *brought)
     return await interaction_context.visit(context, interaction_id, cookie)
 
 

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from corpid.flows.account.enrolments import OpenedLink
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
-    from corpid.flows.provider import Provider
-    from corpid.flows.request_context import RequestContext
+    from corpid.flows.request_context import Provider, RequestContext
 
 _FINISHED_AT_ONCE: Final = 100
 """changes that take effect in one round of the background task"""

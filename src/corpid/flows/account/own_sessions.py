@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from corpid.flows import namespaces, stored_forms
-from corpid.flows.authentication import browsers, own_pages, sessions
-from corpid.flows.oauth import pending_requests
-from corpid.flows.oauth.authorization import InteractionRedirect
-from corpid.flows.oauth.pending_requests import PendingRequest
+from corpid.flows.authentication import browsers, interactions, own_pages, sessions
+from corpid.flows.authentication.interactions import PendingRequest
+from corpid.flows.oauth.authorize import InteractionRedirect
 from corpid.flows.stored_forms import StoredForm
 from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
 from corpid.rules.directory.access import RECENT_SECONDS
@@ -107,9 +106,9 @@ async def enter(
     )
     held = ""
     if browser is None:
-        held = pending_requests.encrypt_pending(context, begun)
+        held = interactions.encrypt_pending(context, begun)
     else:
-        await pending_requests.store(context, browser, begun)
+        await interactions.store_pending(context, browser, begun)
     return InteractionRedirect(interaction_id=begun.interaction.interaction_id, cookie=cookie, held=held)
 
 

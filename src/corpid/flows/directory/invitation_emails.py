@@ -31,7 +31,7 @@ from corpid.rules.limits import EMAILS_PER_ADDRESS, INVITATIONS_PER_MINUTE, MINU
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.ports import Email, OpenInvitation
 
 OUTCOMES: Final = ("sent", "refused", "delayed", "put off")

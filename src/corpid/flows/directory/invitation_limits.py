@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.write import is_of_entity
-from corpid.flows.limit_counts import LimitCounts
 from corpid.flows.namespaces import INVITATIONS, count_each
+from corpid.flows.rate_limits import LimitCounts
 from corpid.rules.directory.names import fold_text
 from corpid.rules.limits import INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY
 

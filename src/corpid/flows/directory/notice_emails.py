@@ -31,7 +31,7 @@ from corpid.rules.limits import HOUR, MINUTE, NOTICES_PER_MINUTE, NOTICES_PER_PE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.ports import Email, NoticeGroup
     from corpid.rules.directory.notices import QueuedNotice
 

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from corpid.flows.oauth import client_authentication, dpop, rate_limits
+from corpid.flows import rate_limits
+from corpid.flows.oauth import client_authentication, dpop
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.limits import API_TOKEN_SECONDS

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows import namespaces
-from corpid.flows.oauth import rate_limits
+from corpid.flows import namespaces, rate_limits
 from corpid.flows.oauth.client_clocks import UNKNOWN
+from corpid.flows.oauth.client_keys import no_key_set
 from corpid.jose.keys import ClientKeySet
 from corpid.ports import KeySetUnavailable
 from corpid.rules.audit_actions import AuditAction
@@ -21,7 +21,7 @@ from corpid.rules.directory.actors import ANONYMOUS
 from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
 from corpid.rules.oauth.discovery import PAR_PATH, TOKEN_PATH
-from corpid.rules.oauth.errors import InvalidClient, RequestOf, ServerError, TemporarilyUnavailable
+from corpid.rules.oauth.errors import InvalidClient, RequestOf, TemporarilyUnavailable
 from corpid.rules.oauth.explanations import Explanation, clip_text, list_values
 from corpid.rules.oauth.records import FIRST_ISSUER, Client
 from corpid.rules.oauth.refusals import Reason
@@ -45,14 +45,6 @@ class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):
     client: Client
     keys: ClientKeySet
     assertion: Assertion
-
-
-def no_key_set(cause: str, reason: Reason = Reason.CLIENT_KEYS_UNAVAILABLE) -> ServerError:
-    """Return the refusal for a client without a usable key set.
-
-    The caller sees the cause in developer mode. Source: D27, D28
-    """
-    return ServerError(reason, "the key set of this client cannot be fetched or used", detail=cause)
 
 
 async def authenticate(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows import namespaces
-from corpid.flows.oauth import client_authentication, dpop, rate_limits
-from corpid.flows.oauth.encryption_keys import id_token_key
+from corpid.flows import namespaces, rate_limits
+from corpid.flows.oauth import client_authentication, dpop
+from corpid.flows.oauth.client_keys import id_token_key
 from corpid.rules.limits import REQUEST_URI_SECONDS
 from corpid.rules.oauth import authorization_request, client_registration, deprecated_usage
 from corpid.rules.oauth.discovery import PAR_PATH

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.flows import namespaces
-from corpid.flows.oauth import client_authentication, dpop, rate_limits
+from corpid.flows import namespaces, rate_limits
+from corpid.flows.oauth import client_authentication, dpop
 from corpid.flows.oauth.client_authentication import AuthenticatedClient
-from corpid.flows.oauth.encryption_keys import id_token_key
+from corpid.flows.oauth.client_keys import id_token_key
 from corpid.jose import encryption
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.jose.keys import EncryptionKey

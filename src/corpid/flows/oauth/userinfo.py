@@ -11,10 +11,9 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.oauth import dpop
-from corpid.flows.oauth.client_authentication import no_key_set, not_admitted
-from corpid.flows.oauth.encryption_keys import encryption_key
+from corpid.flows.oauth.client_authentication import not_admitted
+from corpid.flows.oauth.client_keys import current_keys, encryption_key
 from corpid.jose import encryption
-from corpid.ports import KeySetUnavailable
 from corpid.rules.directory import authorization_data
 from corpid.rules.directory.parties import entity_attributes
 from corpid.rules.oauth import client_registration, scopes, tokens
@@ -174,10 +173,6 @@ async def _blocks(
 
 
 async def _encrypt(context: RequestContext, client: Client, answer: str, nesting: Nesting) -> str:
-    try:
-        keys = await context.provider.client_keys.current(client, now=context.now)
-    except KeySetUnavailable as error:
-        raise no_key_set(str(error)) from None
-    key = await encryption_key(context, client, keys, nesting.alg, refusal=ServerError)
+    key = await encryption_key(context, client, await current_keys(context, client), nesting.alg, refusal=ServerError)
     repeated = context.provider.policy.replicated_claims(client)
     return encryption.encrypt(answer, key, nesting.enc, claims=repeated)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from corpid.flows.operations.signing_keys import SigningKeys
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.ports import Registry
 
     Report = Callable[[str, str], None]

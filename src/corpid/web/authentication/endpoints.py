@@ -31,7 +31,6 @@ from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.authentication.second_factors import SignInStopped
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
-from corpid.flows.oauth import pending_requests
 from corpid.flows.stored_forms import StoredForm
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import ClosureReason, SignInEvent, StaleStep
@@ -259,16 +258,16 @@ async def _land(
     posted = action == ARRIVE and request.method == "POST"
     if posted:
         held = parameters.parse(await form_bytes(request), {ARRIVE}).get(ARRIVE)
-    if held is None or not pending_requests.is_of(held, interaction_id):
+    if held is None or not interactions.names_pending(held, interaction_id):
         return None
     sent = cookie(request, web.cookie_name)
-    found = await pending_requests.brought(context, interaction_id, cookie=sent, held=held)
+    found = await interactions.find_pending(context, interaction_id, cookie=sent, held=held)
     if found is not None:
         browser, arrival = found
         client = await completion.find_client(context, arrival.interaction.request)
         try:
             await own_pages.refuse_maintenance(context, arrival.interaction.request)
-            await pending_requests.store(context, browser, arrival)
+            await interactions.store_pending(context, browser, arrival)
         except Exception as error:  # noqa: BLE001 - the requesting client is known here
             return _failed(request, web, client, arrival.interaction, error, reload=posted)
     request.scope["state"]["landed"] = True
