@@ -1,4 +1,6 @@
-"""Limits: requests per minute of a client, address or network, and counts that can be taken back.
+"""Rate limits, and counts at limits that are taken back.
+
+Rate limits are requests per minute of a client, an address or a network.
 
 A process counts requests by itself and adds to the store at intervals, a twentieth of a limit at a time. So a
 request hardly ever touches the store for this, and several processes together pass a limit by at most a

@@ -1,4 +1,7 @@
-"""What a flow is given: the Provider, put together once by `app`, and the context of a request, made at the edge."""
+"""The Provider, and the context of a request: what flows are given.
+
+`app` puts the Provider together, once; a context is made at the edge.
+"""
 
 from __future__ import annotations
 

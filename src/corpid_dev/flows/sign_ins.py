@@ -17,7 +17,7 @@ from corpid.flows.authentication import (
     entity_selection,
     interaction_context,
     interactions,
-    session_start,
+    sessions,
     sign_in,
     throttle,
 )
@@ -100,8 +100,8 @@ async def at_once(
         visit = replace(visit, last_entity=last)
     entry = event(context, visit, user, AuditAction.SIGN_IN_SIMULATE, "ok", amr=" ".join(amr))
     await context.provider.registry.audit.write(entry, now=context.now)
-    shown = session_start.Authentication(account=account, amr=amr, way=SecondFactorMethod.SIMULATED)
-    return await session_start.complete(context, visit, shown)
+    shown = sessions.Authentication(account=account, amr=amr, way=SecondFactorMethod.SIMULATED)
+    return await sessions.complete(context, visit, shown)
 
 
 async def _account(context: RequestContext, developer: Developer, user_name: str) -> Account | None:

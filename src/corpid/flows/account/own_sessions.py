@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from corpid.flows import namespaces, stored_forms
+from corpid.flows import encrypted_values, namespaces
 from corpid.flows.authentication import browsers, interactions, own_pages, sessions
 from corpid.flows.authentication.interactions import PendingRequest
+from corpid.flows.encrypted_values import StoredForm
 from corpid.flows.oauth.authorize import InteractionRedirect
-from corpid.flows.stored_forms import StoredForm
 from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
 from corpid.rules.directory.access import RECENT_SECONDS
 
@@ -126,7 +126,7 @@ async def keep_late_form(context: RequestContext, visit: SelfServiceRequest, pag
 
     Its step stays with it: what was changed meanwhile is not overwritten. Raises StoreUnavailable. Source: D54, D73
     """
-    sealed = stored_forms.encrypt_form(context, _late_place(visit, page), StoredForm(fields=form))
+    sealed = encrypted_values.encrypt_form(context, _late_place(visit, page), StoredForm(fields=form))
     async with context.provider.transient.batch(context.now) as batch:
         await _late(context, visit, page).put(batch, sealed.encode())
 
@@ -142,7 +142,7 @@ async def late_form(context: RequestContext, visit: SelfServiceRequest, page: st
             sealed = await entry.take(batch)
     else:
         sealed = await entry.read(context.provider.transient, now=context.now)
-    kept = stored_forms.decrypt_form(context, _late_place(visit, page), (sealed or b"").decode("latin-1"))
+    kept = encrypted_values.decrypt_form(context, _late_place(visit, page), (sealed or b"").decode("latin-1"))
     return dict(kept.fields) if kept else {}
 
 
@@ -157,7 +157,7 @@ def digest_of(form: Mapping[str, str]) -> str:
 def form_place(visit: SelfServiceRequest, page: str, name: str) -> tuple[str, ...]:
     """The place of a form of a page in this session.
 
-    As `stored_forms` takes it. Source: D73
+    As `encrypted_values` takes it. Source: D73
     """
     return ("own page", visit.form, page, name)
 
@@ -165,7 +165,7 @@ def form_place(visit: SelfServiceRequest, page: str, name: str) -> tuple[str, ..
 async def forget_form(context: RequestContext, visit: SelfServiceRequest, page: str, name: str) -> None:
     """Forget a stored form after its next submission. Raises StoreUnavailable. Source: D73"""
     async with context.provider.transient.batch(context.now) as batch:
-        await stored_forms.drop_form(context, batch, form_place(visit, page, name))
+        await encrypted_values.drop_form(context, batch, form_place(visit, page, name))
 
 
 def _late(context: RequestContext, visit: SelfServiceRequest, page: str) -> Entry[bytes]:

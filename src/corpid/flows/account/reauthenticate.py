@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import enrolments
 from corpid.flows.account.links import EnrolmentStep
-from corpid.flows.authentication import (
-    code_guesses,
-    passkeys,
-    password_checks,
-    second_factor_methods,
-    second_factors,
-    sent_forms,
-    throttle,
-)
+from corpid.flows.authentication import passkeys, password_checks, second_factors, throttle
 from corpid.flows.authentication.sign_in import WRONG_PASSWORD, InvalidInput
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.passkeys import PasskeyRefused
@@ -45,11 +37,11 @@ async def submit_password(context: RequestContext, visit: EnrolmentContext, *, p
     """
     enrolment, user = _at(visit, EnrolmentStep.PROVE_PASSWORD), visit.user
     counted = await attempt(context, visit)
-    await sent_forms.refuse_repeated(context, visit.sent)
+    await throttle.refuse_repeated(context, visit.sent)
     known = await context.provider.registry.factors.credentials(user.user_id)
     name, stored = names.user_name(user.user_name), known.password_hash
     if not await password_checks.fits(context, counted, name, password_hash=stored, password=password):
-        if await sent_forms.counts(context, visit.sent):
+        if await throttle.rejection_counts(context, visit.sent):
             await context.provider.registry.audit.write(
                 event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"), now=context.now
             )
@@ -78,11 +70,11 @@ async def submit_code(context: RequestContext, visit: EnrolmentContext, *, code:
     known = await context.provider.registry.factors.credentials(user.user_id)
     by_app, guesses = bool(known.totp_secret) and typed_code(code).isdecimal(), None
     if by_app:
-        seen = await code_guesses.of_links(context, user.user_id)
+        seen = await throttle.guesses_with_links(context, user.user_id)
         if seen.guesses:
             # Tried again it would be another guess, since the app's code changes.
-            await sent_forms.refuse_repeated(context, visit.sent)
-        counted, guesses = await code_guesses.attempt_with_link(context, seen, known, enrolment.link_hash)
+            await throttle.refuse_repeated(context, visit.sent)
+        counted, guesses = await throttle.attempt_code_with_link(context, seen, known, enrolment.link_hash)
         if visit.sent is not None:
             visit.sent.attempt = counted
     else:
@@ -105,7 +97,7 @@ async def submit_code(context: RequestContext, visit: EnrolmentContext, *, code:
                 "This code is not right, or was already used. Enter the latest code from your app, or a recovery code."
             )
         ) from None
-    await context.provider.registry.code_guesses.forget(user.user_id, code_guesses.LINK)
+    await context.provider.registry.code_guesses.forget(user.user_id, throttle.LINK_GUESSES)
     return await enrolments.move(context, enrolment, EnrolmentStep.PROVE_SECOND_FACTOR)
 
 
@@ -115,9 +107,9 @@ async def miss(context: RequestContext, visit: EnrolmentContext, guesses: CodeGu
     Raises EnrolmentStopped at the fifth, which ends the enrolment. Source: D45, D73
     """
     enrolment = visit.enrolment
-    if not await sent_forms.counts(context, visit.sent):
+    if not await throttle.rejection_counts(context, visit.sent):
         if guesses is not None:
-            await code_guesses.give_back(context, guesses)
+            await throttle.give_guess_back(context, guesses)
         return
     async with context.provider.transient.batch(context.now) as batch:
         last = await second_factors.count_miss(context, batch, enrolment.enrolment_id)
@@ -127,7 +119,7 @@ async def miss(context: RequestContext, visit: EnrolmentContext, guesses: CodeGu
             event(context, visit.user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused"), now=context.now
         )
         if guesses is not None and guesses.paused_until:
-            entry = code_guesses.pause_event(
+            entry = throttle.pause_event(
                 event(context, visit.user, AuditAction.ENROLMENT_PAUSE_CODES, "refused"), guesses
             )
             await context.provider.registry.audit.write(entry, now=context.now)
@@ -140,7 +132,7 @@ async def has_codes(context: RequestContext, user: User) -> bool:
 
     Then a code can be asked for. Source: D45
     """
-    return (await second_factor_methods.held_factors(context.provider.registry, user.user_id)).typed_code
+    return (await second_factors.held_factors(context.provider.registry, user.user_id)).typed_code
 
 
 async def passkey_options(context: RequestContext, visit: EnrolmentContext) -> str:
@@ -174,7 +166,7 @@ async def submit_passkey(context: RequestContext, visit: EnrolmentContext, *, pa
         )
     except PasskeyRefused as refusal:
         entry = event(context, user, AuditAction.ENROLMENT_PASSKEY, "refused", reason=passkeys.reason(refusal))
-        if await sent_forms.counts(context, visit.sent):
+        if await throttle.rejection_counts(context, visit.sent):
             await context.provider.registry.audit.write(entry, now=context.now)
         raise InvalidInput(phrase("This passkey was not accepted. Use another passkey or a code.")) from None
     return await enrolments.move(context, enrolment, EnrolmentStep.PROVE_SECOND_FACTOR)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
-from corpid.flows import namespaces, notifications, stored_forms
+from corpid.flows import encrypted_values, namespaces, notifications
 from corpid.flows.account import enrolments, links
-from corpid.flows.authentication import second_factor_methods, throttle
+from corpid.flows.authentication import second_factors, throttle
 from corpid.flows.authentication.throttle import Throttled
 from corpid.ports import StoreUnavailable
 from corpid.rules.directory import names
@@ -87,7 +87,7 @@ async def _named(context: RequestContext, user_name: str) -> User | None:
 
 
 async def _admitted(context: RequestContext, user: User, browser_key: str, digest: bytes) -> bool:
-    if digest and not await stored_forms.is_first_rejection(context, ("forgotten password", user.user_id), digest):
+    if digest and not await encrypted_values.is_first_rejection(context, ("forgotten password", user.user_id), digest):
         return False
     known = await throttle.is_known(context, names.user_name(user.user_name), browser_key, user_id=user.user_id)
     emails = namespaces.RECOVERY_EMAILS.entry(
@@ -103,4 +103,4 @@ async def _goes_on(context: RequestContext, user: User) -> bool:
 
     The link comes to the mailbox already.
     """
-    return (await second_factor_methods.held_factors(context.provider.registry, user.user_id)).second_factor
+    return (await second_factors.held_factors(context.provider.registry, user.user_id)).second_factor

@@ -11,16 +11,8 @@ from corpid.flows import notifications
 from corpid.flows.account import enrolments, links, reauthenticate
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.account.links import EnrolmentStep
-from corpid.flows.authentication import (
-    passkeys,
-    password_checks,
-    second_factor_methods,
-    second_factors,
-    sent_forms,
-    session_start,
-    throttle,
-)
-from corpid.flows.authentication.second_factor_methods import SecondFactorQuestion
+from corpid.flows.authentication import passkeys, password_checks, second_factors, sessions, sign_in, throttle
+from corpid.flows.authentication.second_factors import SecondFactorQuestion
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.ports import FactorChange, MemberQuery
 from corpid.rules.audit_actions import AuditAction
@@ -86,7 +78,7 @@ async def submit_profile(context: RequestContext, visit: EnrolmentContext, *, us
     registry = context.provider.registry
     named = await registry.directory.user_by_name(key)
     if named is not None or await _is_called_so(registry, invited.membership, key):
-        await sent_forms.counts(context, visit.sent)
+        await throttle.rejection_counts(context, visit.sent)
         raise InvalidInput(NAME_TAKEN, field="user_name")
     await throttle.give_back(context, attempt)
     chosen = {"user_name": user_name.strip(), "name": full_name, "email": invited.membership.email, "name_taken": False}
@@ -121,13 +113,13 @@ async def submit_password(context: RequestContext, visit: EnrolmentContext, *, p
     step = enrolment.step
     if step not in {EnrolmentStep.FIRST, EnrolmentStep.PASSWORD}:
         raise StaleStep
-    attempt = await throttle.change(context, enrolment.link_hash)
+    attempt = await throttle.attempt_change(context, enrolment.link_hash)
     if visit.sent is not None:
         visit.sent.attempt = attempt
     try:
         password_hash = await password_checks.hash_new_password(context, attempt, user, password)
     except PasswordRefused as refusal:
-        await sent_forms.counts(context, visit.sent)
+        await throttle.rejection_counts(context, visit.sent)
         raise InvalidInput(refusal.sentence) from None
     return await enrolments.move(context, enrolment, step, password_hash=password_hash)
 
@@ -155,8 +147,8 @@ def email_offered(context: RequestContext, visit: EnrolmentContext) -> bool:
     Mail must be configured, and a code must have been sent or still be allowed. Source: D45
     """
     at = visit.enrolment
-    return second_factor_methods.mails_codes(context, visit.user) and (
-        _more_mails(at) or second_factor_methods.under_way(at, now=context.now)
+    return second_factors.mails_codes(context, visit.user) and (
+        _more_mails(at) or second_factors.under_way(at, now=context.now)
     )
 
 
@@ -167,7 +159,7 @@ def _more_mails(enrolment: Enrolment) -> bool:
 def mailed_code_request(context: RequestContext, visit: EnrolmentContext) -> SecondFactorQuestion:
     """The request of the code's page (D45)."""
     at = visit.enrolment
-    sent = second_factor_methods.under_way(at, now=context.now)
+    sent = second_factors.under_way(at, now=context.now)
     return SecondFactorQuestion(
         way=SecondFactorMethod.EMAIL, email=visit.user.email, under_way=sent, more=_more_mails(at)
     )
@@ -184,9 +176,9 @@ async def choose_way(context: RequestContext, visit: EnrolmentContext, *, decisi
         raise StaleStep
     if decision == SecondFactorMethod.APP.value:
         return await enrolments.claim_step(context, enrolment, enrolment.step, by_email=False)
-    if decision != SecondFactorMethod.EMAIL.value or not second_factor_methods.mails_codes(context, visit.user):
+    if decision != SecondFactorMethod.EMAIL.value or not second_factors.mails_codes(context, visit.user):
         raise InvalidInput(phrase("Choose one of the options."))
-    if not enrolment.by_email and second_factor_methods.under_way(enrolment, now=context.now):
+    if not enrolment.by_email and second_factors.under_way(enrolment, now=context.now):
         return await enrolments.claim_step(context, enrolment, enrolment.step, by_email=True)
     return await _mail_code(context, visit, enrolment.step)
 
@@ -199,7 +191,7 @@ async def _mail_code(context: RequestContext, visit: EnrolmentContext, step: Enr
         )
     name = names.user_name(user.user_name)
     known = await throttle.is_known(context, name, enrolment.browser_key, user_id=user.user_id)
-    await second_factors.count_email(context, user, enrolment.browser_key, known=known)
+    await sign_in.count_email(context, user, enrolment.browser_key, known=known)
     changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(context.now)}
     moved = await enrolments.claim_step(context, enrolment, step, **changes)
     await context.provider.registry.audit.write(
@@ -340,7 +332,7 @@ async def end_written(context: RequestContext, visit: EnrolmentContext) -> None:
     async with context.provider.transient.batch(context.now) as batch:
         await enrolments.save(context, batch, finished)
         if links.PURPOSES[enrolment.purpose].begins:
-            await session_start.expect_first_sign_in(context, batch, user.user_id)
+            await sessions.expect_first_sign_in(context, batch, user.user_id)
         await throttle.unlock(batch, context.provider.policy.deployment_url, names.user_name(user.user_name))
         await context.provider.registry.code_guesses.forget_all(user.user_id)
 

@@ -7,7 +7,7 @@ has signed in. To *claim* is to write an entry first: a browser claims a pushed 
 there before. A request that no client pushed is *held* by its browser before it is stored.
 
 `sign_in` has the pages and steps, by the state machine of `rules.authentication.sign_in`. Passwords go through
-`password_checks` and `throttle`; second factors through `second_factors` (which of them: `second_factor_methods`),
-their guesses through `code_guesses`; passkeys through `passkeys`. `session_start` follows the last factor,
-`entity_selection` and `consents` the choices, `completion` the end: one code or one refusal for each request.
+`password_checks`; codes through `second_factors`; `throttle` limits guesses at both; passkeys go through `passkeys`. A
+session starts after the last factor; `entity_selection` and `consents` have the choices, `completion` the end: one code
+or one refusal for each request.
 """

@@ -12,16 +12,15 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication import (
     browsers,
-    code_guesses,
     completion,
     consents,
     interactions,
     own_pages,
-    second_factor_methods,
+    second_factors,
     throttle,
 )
 from corpid.flows.authentication.browsers import Browser, SubmittedForm
-from corpid.flows.authentication.second_factor_methods import PendingSecondFactor
+from corpid.flows.authentication.second_factors import PendingSecondFactor
 from corpid.ports import Account, Session
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Interaction
@@ -199,7 +198,7 @@ async def _as_it_still_holds(context: RequestContext, visit: InteractionContext)
         return await _as_its_session_holds(context, visit)
     signed_in = interaction.signed_in
     last = None if signed_in else await _last_entity(context, visit)
-    group = code_guesses.group(context, interaction.user_id, visit.browser.browser_key, known=last is not None)
+    group = throttle.guess_group(context, interaction.user_id, visit.browser.browser_key, known=last is not None)
     account = await context.provider.registry.factors.account(interaction.user_id, browser=group)
     if account is None:
         return replace(visit, interaction=interaction.anonymous)
@@ -210,7 +209,7 @@ async def _as_it_still_holds(context: RequestContext, visit: InteractionContext)
         return replace(visit, interaction=interaction.anonymous)
     if signed_in:
         return visit
-    pending = second_factor_methods.pending_second_factor(context, account)
+    pending = second_factors.pending_second_factor(context, account)
     if not pending.ways:
         return replace(visit, interaction=interaction.anonymous, lacks_second_factor=account.user, last_entity=last)
     return replace(visit, awaiting_second_factor=pending, last_entity=last)

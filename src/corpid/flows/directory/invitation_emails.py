@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
-from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
+from corpid.flows.notifications import SEVERAL_DOMAINS, MailPauses
 from corpid.ports import (
     AuditEvent,
     Conflict,

@@ -15,7 +15,7 @@ from corpid.flows import namespaces
 from corpid.flows.directory import notice_texts
 from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RequestDecision, RoleNames
 from corpid.flows.directory.person_names import names_of
-from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
+from corpid.flows.notifications import SEVERAL_DOMAINS, MailPauses
 from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason, state_at
 from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS

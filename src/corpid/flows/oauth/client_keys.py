@@ -1,4 +1,4 @@
-"""The keys of a client: for what it receives, and as an operator sees them.
+"""The keys of a client, for encryption and for an operator.
 
 Those with which it signs are `client_authentication`'s. Source: D21, D27, D28
 """

@@ -1,4 +1,4 @@
-"""Buffers: sign-ins, refusals and deprecated usage, noted in memory and written at intervals.
+"""Sign-ins, refusals and deprecated usage: buffered, and written at intervals.
 
 What a process has not written is lost if it dies; while the store cannot be reached, it is kept for the next flush.
 """

@@ -20,9 +20,9 @@ from corpid.flows.account import (
     own_sessions,
 )
 from corpid.flows.account.account_sessions import AccountRequest
-from corpid.flows.authentication import sent_forms
-from corpid.flows.authentication.sent_forms import SentForm
+from corpid.flows.authentication import throttle
 from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.authentication.throttle import SentForm
 from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR
 from corpid.texts import phrase
 from corpid.web import sites
@@ -69,7 +69,7 @@ def _counted_once(submit: Submit) -> Submit:
         try:
             return await submit(replace(account, visit=replace(visit, sent=sent)))
         except InvalidInput:
-            await sent_forms.counts(account.context, sent)
+            await throttle.rejection_counts(account.context, sent)
             raise
 
     return submitted

@@ -10,16 +10,15 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows import stored_forms
+from corpid.flows import encrypted_values
 from corpid.flows.account import enrolments, reauthenticate, set_factor
 from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, OpenElsewhere
 from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.authentication import browsers
-from corpid.flows.authentication.sent_forms import Repeated, SentForm
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.authentication.throttle import Throttled
+from corpid.flows.authentication.throttle import Repeated, SentForm, Throttled
 from corpid.flows.directory import acceptance
-from corpid.flows.stored_forms import StoredForm
+from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.web.account import app_key, enrolment_pages
@@ -124,7 +123,7 @@ async def enrolment(request: Request, web: WebContext) -> Response:
             return to_enrolment(web, enrolment_id)
         kept = None
         if request.scope["query_string"] and ENTERED in request.query_params:
-            kept = await stored_forms.read_form(context, enrolments.form_place(visit.enrolment))
+            kept = await encrypted_values.read_form(context, enrolments.form_place(visit.enrolment))
         return await _page(request, web, context, visit, kept)
     except StaleStep:
         return to_enrolment(web, enrolment_id)
@@ -193,10 +192,10 @@ async def _post(
     except InvalidInput as rejected:
         wrong = taken.wrong(rejected.sentence, field=rejected.field)
         if action == _EXTEND:
-            await stored_forms.add_error(context, sent.place, wrong)
+            await encrypted_values.add_error(context, sent.place, wrong)
         else:
             typed: dict[str, str] = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if name in form}
-            await stored_forms.save_form(
+            await encrypted_values.save_form(
                 context, sent.place, StoredForm(fields=typed, errors=(wrong,), digest=sent.digest)
             )
         return _to_entered(web, at.enrolment_id)

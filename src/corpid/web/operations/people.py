@@ -7,8 +7,8 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from corpid.flows.authentication.code_guesses import LINK, UNKNOWN
 from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
 from corpid.flows.directory import lists, people, sessions
 from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.write import Refused
@@ -216,9 +216,11 @@ def _factors(found: PersonDetails) -> tuple[views.Fact, ...]:
 
 
 def _where(browser: str) -> Phrase:
-    if browser == LINK:
+    if browser == LINK_GUESSES:
         return phrase("With a link to set up or renew sign-in")
-    return phrase("In new browsers") if browser == UNKNOWN else phrase("In a browser that the person used before")
+    return (
+        phrase("In new browsers") if browser == UNKNOWN_BROWSERS else phrase("In a browser that the person used before")
+    )
 
 
 def _session(at: ConsoleContext, each: Session, *, ends: bool) -> views.SessionLine:
