@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 from corpid.flows import namespaces, notifications
-from corpid.flows.account import enrolments, set_factor
+from corpid.flows.account import enrolment_steps, enrolments
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.directory import invitations
@@ -122,7 +122,11 @@ async def finish(context: RequestContext, visit: EnrolmentContext, *, language: 
     somebody else has taken the user name meanwhile, the page that asks for it is shown again. Raises NotHere,
     StaleStep. Source: D60
     """
-    factors, enrolment, registry = await set_factor.to_write(context, visit), visit.enrolment, context.provider.registry
+    factors, enrolment, registry = (
+        await enrolment_steps.to_write(context, visit),
+        visit.enrolment,
+        context.provider.registry,
+    )
     if factors.invited is None:
         raise NotHere
     try:
@@ -149,7 +153,7 @@ async def finish(context: RequestContext, visit: EnrolmentContext, *, language: 
         raise StaleStep from None
     opened_id = enrolments.derive_opened_id(context, enrolment.browser_id, enrolment.link_hash)
     await _note_accepted(context, enrolment.browser_id, opened_id, factors.invited, enrolment.user_id, new=True)
-    await set_factor.end_written(context, visit)
+    await enrolment_steps.end_written(context, visit)
 
 
 async def _answer(

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import encrypted_values
-from corpid.flows.account import enrolments, reauthenticate, set_factor
+from corpid.flows.account import enrolment_steps, enrolments
 from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, OpenElsewhere
 from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.authentication import browsers
@@ -84,19 +84,21 @@ class _Action(ViewPart, frozen=True, kw_only=True):
 
 
 ACTIONS: Final[Mapping[tuple[EnrolmentStep | None, str], _Action]] = {
-    (EnrolmentStep.PROFILE, "profile"): _Action(submit=set_factor.submit_profile, takes="name", also="user_name"),
-    (EnrolmentStep.PROVE_PASSWORD, "password"): _Action(submit=reauthenticate.submit_password, takes="password"),
-    (EnrolmentStep.PROVE_SECOND_FACTOR, "code"): _Action(submit=reauthenticate.submit_code, takes="code"),
-    (EnrolmentStep.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=reauthenticate.submit_passkey, takes="passkey"),
-    (EnrolmentStep.FIRST, "password"): _Action(submit=set_factor.submit_password, takes="password"),
-    (EnrolmentStep.FIRST, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
-    (EnrolmentStep.PASSWORD, "password"): _Action(submit=set_factor.submit_password, takes="password"),
-    (EnrolmentStep.SECOND_FACTOR, "code"): _Action(submit=set_factor.submit_app, takes="code"),
-    (EnrolmentStep.SECOND_FACTOR, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
-    (EnrolmentStep.SECOND_FACTOR, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
-    (EnrolmentStep.MAILED_CODE, "code"): _Action(submit=set_factor.submit_mailed_code, takes="code"),
-    (EnrolmentStep.MAILED_CODE, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
-    (EnrolmentStep.RECOVERY_CODES, "codes"): _Action(submit=set_factor.submit_codes, takes="kept", also="decision"),
+    (EnrolmentStep.PROFILE, "profile"): _Action(submit=enrolment_steps.submit_profile, takes="name", also="user_name"),
+    (EnrolmentStep.PROVE_PASSWORD, "password"): _Action(submit=enrolment_steps.prove_password, takes="password"),
+    (EnrolmentStep.PROVE_SECOND_FACTOR, "code"): _Action(submit=enrolment_steps.prove_code, takes="code"),
+    (EnrolmentStep.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=enrolment_steps.prove_passkey, takes="passkey"),
+    (EnrolmentStep.FIRST, "password"): _Action(submit=enrolment_steps.submit_password, takes="password"),
+    (EnrolmentStep.FIRST, "passkey"): _Action(submit=enrolment_steps.submit_passkey, takes="passkey"),
+    (EnrolmentStep.PASSWORD, "password"): _Action(submit=enrolment_steps.submit_password, takes="password"),
+    (EnrolmentStep.SECOND_FACTOR, "code"): _Action(submit=enrolment_steps.submit_app, takes="code"),
+    (EnrolmentStep.SECOND_FACTOR, "passkey"): _Action(submit=enrolment_steps.submit_passkey, takes="passkey"),
+    (EnrolmentStep.SECOND_FACTOR, "way"): _Action(submit=enrolment_steps.choose_way, takes="decision", beside=""),
+    (EnrolmentStep.MAILED_CODE, "code"): _Action(submit=enrolment_steps.submit_mailed_code, takes="code"),
+    (EnrolmentStep.MAILED_CODE, "way"): _Action(submit=enrolment_steps.choose_way, takes="decision", beside=""),
+    (EnrolmentStep.RECOVERY_CODES, "codes"): _Action(
+        submit=enrolment_steps.submit_codes, takes="kept", also="decision"
+    ),
     **{(step, _EXTEND): _Action(submit=enrolments.extend) for step in (*EnrolmentStep, None)},
     (None, _FINISH): _Action(submit=None),
 }
@@ -206,7 +208,7 @@ async def _post(
     if moved.step is None and action != _EXTEND:
         after = await enrolments.load_own_enrolment(context, at.enrolment_id, at.browser_id)
         if after.invited is None:
-            await set_factor.finish(context, after)
+            await enrolment_steps.finish(context, after)
         else:
             await acceptance.finish(context, after, language=reader_language(request, web.renderer).tag)
     return to_enrolment(web, at.enrolment_id)
