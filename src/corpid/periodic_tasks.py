@@ -14,14 +14,14 @@ from corpid.flows.directory.notice_emails import NoticeEmails
 from corpid.flows.directory.notices import Notices
 from corpid.flows.operations.audit_seals import Sealer
 from corpid.flows.operations.buffers import remove_old
-from corpid.flows.operations.change_reporters import (
+from corpid.flows.operations.process_reports import (
     KeyReporter,
     MaintenanceReporter,
     RecoveryReporter,
+    Registration,
     SettingsReporter,
 )
 from corpid.flows.operations.readiness import DATABASE
-from corpid.flows.operations.server_processes import Registration
 from corpid.flows.operations.signing_keys import ensure_standby_key
 from corpid.ports import StoreUnavailable
 from corpid.web.telemetry import access_log

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from corpid.flows.oauth import dpop
 from corpid.flows.oauth.client_clocks import ClientClocks
-from corpid.flows.operations.server_processes import Registration
+from corpid.flows.operations.process_reports import Registration
 from corpid.flows.request_context import request_context
 from corpid.ports import Delete, StoreUnavailable, Upsert
 from corpid.rules.client_clocks import (

@@ -227,8 +227,8 @@ async def _history(at: ConsoleContext, client: Client) -> tuple[HistoryLine, ...
     """The latest changes of a client's record (D57)."""
     registry = at.context.provider.registry
     query = AuditQuery(client_id=client.client_id, actions=_CHANGES)
-    found = await audit.part(registry, query, limit=_LATEST, actor=at.actor)
-    names = await audit.names(registry, found.entries)
+    found = await audit.read_part(registry, query, limit=_LATEST, actor=at.actor)
+    names = await audit.read_names(registry, found.entries)
     return tuple(
         HistoryLine(
             at=at.moment(each.at),
