@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientBatch
+    from corpid.stores.transient import TransientBatch
 
 _SECRET_KIND: Final = "shown once"
 _FORM_KIND: Final = "kept form"

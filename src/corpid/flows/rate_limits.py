@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from corpid.flows import namespaces
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.networks import is_loopback, neighbourhood, site
 from corpid.rules.oauth.errors import TooManyRequests
 from corpid.rules.oauth.refusals import Reason
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from corpid.flows.namespaces import Entry
-    from corpid.ports import TransientBatch, TransientStore
+    from corpid.stores.transient import TransientBatch, TransientStore
 
     _TakeBack: TypeAlias = Callable[[TransientBatch], Awaitable[object]]
 

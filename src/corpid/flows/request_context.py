@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.rate_limits import LimitCounts
-from corpid.ports import AuditEvent
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import devices
 from corpid.rules.oauth.records import FIRST_ISSUER
 
@@ -27,13 +27,18 @@ if TYPE_CHECKING:
     from corpid.flows.operations.signing_keys import ServerKeys, SigningKeys
     from corpid.flows.rate_limits import RateLimits
     from corpid.flows.registry_cache import RegistryCache
-    from corpid.ports import ClientKeys, Mail, NetworkNames, Passwords, Registry, TransientStore
+    from corpid.outbound.client_keys import ClientKeys
+    from corpid.outbound.mail import Mail
+    from corpid.outbound.network_names import NetworkNames
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.audit_actions import AuditAction
     from corpid.rules.diagnostics import Finding
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
     from corpid.rules.oauth.records import Client
     from corpid.rules.server_processes import ServerProcess
+    from corpid.stores.sql.registry import Registry
+    from corpid.stores.transient import TransientStore
 
 _VALUE: Final = itemgetter(1)
 

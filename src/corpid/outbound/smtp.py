@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING, Final
 
 import aiosmtplib
 
-from corpid.flows.event_log import log
-from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
+from corpid.event_log import log
 from corpid.rules.directory import values
+from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from corpid.outbound.mail import MailServer
-    from corpid.ports import Email, RenderedEmail
+    from corpid.rules.emails import Email, RenderedEmail
 
     Render = Callable[[Email], RenderedEmail]
 
@@ -129,7 +129,7 @@ class SmtpMail:
     async def deliver(self, email: Email) -> None:
         """Send an e-mail now.
 
-        Raises as ports.Mail says. An answer that blames neither address nor e-mail delays it: the fault may be our own.
+        Raises as Mail says. An answer that blames neither address nor e-mail delays it: the fault may be our own.
         Source: RFC 3463 §3
         """
         try:

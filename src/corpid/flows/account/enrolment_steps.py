@@ -17,17 +17,17 @@ from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.authentication import passkeys, password_checks, second_factors, sessions, sign_in, throttle
 from corpid.flows.authentication.second_factors import SecondFactorQuestion
 from corpid.flows.authentication.sign_in import WRONG_PASSWORD, InvalidInput
-from corpid.ports import FactorChange, MemberQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.passkeys import PasskeyRefused
 from corpid.rules.authentication.password_rules import PasswordRefused
-from corpid.rules.authentication.records import Credentials
+from corpid.rules.authentication.records import Credentials, FactorChange
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.limits import MAILED_CODES_PER_SIGN_IN
 from corpid.rules.typed_text import typed_code
 from corpid.texts import phrase
@@ -38,10 +38,12 @@ if TYPE_CHECKING:
     from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, OpenInvitation, Registry
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.records import Passkey
     from corpid.rules.authentication.throttling import CodeGuesses
+    from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.records import Membership, User
+    from corpid.stores.sql.registry import Registry
 
 _MAILED_STEPS: Final = frozenset({EnrolmentStep.SECOND_FACTOR, EnrolmentStep.MAILED_CODE})
 _NAME_CHARACTERS: Final = 200

@@ -14,11 +14,12 @@ import msgspec
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, own_email, own_factors
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.ports import AuditQuery, ChangedMeanwhile, Delete, MissingReference, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.changes import ChangedMeanwhile, Delete, MissingReference, Precondition, Upsert
 from corpid.rules.directory.own_history import moment, own_event
 from corpid.rules.directory.records import (
     Administrator,
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Account, Change
     from corpid.rules.directory.access import Action, ObjectKind
+    from corpid.rules.directory.changes import Change
+    from corpid.rules.directory.records import Account
 
 FORMAT: Final = "corpid-personal-data-1"
 _PAGE: Final = 200

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientBatch
     from corpid.rules.authentication.records import Credentials
+    from corpid.stores.transient import TransientBatch
     from corpid.texts import Phrase
 
 INTERACTION: Final = namespaces.INTERACTION.holding(Interaction)

@@ -18,17 +18,17 @@ from msgspec.structs import replace
 from corpid.flows import namespaces, notifications
 from corpid.flows.authentication import browsers, sessions, sign_in, throttle
 from corpid.flows.authentication.sign_in import InvalidInput, event
-from corpid.ports import FactorChange, MissingReference
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import passkeys as law
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused
-from corpid.rules.authentication.records import Passkey
+from corpid.rules.authentication.records import FactorChange, Passkey
 from corpid.rules.authentication.rp_id import relying_party
 from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.changes import MissingReference
 from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import phrase
@@ -40,11 +40,12 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.authentication.sign_in import PasskeyOffer
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Account, AuditEvent, TransientBatch
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.passkeys import NewPasskey
     from corpid.rules.authentication.rp_id import RelyingParty
     from corpid.rules.authentication.sign_in import Interaction
-    from corpid.rules.directory.records import User
+    from corpid.rules.directory.records import Account, User
+    from corpid.stores.transient import TransientBatch
 
 CHARACTERS: Final = 60
 _REGISTRATION: Final = "registration"

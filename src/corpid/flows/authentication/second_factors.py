@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from corpid.flows import namespaces, notifications
-from corpid.ports import Account
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
 from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.authentication.totp import DIGITS, WrongCode
+from corpid.rules.directory.records import Account
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MAILED_CODES_PER_SIGN_IN
 from corpid.rules.typed_text import typed_code
 from corpid.texts import counted
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, Registry, TransientBatch
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.records import User
+    from corpid.stores.sql.registry import Registry
+    from corpid.stores.transient import TransientBatch
     from corpid.texts import Phrase
 
 

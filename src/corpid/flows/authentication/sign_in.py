@@ -28,7 +28,6 @@ from corpid.flows.authentication import (
 from corpid.flows.authentication.interaction_context import with_consent
 from corpid.flows.authentication.second_factors import SecondFactorQuestion
 from corpid.flows.authentication.throttle import Repeated, SentForm
-from corpid.ports import StoreUnavailable
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication import totp
@@ -45,6 +44,7 @@ from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
 from corpid.rules.directory.actors import ANONYMOUS, Person
 from corpid.rules.directory.entity_choice import Choice
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CODE_MISSES, MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.errors import AccessDenied
@@ -58,10 +58,12 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.second_factors import PendingSecondFactor
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Account, AuditEvent, Session, TransientBatch
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.authentication.records import Session
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.authentication.throttling import CodeGuesses
-    from corpid.rules.directory.records import ActingPerson, User
+    from corpid.rules.directory.records import Account, ActingPerson, User
+    from corpid.stores.transient import TransientBatch
     from corpid.texts import Phrase
 
 _WRONG_CODE: Final[Mapping[SecondFactorMethod, Phrase]] = {

@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, TransientBatch
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.authentication.throttling import Bucket, CodeGuesses
+    from corpid.stores.transient import TransientBatch
     from corpid.texts import Phrase
 
 _Who: TypeAlias = tuple[str, ...]

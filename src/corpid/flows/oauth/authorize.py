@@ -20,10 +20,11 @@ from corpid.flows.oauth.client_authentication import not_admitted
 from corpid.flows.oauth.client_keys import current_keys, id_token_key
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
 from corpid.jose.encoding import base64url
-from corpid.ports import Session, StoreUnavailable
 from corpid.rules.authentication import single_sign_on
+from corpid.rules.authentication.records import Session
 from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
 from corpid.rules.directory import names
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import (
     HEAD_BYTES,
     INTERACTIONS_PER_REQUEST,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.jose.keys import ClientKeySet
-from corpid.ports import KeySetUnavailable
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth.errors import ServerError
 from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.refusals import Reason

@@ -9,19 +9,19 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from corpid.ports import HourlyCount, StoreUnavailable, UseCount
-from corpid.ports.hourly_counts import COMPLETED, UNKNOWN_CLIENT
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.names import is_storable
-from corpid.rules.hourly_counts import KEPT_DAYS
+from corpid.rules.failures import StoreUnavailable
+from corpid.rules.hourly_counts import COMPLETED, KEPT_DAYS, UNKNOWN_CLIENT, HourlyCount
 from corpid.rules.limits import DAY, HOUR
-from corpid.rules.oauth.deprecated_usage import SIGN_IN
+from corpid.rules.oauth.deprecated_usage import SIGN_IN, UseCount
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from corpid.ports import ClientRefusal, Registry
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.oauth.refusals import ClientRefusal
+    from corpid.stores.sql.registry import Registry
 
 ENTRIES: Final = 5000
 """counters of one kind held at most: more only pile up while the store cannot be reached"""

@@ -23,11 +23,11 @@ from corpid.flows.directory.lists import (
     roles,
 )
 from corpid.flows.directory.people_facts import authorise_list, authorise_on_person, visible
-from corpid.ports import MemberQuery, Session, StoredMember
-from corpid.rules.authentication.records import PersonFactors
+from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.effect import Role
+from corpid.rules.directory.queries import MemberQuery, StoredMember
 from corpid.rules.directory.records import Entity, Operator, OperatorLevel, ThirdPartyGrant, User
 from corpid.rules.oauth import acr
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Registry
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import DeploymentOperator
+    from corpid.stores.sql.registry import Registry
 
 PersonAction: TypeAlias = Literal["unlock", "send_link", "send_invitation", "renew", "end_sessions", "switch"]
 RIGHTS: Final[Mapping[PersonAction, tuple[Action, ObjectKind]]] = {

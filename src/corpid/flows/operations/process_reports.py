@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.request_context import Provider
-    from corpid.ports import Registry
     from corpid.rules.server_processes import ServerProcess
+    from corpid.stores.sql.registry import Registry
 
     Report = Callable[[str, str], None]
 
