@@ -115,9 +115,17 @@ async def verify_assertion(
         except KeyNotFound:
             keys = await source.refetch(client, now=context.now)
             if client.jwks_uri and not keys.signing:
-                cause = _no_signing_key(client.jwks_uri, keys)
+                # An inline set without a key would have been refused at registration.
+                why = "; ".join(keys.problems) or "no key has use sig"
+                cause = f"the key set at {client.jwks_uri} has no usable signing key: {why}"
                 raise no_key_set(cause, Reason.CLIENT_SIGNING_KEY_MISSING) from None
-            assertion = _verify_again(context, candidate, keys, issuer)
+            try:
+                assertion = client_assertion.verify(candidate, keys, now=context.now)
+            except KeyNotFound:
+                reason, explanation = client_assertion.unverified_reason(candidate, keys)
+                raise client_assertion.refuse_assertion(
+                    reason, candidate, issuer=issuer, explanation=explanation
+                ) from None
     except KeySetUnavailable as error:
         raise no_key_set(str(error)) from None
     with RequestOf(client.client_id):
@@ -142,22 +150,6 @@ def not_admitted(known: Client | None, client_id: str, issuer_id: str) -> tuple[
         received=received,
         registered=f"issuers {list_values(known.issuers or (FIRST_ISSUER,))}",
     )
-
-
-def _no_signing_key(url: str, keys: ClientKeySet) -> str:
-    """The reason why no key matches, and the remedy for the client.
-
-    Applies to fetched key sets: an inline set without a key would have been refused at registration.
-    """
-    return f"the key set at {url} has no usable signing key: {'; '.join(keys.problems) or 'no key has use sig'}"
-
-
-def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKeySet, issuer: str) -> Assertion:
-    try:
-        return client_assertion.verify(candidate, keys, now=context.now)
-    except KeyNotFound:
-        reason, explanation = client_assertion.unverified_reason(candidate, keys)
-        raise client_assertion.refuse_assertion(reason, candidate, issuer=issuer, explanation=explanation) from None
 
 
 def refuse_spent_before_loss(context: RequestContext, assertion: Assertion, skew: ClockSkew) -> None:
