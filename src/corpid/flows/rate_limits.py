@@ -123,11 +123,8 @@ class RateLimits:
 
         Raises TooManyRequests, StoreUnavailable. Source: D47
         """
-        limit = self._limits[endpoint].per_address
-        if limit and not (self._spare_loopback and is_loopback(address)):
-            caller = ("address", endpoint, site(address))
-            if self._is_due(limit, caller, now, counts):
-                await self._compare(limit, caller, now, counts)
+        caller = ("address", endpoint, site(address))
+        await self._count(self._limits[endpoint].per_address, caller, address, now, counts)
 
     async def client(
         self, endpoint: str, client_id: str, address: str, now: float, counts: LimitCounts | None = None
@@ -136,11 +133,8 @@ class RateLimits:
 
         Raises TooManyRequests, StoreUnavailable. Source: D47
         """
-        limit = self._limits[endpoint].per_client
-        if limit and not (self._spare_loopback and is_loopback(address)):
-            caller = ("client", endpoint, client_id)
-            if self._is_due(limit, caller, now, counts):
-                await self._compare(limit, caller, now, counts)
+        caller = ("client", endpoint, client_id)
+        await self._count(self._limits[endpoint].per_client, caller, address, now, counts)
 
     async def arrival(self, address: str, now: float, counts: LimitCounts | None = None) -> None:
         """Count a sign-in that is about to be stored for a stranger.
@@ -148,15 +142,15 @@ class RateLimits:
         It is noted in `counts`. It counts for its network, then for all callers. A network over its limit uses up
         nothing of the others' share. Raises TooManyRequests, StoreUnavailable. Source: D47
         """
-        if self._spare_loopback and is_loopback(address):
-            return
         limits = self._limits[ARRIVALS]
-        for each, caller in (
-            (limits.per_network, ("network", ARRIVALS, neighbourhood(address))),
-            (limits.in_all, ("everybody", ARRIVALS)),
-        ):
-            if each and self._is_due(each, caller, now, counts):
-                await self._compare(each, caller, now, counts)
+        await self._count(limits.per_network, ("network", ARRIVALS, neighbourhood(address)), address, now, counts)
+        await self._count(limits.in_all, ("everybody", ARRIVALS), address, now, counts)
+
+    async def _count(
+        self, limit: int, caller: tuple[str, ...], address: str, now: float, counts: LimitCounts | None
+    ) -> None:
+        if limit and not (self._spare_loopback and is_loopback(address)) and self._is_due(limit, caller, now, counts):
+            await self._compare(limit, caller, now, counts)
 
     def _is_due(self, limit: int, caller: tuple[str, ...], now: float, counts: LimitCounts | None) -> bool:
         """Count a request in this process.
@@ -179,7 +173,11 @@ class RateLimits:
         part = max(1, limit // _PARTS)
         over = caller in counters.exceeded or counted > limit
         if not over:
-            over = await self._count_in_store(caller, window, now, counts) * part > limit
+            counter = namespaces.RATE.entry(self._issuer, *caller, str(window))
+            async with self._transient.batch(now) as batch:
+                over = await counter.count(batch) * part > limit
+            if counts is not None:
+                counts.note_raised(counter)
         if over and window == counters.window:  # another minute may have begun while the store was asked
             counters.exceeded.add(caller)
         if over:
@@ -189,16 +187,6 @@ class RateLimits:
                 sentence.format(limit=limit),
                 retry_after=WINDOW_SECONDS - int(now % WINDOW_SECONDS),
             )
-
-    async def _count_in_store(
-        self, caller: tuple[str, ...], window: int, now: float, counts: LimitCounts | None
-    ) -> int:
-        counter = namespaces.RATE.entry(self._issuer, *caller, str(window))
-        async with self._transient.batch(now) as batch:
-            counted = await counter.count(batch)
-        if counts is not None:
-            counts.note_raised(counter)
-        return counted
 
 
 class LimitCounts:

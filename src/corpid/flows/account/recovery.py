@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import User
 
-"""under base_url"""
-
 
 async def ask(context: RequestContext) -> None:
     """Count a request of this address. Raises Throttled (D47)."""
@@ -50,7 +48,10 @@ async def answer(context: RequestContext, user_name: str, *, browser_key: str, d
         user = await _named(context, user_name)
         if user is None or not user.email or not await _admitted(context, user, browser_key, digest):
             return
-        if not user.enabled or not await _goes_on(context, user):
+        if (
+            not user.enabled
+            or not (await second_factors.held_factors(context.provider.registry, user.user_id)).second_factor
+        ):
             notifications.no_link(context, user)
             return
         link = await links.make(
@@ -96,11 +97,3 @@ async def _admitted(context: RequestContext, user: User, browser_key: str, diges
     async with context.provider.transient.batch(context.now) as batch:
         sent = await context.counts.count(batch, emails)
     return sent <= RECOVERIES_PER_ACCOUNT
-
-
-async def _goes_on(context: RequestContext, user: User) -> bool:
-    """Return whether recovery can verify a factor other than the mailbox.
-
-    The link comes to the mailbox already.
-    """
-    return (await second_factors.held_factors(context.provider.registry, user.user_id)).second_factor
