@@ -21,7 +21,7 @@ from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import clients
 from corpid.flows.directory import clients as flow
-from corpid.flows.oauth.recent_refusals import KEPT, refusals_of
+from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.sections import NOTHING
 from corpid.rules.limits import API_TOKEN_SECONDS
@@ -387,8 +387,10 @@ def refusals(
     output.table(f"Refusals of {client_id}, the latest first", headings, [_refusal_row(each, zone) for each in found])
     remedies = {each.reason: reason_of(each.reason).value.remedy for each in found}
     output.members("What to do", remedies)
-    if len(found) >= KEPT[False]:
-        output.say(f"At most {KEPT[False]} are kept, and {KEPT[True]} of requests that only claim to come from it.")
+    if len(found) >= REFUSALS_KEPT[False]:
+        output.say(
+            f"At most {REFUSALS_KEPT[False]} are kept, and {REFUSALS_KEPT[True]} of requests that only claim to come from it."
+        )
 
 
 def _refusal_row(refusal: ClientRefusal, zone: ZoneInfo) -> tuple[str | tuple[str, ...], ...]:
@@ -406,7 +408,7 @@ async def _refusals_of(client_id: str) -> tuple[list[ClientRefusal], ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         await clients.find_client(opened.registry, client_id, actor=opened.actor)
-        return await refusals_of(opened.registry, client_id, actor=opened.actor), chosen.timezone
+        return await list_refusals(opened.registry, client_id, actor=opened.actor), chosen.timezone
 
 
 app = typer.Typer(no_args_is_help=True)

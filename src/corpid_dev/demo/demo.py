@@ -29,8 +29,8 @@ from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.directory.records import ListedTestPerson
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings import Settings
+from corpid.settings.fields import PRESETS
 from corpid.settings.issuers import client_rules
-from corpid.settings.presets import PRESETS
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 from corpid_dev.demo import demo_administration, example_directory
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.rules.oauth.client_registration import Rules
-    from corpid.settings.presets import Preset
+    from corpid.settings.fields import Preset
     from corpid_dev.network_host import NetworkHost
 
 TRIED: Final = 100

@@ -56,7 +56,7 @@ from corpid_dev.web.demo_extension import DemoExtension
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.own_certificates import OwnCertificate
     from corpid.rules.oauth.client_registration import Rules
     from corpid_dev.relying_party.people import Person

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from corpid.flows import notifications
 from corpid.flows.account import links
-from corpid.flows.authentication import password_checks, second_factor_methods, throttle
+from corpid.flows.authentication import password_checks, second_factors, throttle
 from corpid.flows.directory.actors import list_entities_without_owner
 from corpid.flows.directory.apply import ADDS, carry_out, prepare_addition, write_one_change
 from corpid.flows.directory.finding import authorise_on_person, user_named
@@ -269,7 +269,7 @@ async def load_factors(registry: Registry, user_name: str, *, actor: Actor) -> t
     """
     user = await user_named(registry, user_name, actor=actor)
     await authorise_on_person(registry, actor, "read", Object(kind="credentials", user_id=user.user_id))
-    return user, await second_factor_methods.held_factors(registry, user.user_id)
+    return user, await second_factors.held_factors(registry, user.user_id)
 
 
 async def _find_account(registry: Registry, user_name: str, *, actor: Actor) -> User:
