@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corpid.outbound.mail_messages import MessageWriter
+from corpid.outbound.smtp import MessageWriter
 from corpid.rules.characters import printable
 from corpid.rules.emails import RenderedEmail
 

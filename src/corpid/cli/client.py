@@ -19,9 +19,9 @@ from corpid import settings
 from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.directory import api_clients as flow
 from corpid.flows.directory import clients
-from corpid.flows.oauth.recent_refusals import KEPT, refusals_of
+from corpid.flows.directory import clients as flow
+from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.sections import NOTHING
 from corpid.rules.limits import API_TOKEN_SECONDS
@@ -127,7 +127,7 @@ async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) 
     chosen = settings.load()
     rules = client_rules(chosen)
     async with open_registry(chosen) as opened:
-        found = await flow.find(opened.registry, client_id, actor=opened.actor)
+        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
         if found is not None:
             return await flow.update_api_client(
                 opened.registry, found, members, actor=opened.actor, rules=rules, dry_run=dry_run
@@ -387,8 +387,10 @@ def refusals(
     output.table(f"Refusals of {client_id}, the latest first", headings, [_refusal_row(each, zone) for each in found])
     remedies = {each.reason: reason_of(each.reason).value.remedy for each in found}
     output.members("What to do", remedies)
-    if len(found) >= KEPT[False]:
-        output.say(f"At most {KEPT[False]} are kept, and {KEPT[True]} of requests that only claim to come from it.")
+    if len(found) >= REFUSALS_KEPT[False]:
+        output.say(
+            f"At most {REFUSALS_KEPT[False]} are kept, and {REFUSALS_KEPT[True]} of requests that only claim to come from it."
+        )
 
 
 def _refusal_row(refusal: ClientRefusal, zone: ZoneInfo) -> tuple[str | tuple[str, ...], ...]:
@@ -405,8 +407,8 @@ def _refusal_row(refusal: ClientRefusal, zone: ZoneInfo) -> tuple[str | tuple[st
 async def _refusals_of(client_id: str) -> tuple[list[ClientRefusal], ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        await clients.client(opened.registry, client_id, actor=opened.actor)
-        return await refusals_of(opened.registry, client_id, actor=opened.actor), chosen.timezone
+        await clients.find_client(opened.registry, client_id, actor=opened.actor)
+        return await list_refusals(opened.registry, client_id, actor=opened.actor), chosen.timezone
 
 
 app = typer.Typer(no_args_is_help=True)
@@ -505,19 +507,19 @@ def _shown(value: object) -> str | tuple[str, ...]:
 async def _all() -> tuple[list[Client], list[RegisteredApiClient], Rules]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        found = await clients.clients(opened.registry, actor=opened.actor)
-        return found, await flow.api_clients(opened.registry, actor=opened.actor), client_rules(chosen)
+        found = await clients.list_clients(opened.registry, actor=opened.actor)
+        return found, await flow.list_api_clients(opened.registry, actor=opened.actor), client_rules(chosen)
 
 
 async def _one(client_id: str) -> Client | RegisteredApiClient:
     async with open_registry(settings.load()) as opened:
-        found = await flow.find(opened.registry, client_id, actor=opened.actor)
-        return found or await clients.client(opened.registry, client_id, actor=opened.actor)
+        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
+        return found or await clients.find_client(opened.registry, client_id, actor=opened.actor)
 
 
 async def _remove(client_id: str, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        found = await flow.find(opened.registry, client_id, actor=opened.actor)
+        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
         if found is not None:
             return await flow.remove_api_client(opened.registry, found, actor=opened.actor, dry_run=dry_run)
         return await clients.remove_client(opened.registry, client_id, actor=opened.actor, dry_run=dry_run)
@@ -525,7 +527,7 @@ async def _remove(client_id: str, *, dry_run: bool) -> ApplyResult:
 
 async def _switched(client_id: str, *, enabled: bool, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        found = await flow.find(opened.registry, client_id, actor=opened.actor)
+        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
         if found is not None:
             return await flow.switch_api_client(
                 opened.registry, found, enabled=enabled, actor=opened.actor, dry_run=dry_run
@@ -537,7 +539,7 @@ async def _switched(client_id: str, *, enabled: bool, dry_run: bool) -> ApplyRes
 
 async def _drop_keys(client_id: str) -> None:
     async with open_registry(settings.load()) as opened:
-        found = await flow.find(opened.registry, client_id, actor=opened.actor)
+        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
         if found is not None:
             await flow.drop_api_client_keys(opened.registry, found, actor=opened.actor)
             return

@@ -18,9 +18,9 @@ from corpid.cli.role import as_data
 from corpid.cli.running import run
 from corpid.engines import new_id, new_user_id, open_mail, open_registry
 from corpid.flows.account.links import PURPOSES
-from corpid.flows.directory import deletion_requests, import_members, import_people, lists, people
+from corpid.flows.directory import import_people, lists, people, person_records
 from corpid.flows.directory.people import LinkDependencies
-from corpid.flows.directory.person import person
+from corpid.flows.directory.person_records import load_person
 from corpid.flows.operations import erasure
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
 from corpid.rules.directory.nodes import SHOWN, locate_problem
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.import_people import ImportResult
     from corpid.flows.directory.lists import Belonging, EntityMember, ListPage
     from corpid.flows.directory.people import IssuedLink
-    from corpid.flows.directory.person import Person
+    from corpid.flows.directory.person_records import PersonRecords
     from corpid.flows.operations.erasure import ErasureResult
     from corpid.rules.authentication.records import EmailChange, LinkPurpose, PersonFactors
     from corpid.rules.directory.roles import HeldRole
@@ -173,10 +173,10 @@ async def _members(entity: str, search: str, after: str, limit: int) -> ListPage
         return await lists.members(opened.registry, opened.actor, entity, search=search, after=after, limit=limit)
 
 
-async def _requests(after: str, limit: int) -> tuple[ListPage[deletion_requests.PendingDeletion], ZoneInfo]:
+async def _requests(after: str, limit: int) -> tuple[ListPage[person_records.PendingDeletion], ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        return await deletion_requests.requests(
+        return await person_records.list_deletion_requests(
             opened.registry, opened.actor, after=after, limit=limit
         ), chosen.timezone
 
@@ -219,10 +219,10 @@ def show(
         output.say(each)
 
 
-async def _one(user_name: str, limit: int) -> tuple[Person, str, str, ZoneInfo]:
+async def _one(user_name: str, limit: int) -> tuple[PersonRecords, str, str, ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        found = await person(opened.registry, opened.actor, user_name, limit=limit, now=opened.clock())
+        found = await load_person(opened.registry, opened.actor, user_name, limit=limit, now=opened.clock())
         invited = _moment(found.invited_until, chosen.timezone) if found.invited_until else ""
         return found, listing.today(chosen, opened), invited, chosen.timezone
 
@@ -235,7 +235,7 @@ def _moment(at: int, zone: ZoneInfo) -> str:
     return f"{datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M} ({zone})"
 
 
-def _sentences(shown: Person, today: str) -> Iterator[str]:
+def _sentences(shown: PersonRecords, today: str) -> Iterator[str]:
     name = shown.user.user_name
     for held in shown.memberships.found:
         off = _off(shown.user, held)
@@ -267,7 +267,7 @@ def _shares(consent: Consent, zone: ZoneInfo) -> str:
     )
 
 
-def _by(shown: Person, kind: type, key: tuple[str, ...]) -> str:
+def _by(shown: PersonRecords, kind: type, key: tuple[str, ...]) -> str:
     """The last writer of a record in words; empty if unknown."""
     return in_words(shown.written_by.get((kind, key), ""), shown.user_names)
 
@@ -276,7 +276,7 @@ def _given(by: str) -> str:
     return f" (given by {by})" if by else ""
 
 
-def _given_both(shown: Person, held: Belonging) -> str:
+def _given_both(shown: PersonRecords, held: Belonging) -> str:
     """The givers of membership and level; one if they are the same."""
     membership = _by(shown, Membership, held.membership.key)
     level = _by(shown, Administrator, held.membership.key) if held.level else membership
@@ -286,7 +286,7 @@ def _given_both(shown: Person, held: Belonging) -> str:
     return f" ({', '.join(filter(None, parts))})"
 
 
-def _source(shown: Person, kind: type, key: tuple[str, ...]) -> dict[str, str] | None:
+def _source(shown: PersonRecords, kind: type, key: tuple[str, ...]) -> dict[str, str] | None:
     """The last writer of a record for JSON; None if unknown."""
     actor = shown.written_by.get((kind, key), "")
     return {"source": channel(actor), "actor": actor, "by": in_words(actor, shown.user_names)} if actor else None
@@ -324,7 +324,7 @@ def _signs_in(user_name: str, has: PersonFactors, invited: str) -> str:
     return ", ".join(filter(None, parts)) or f"nothing yet: {nothing}"
 
 
-def _as_data(shown: Person, today: str, invited: str) -> dict[str, object]:
+def _as_data(shown: PersonRecords, today: str, invited: str) -> dict[str, object]:
     has = shown.factors
     return {
         **msgspec.structs.asdict(shown.user),
@@ -363,7 +363,7 @@ def _email_change(waiting: EmailChange | None) -> dict[str, object] | None:
     return {"email": waiting.new_email, "effective_at": waiting.effective_at} if waiting else None
 
 
-def _role(shown: Person, role: HeldRole, today: str) -> dict[str, object]:
+def _role(shown: PersonRecords, role: HeldRole, today: str) -> dict[str, object]:
     return {**as_data(role, today), "given_by": _source(shown, type(role.row), role.row.key)}
 
 
@@ -426,7 +426,7 @@ def add(
 
 async def _considered(user_name: str, members: dict[str, object]) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        return await people.considered_addition(
+        return await people.preview_addition(
             opened.registry, opened.passwords, user_name, members, new_user_id=new_user_id, actor=opened.actor
         )
 
@@ -514,7 +514,7 @@ def _report_progress(what: str, done: int, total: int) -> None:
 async def _import(content: bytes, name: str, entity: str, *, invite: bool | None, dry_run: bool) -> ImportResult:
     async with open_registry(settings.load()) as opened:
         if invite is not None:
-            return await import_members.import_members(
+            return await import_people.import_members(
                 opened.registry,
                 content,
                 file=name,
@@ -552,7 +552,9 @@ def invite(
 
     The link works for 72 hours. It is shown here, and sent if CorpID sends mail.
     """
-    given, sent = run(_issue_link(lambda needed, _: people.invite(needed, user_name, anew=anew), only_print=only_print))
+    given, sent = run(
+        _issue_link(lambda needed, _: people.invite_user(needed, user_name, anew=anew), only_print=only_print)
+    )
     _show_link(f"{given.user.name} is invited.", given, sent=sent)
 
 
@@ -592,7 +594,7 @@ async def _issue_link(
         if only_print:
             return given, False
         async with open_mail(chosen, clock=opened.clock) as mail:
-            return given, people.send(mail, given, provider_name=chosen.name)
+            return given, people.send_link(mail, given, provider_name=chosen.name)
 
 
 def _show_link(done: str, given: IssuedLink, *, sent: bool) -> None:
@@ -621,7 +623,7 @@ def factors(user_name: UserName) -> None:
 async def _held_factors(user_name: str) -> tuple[User, PersonFactors, ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        user, has = await people.factors(opened.registry, user_name, actor=opened.actor)
+        user, has = await people.load_factors(opened.registry, user_name, actor=opened.actor)
         return user, has, chosen.timezone
 
 

@@ -11,7 +11,7 @@ from corpid.rules.oauth.client_registration import IssuerRules, Rules
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings import checks
-from corpid.settings.presets import PRESETS
+from corpid.settings.fields import PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from corpid.flows.oauth import rate_limits
+from corpid.flows import rate_limits
 from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.oauth.client_registration import issuers_of
 from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding

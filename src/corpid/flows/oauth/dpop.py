@@ -53,6 +53,24 @@ def verify_proof(
     return proof
 
 
+def require_proof(
+    context: RequestContext,
+    headers: Sequence[bytes],
+    target: Target,
+    *,
+    rules: AuthenticationRules,
+    access_token: str | None = None,
+) -> Proof:
+    """As `verify_proof`, for a request that must have a proof.
+
+    Raises InvalidRequest if it has none, and as `verify_proof`. Source: RFC 9449 §4.3, §8
+    """
+    proof = verify_proof(context, headers, target, rules=rules, access_token=access_token)
+    if proof is None:
+        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is required")
+    return proof
+
+
 def _require_nonce(context: RequestContext, proof: Proof) -> None:
     """Require a nonce that was made since the last data loss.
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from starlette.responses import Response
 
-from corpid.flows.oauth import authorize, par, rate_limits, token, userinfo
-from corpid.flows.oauth.authorization import ImmediateResponse
-from corpid.flows.oauth.authorize import AUTHORIZATION_PARAMETERS
+from corpid.flows import rate_limits
+from corpid.flows.oauth import authorize, par, token, userinfo
+from corpid.flows.oauth.authorize import AUTHORIZATION_PARAMETERS, ImmediateResponse
 from corpid.rules.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
 from corpid.rules.oauth import discovery as discovery_rules
 from corpid.rules.oauth import parameters

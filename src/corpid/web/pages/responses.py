@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.authentication.throttle import Throttled
-    from corpid.flows.oauth.authorization import InteractionRedirect
+    from corpid.flows.oauth.authorize import InteractionRedirect
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
     from corpid.web.context import WebContext
