@@ -35,7 +35,7 @@ from scripts.reference.shapes import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.oauth.generations import Generation, Resource
+    from corpid.rules.oauth.generations import Generation, ProtectedResource
     from scripts.reference.shapes import Shape
 
 MINUTES: Final = 60
@@ -427,7 +427,7 @@ RESOURCE_NAMES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-def resource(generation: Generation, which: Resource) -> Record:
+def resource(generation: Generation, which: ProtectedResource) -> Record:
     """The claims of a protected resource."""
     blocks = tuple(
         Member(

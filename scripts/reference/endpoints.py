@@ -36,7 +36,7 @@ from scripts.reference.error_classes import CLASSES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.oauth.generations import Generation, Resource
+    from corpid.rules.oauth.generations import Generation, ProtectedResource
     from scripts.reference.shapes import Record
 
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -500,7 +500,7 @@ def token(generation: Generation) -> Endpoint:
     )  # fmt: skip
 
 
-def resource(generation: Generation, which: Resource) -> Endpoint:
+def resource(generation: Generation, which: ProtectedResource) -> Endpoint:
     """A protected resource (Spec 4.4, 4.5, D26)."""
     dpop = _dpop(generation, required=True, ath=True)
     scoped = ("insufficient_scope",) if which.entity_member else ()

@@ -10,7 +10,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.oauth.generations import GENERATIONS, Generation, Resource
+from corpid.rules.oauth.generations import GENERATIONS, Generation, ProtectedResource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +94,7 @@ def _changes(before: Generation, after: Generation) -> Iterator[tuple[str, str, 
             yield f"`{member}`", _words(was), _words(becomes)
 
 
-def _resource(resource: Resource) -> str:
+def _resource(resource: ProtectedResource) -> str:
     scoped, names = resource.scoped, resource.claim_names.items()
     blocks = [f"`{member}` {f'by scope `{scope}`' if scoped else 'whatever the scopes'}" for scope, member in names]
     if resource.entity_member is not None:
@@ -112,7 +112,7 @@ def _words(value: object) -> str:
             return "yes" if value else "no"
         case int():
             return str(value)
-        case Resource():
+        case ProtectedResource():
             return _resource(value)
         case Mapping():
             return ", ".join(f"{name} {one}" for name, one in value.items()) or "none"

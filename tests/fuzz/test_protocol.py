@@ -37,7 +37,7 @@ from tests.unit.jose.signed import CURVES, key, key_set, public_jwk
 from tests.unit.rules.oauth.given import CLIENT, ISSUER, JKT, NOW, PARAMETERS, PREFIX, VERIFIER
 
 URL: Final = ISSUER + "/userinfo"
-TARGET: Final = dpop.Target(method="GET", url=URL)
+TARGET: Final = dpop.ProofTarget(method="GET", url=URL)
 PROOF_HEADER: Final = {"typ": "dpop+jwt", "jwk": public_jwk(key())}
 PROOF_CLAIMS: Final = {"jti": "1", "htm": "GET", "htu": URL, "iat": NOW, "ath": "x", "nonce": "n", "exp": NOW + 9}
 ASSERTION_CLAIMS: Final = {

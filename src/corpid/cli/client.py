@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from corpid.cli.output import Lines
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.operations.migration_report import ClientUse
-    from corpid.rules.oauth.client_registration import Rules
+    from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client, ClientMember, MemberForm
     from corpid.rules.oauth.refusals import ClientRefusal
@@ -440,7 +440,7 @@ def show_all(
         _print_api_clients(of_api)
 
 
-def _table(found: Sequence[Client], rules: Rules) -> None:
+def _table(found: Sequence[Client], rules: RegistrationRules) -> None:
     rows = [
         (
             (each.client_id, each.name),
@@ -504,7 +504,7 @@ def _shown(value: object) -> str | tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-async def _all() -> tuple[list[Client], list[RegisteredApiClient], Rules]:
+async def _all() -> tuple[list[Client], list[RegisteredApiClient], RegistrationRules]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         found = await clients.list_clients(opened.registry, actor=opened.actor)

@@ -20,7 +20,7 @@ from corpid.rules.directory import names
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable, placeholder
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
-from corpid.rules.directory.nodes import Problem
+from corpid.rules.directory.nodes import FileProblem
 
 if TYPE_CHECKING:
     from corpid.flows.directory.lists import ListPage
@@ -162,7 +162,7 @@ async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: b
             raise Refused(str(error)) from None
     made = difference(change, {membership.user_id: names.identity(membership, placeholder(membership))})
     waits = send and bool(membership.email) and not chosen.mail_url
-    unreachable = (Problem(0, f"{membership.user_name}: {UNREACHABLE}"),) if is_unreachable(membership) else ()
+    unreachable = (FileProblem(0, f"{membership.user_name}: {UNREACHABLE}"),) if is_unreachable(membership) else ()
     return ApplyResult(differences=(made,), warnings=unreachable, written=not dry_run), waits
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.directory.lists import ListFilter, ListPage
     from corpid.rules.directory.records import ThirdPartyGrant
-    from corpid.rules.directory.roles import HeldRole
+    from corpid.rules.directory.roles import RoleRecords
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -164,7 +164,7 @@ def _grant(grant: ThirdPartyGrant) -> tuple[str | tuple[str, ...], ...]:
     return grant.client_entity_id, grant.entity_id, grant.service_id, parts, first, last, grant.state
 
 
-def _row(role: HeldRole, today: str) -> tuple[str | tuple[str, ...], ...]:
+def _row(role: RoleRecords, today: str) -> tuple[str | tuple[str, ...], ...]:
     client = role.client_entity.entity_id if role.client_entity else ""
     parts = listing.parts(role.row)
     return (
@@ -187,7 +187,7 @@ async def _grants(wanted: ListFilter, after: str, limit: int) -> ListPage[ThirdP
         return await lists.grants(opened.registry, opened.actor, wanted, after=after, limit=limit)
 
 
-async def _roles(wanted: ListFilter, after: str, limit: int) -> tuple[ListPage[HeldRole], str]:
+async def _roles(wanted: ListFilter, after: str, limit: int) -> tuple[ListPage[RoleRecords], str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         page = await lists.third_party_roles(opened.registry, opened.actor, wanted, after=after, limit=limit)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.person_records import PersonRecords
     from corpid.flows.operations.erasure import ErasureResult
     from corpid.rules.authentication.records import EmailChange, LinkPurpose, PersonFactors
-    from corpid.rules.directory.roles import HeldRole
+    from corpid.rules.directory.roles import RoleRecords
     from corpid.rules.oauth.consent import Consent
 
 
@@ -363,7 +363,7 @@ def _email_change(waiting: EmailChange | None) -> dict[str, object] | None:
     return {"email": waiting.new_email, "effective_at": waiting.effective_at} if waiting else None
 
 
-def _role(shown: PersonRecords, role: HeldRole, today: str) -> dict[str, object]:
+def _role(shown: PersonRecords, role: RoleRecords, today: str) -> dict[str, object]:
     return {**as_data(role, today), "given_by": _source(shown, type(role.row), role.row.key)}
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.audit_stream import Target
+    from corpid.rules.audit_stream import StreamTarget
 
 _SECONDS: Final = 5.0
 """for one step: to connect, to send, to be acknowledged; far below the time after which another process takes over"""
@@ -55,7 +55,7 @@ class UnusableAuthorities(Exception):
     """The file with certificate authorities cannot be used."""
 
 
-def audit_target(target: Target, *, host: str, authorities: Path | None) -> AuditTarget:
+def audit_target(target: StreamTarget, *, host: str, authorities: Path | None) -> AuditTarget:
     """The target that a setting names; nothing is opened yet.
 
     `host` is the name of this machine. Raises UnusableAuthorities.
@@ -204,7 +204,7 @@ class SyslogTarget(_BlockingTarget):
 
     is_lasting = False
 
-    def __init__(self, target: Target, *, host: str, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, target: StreamTarget, *, host: str, tls: ssl.SSLContext | None) -> None:
         super().__init__()
         self._target: Final = target
         self._host: Final = host

@@ -39,7 +39,7 @@ _ALWAYS: Final = (
 """members that a shortened entry keeps, the last ones to go"""
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class StreamTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A file or server that the audit is streamed to."""
 
     kind: Literal["file", "tcp", "tls", "unix"]
@@ -65,14 +65,14 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     """why the last attempt failed; empty: it did not"""
 
 
-def target(value: str) -> Target:
+def target(value: str) -> StreamTarget:
     """Return the target that a value of `audit_stream` names.
 
     Raises ValueError with a sentence. Source: docs/decisions/0030
     """
     scheme, separator, _ = value.partition("://")
     if not separator:
-        return Target(kind="file", path=value)
+        return StreamTarget(kind="file", path=value)
     if scheme in {"syslog", "syslog+udp", "udp"}:
         raise ValueError(f"{scheme}:// is UDP, which loses entries without notice: write {_FORMS}")
     if scheme not in {"syslog+tcp", "syslog+tls", "syslog+unix"}:
@@ -87,10 +87,10 @@ def target(value: str) -> Target:
     if scheme == "syslog+unix":
         if parts.netloc or len(parts.path) < len("/x"):
             raise ValueError(f"{value} names no socket: write for example syslog+unix:///dev/log")
-        return Target(kind="unix", path=parts.path)
+        return StreamTarget(kind="unix", path=parts.path)
     if not parts.hostname or not port or parts.path not in {"", "/"}:
         raise ValueError(f"{value} is not HOST:PORT: write for example {scheme}://siem.example.org:6514")
-    return Target(kind="tls" if scheme == "syslog+tls" else "tcp", host=parts.hostname, port=port)
+    return StreamTarget(kind="tls" if scheme == "syslog+tls" else "tcp", host=parts.hostname, port=port)
 
 
 def json_line(entry: Mapping[str, Any]) -> bytes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from corpid.rules.authentication.passkeys import passkeys_work_at
-from corpid.rules.oauth.client_registration import IssuerRules, Rules
+from corpid.rules.oauth.client_registration import IssuerRules, RegistrationRules
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings import checks
@@ -69,12 +69,12 @@ def _passkey_contradictions(settings: Settings, urls: list[str]) -> Iterator[tup
     )
 
 
-def client_rules(settings: Settings) -> Rules:
+def client_rules(settings: Settings) -> RegistrationRules:
     """The rules of registration that follow from the settings.
 
     Source: D27, D38, D62; Spec "Generations"
     """
-    return Rules(
+    return RegistrationRules(
         developer_mode=settings.developer_mode,
         any_key_url=settings.fetches_anywhere,
         issuers={issuer_id: _rules_of(chosen) for issuer_id, chosen in issuers(settings).items()},

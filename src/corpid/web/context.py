@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import Provider, RequestContext
     from corpid.rules.directory.records import ListedTestPerson
     from corpid.rules.networks import Network
-    from corpid.rules.oauth.client_registration import Rules
+    from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.web.pages.layout import Link
     from corpid.web.pages.rendering import Renderer
 
@@ -102,7 +102,7 @@ class WebContext:
     """the path of base_url, without a trailing slash"""
     account_base: str
     """what stands before the paths of the account: base_path, or at a further issuer the first one's base_url (D62)"""
-    client_rules: Rules
+    client_rules: RegistrationRules
     """what the admin API registers clients by"""
     new_user_id: Callable[[], str]
     """a UUID for a person whom the admin API adds"""

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from corpid.flows.request_context import Provider
-    from corpid.rules.oauth.client_registration import Rules
+    from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.settings.fields import Preset
     from corpid_dev.network_host import NetworkHost
 
@@ -344,7 +344,7 @@ def _settings(
 
 async def _apply(
     provider: Provider,
-    rules: Rules,
+    rules: RegistrationRules,
     registrations: Sequence[Registration],
     directory: ExampleDirectory,
     content: bytes,

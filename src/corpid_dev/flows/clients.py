@@ -22,7 +22,7 @@ from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth.client_registration import (
     RegistrationError,
     RegistrationFault,
-    Rules,
+    RegistrationRules,
     advise_on_registration,
     new_client,
     register,
@@ -93,7 +93,9 @@ async def services(context: RequestContext) -> list[str]:
     return found
 
 
-async def check(context: RequestContext, developer: Developer, value: Json, rules: Rules) -> RegistrationCheck:
+async def check(
+    context: RequestContext, developer: Developer, value: Json, rules: RegistrationRules
+) -> RegistrationCheck:
     """Say what stands against a registration; nothing is written.
 
     `value` is the whole client, as an object of the admin API. The address of its keys is fetched. Raises
@@ -108,7 +110,7 @@ async def check(context: RequestContext, developer: Developer, value: Json, rule
     return RegistrationCheck(faults=faults, advice=await advise_client(context, drafted, rules) if drafted else ())
 
 
-async def save(context: RequestContext, developer: Developer, value: Json, rules: Rules) -> SavedClient:
+async def save(context: RequestContext, developer: Developer, value: Json, rules: RegistrationRules) -> SavedClient:
     """Register a client, or replace the one with this identifier.
 
     The key set that is fetched for the advice is kept: a relying party that answers one request at a time cannot serve
@@ -150,7 +152,7 @@ def refuse_own(developer: Developer, client_id: str) -> None:
 
 
 async def _prepared(
-    context: RequestContext, developer: Developer, value: Json, rules: Rules
+    context: RequestContext, developer: Developer, value: Json, rules: RegistrationRules
 ) -> tuple[PlanWithNames, str, Client | None]:
     """The changes of a registration, its identifier, and the client before it."""
     provider = context.provider
@@ -218,7 +220,9 @@ def _drafted(value: Json) -> Client | None:
         return None
 
 
-async def advise_client(context: RequestContext, drafted: Client, rules: Rules) -> tuple[RegistrationFault, ...]:
+async def advise_client(
+    context: RequestContext, drafted: Client, rules: RegistrationRules
+) -> tuple[RegistrationFault, ...]:
     """Advice on a client, registered or not.
 
     The address of its keys is fetched. Source: D27, D66
@@ -226,7 +230,9 @@ async def advise_client(context: RequestContext, drafted: Client, rules: Rules) 
     return _advised(drafted, await _fetched(context, drafted, rules), rules)
 
 
-async def _fetched(context: RequestContext, drafted: Client, rules: Rules) -> bytes | RegistrationFault | None:
+async def _fetched(
+    context: RequestContext, drafted: Client, rules: RegistrationRules
+) -> bytes | RegistrationFault | None:
     """The content published at the address of the keys.
 
     A fault says why nothing was fetched; None: there is no fit address.
@@ -243,7 +249,7 @@ async def _fetched(context: RequestContext, drafted: Client, rules: Rules) -> by
 
 
 def _advised(
-    drafted: Client, published: bytes | RegistrationFault | None, rules: Rules
+    drafted: Client, published: bytes | RegistrationFault | None, rules: RegistrationRules
 ) -> tuple[RegistrationFault, ...]:
     found: list[RegistrationFault] = []
     key_set = None
@@ -256,7 +262,9 @@ def _advised(
     return (*advise_on_registration(drafted, key_set, rules), *found)
 
 
-def _published(drafted: Client, text: str, rules: Rules) -> tuple[dict[str, object] | None, list[RegistrationFault]]:
+def _published(
+    drafted: Client, text: str, rules: RegistrationRules
+) -> tuple[dict[str, object] | None, list[RegistrationFault]]:
     """The key set of an address, and what stands against it."""
     try:
         parse_client_key_set(text)

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import Provider
     from corpid.own_certificates import OwnCertificate
-    from corpid.rules.oauth.client_registration import Rules
+    from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid_dev.relying_party.people import Person
     from corpid_dev.relying_party.verification import Callback
 
@@ -82,7 +82,7 @@ class Sandbox:
     """A running provider, its people and the commands that it obeys."""
 
     provider: Provider
-    rules: Rules
+    rules: RegistrationRules
     generations: tuple[str, ...]
     log: Path
     ahead: list[float]

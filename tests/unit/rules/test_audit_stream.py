@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_stream import MESSAGE_BYTES, Target, json_line, octet_counted, syslog_message, target
+from corpid.rules.audit_stream import MESSAGE_BYTES, StreamTarget, json_line, octet_counted, syslog_message, target
 
 ENTRY: dict[str, Any] = {
     "number": 7,
@@ -38,13 +38,13 @@ HEADER = re.compile(
 @pytest.mark.parametrize(
     ("value", "named"),
     [
-        ("/var/log/corpid/audit.jsonl", Target(kind="file", path="/var/log/corpid/audit.jsonl")),
-        ("syslog+tls://siem.example:6514", Target(kind="tls", host="siem.example", port=6514)),
-        ("syslog+tcp://[::1]:601", Target(kind="tcp", host="::1", port=601)),
-        ("syslog+unix:///dev/log", Target(kind="unix", path="/dev/log")),
+        ("/var/log/corpid/audit.jsonl", StreamTarget(kind="file", path="/var/log/corpid/audit.jsonl")),
+        ("syslog+tls://siem.example:6514", StreamTarget(kind="tls", host="siem.example", port=6514)),
+        ("syslog+tcp://[::1]:601", StreamTarget(kind="tcp", host="::1", port=601)),
+        ("syslog+unix:///dev/log", StreamTarget(kind="unix", path="/dev/log")),
     ],
 )
-def test_a_target_is_a_file_or_a_syslog_server(value: str, named: Target) -> None:
+def test_a_target_is_a_file_or_a_syslog_server(value: str, named: StreamTarget) -> None:
     assert target(value) == named
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.rules.authentication import sign_in
-from corpid.rules.directory.entity_choice import Choice, accepted_entities, search_words, usable
+from corpid.rules.directory.entity_choice import EntityChoice, accepted_entities, search_words, usable
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
@@ -31,7 +31,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     Usable entities come before the others.
     """
 
-    choices: tuple[Choice, ...]
+    choices: tuple[EntityChoice, ...]
     total: int
     preselected: str
     """an entity_id: the only usable one, else the one given as first, which may be none of these"""

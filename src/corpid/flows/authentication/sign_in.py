@@ -43,7 +43,7 @@ from corpid.rules.authentication.throttling import pause_after
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
 from corpid.rules.directory.actors import ANONYMOUS, Person
-from corpid.rules.directory.entity_choice import Choice
+from corpid.rules.directory.entity_choice import EntityChoice
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CODE_MISSES, MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN
 from corpid.rules.oauth import acr
@@ -116,7 +116,7 @@ class EntityQuestion:
     There are several usable ones. `preselected` is an entity_id or empty.
     """
 
-    choices: tuple[Choice, ...]
+    choices: tuple[EntityChoice, ...]
     total: int
     preselected: str
 
@@ -128,7 +128,7 @@ class NoEntity:
     It holds the first of them and their number. Source: D17
     """
 
-    choices: tuple[Choice, ...]
+    choices: tuple[EntityChoice, ...]
     total: int
 
 
@@ -137,7 +137,7 @@ class ConsentQuestion:
     """The question for consent to the data that the client will read (D29)."""
 
     user: User
-    choice: Choice
+    choice: EntityChoice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class SignInConfirmation:
     """
 
     user: User
-    choice: Choice
+    choice: EntityChoice
 
 
 InteractionPage = (
@@ -180,7 +180,7 @@ async def current(context: RequestContext, visit: InteractionContext, *, query: 
     if acting is not None:
         state = visit.state_of(context, interaction, usable=True)
         agreeing = ConsentQuestion if state is SignInState.CONSENT else SignInConfirmation
-        return agreeing(user=acting.user, choice=Choice(entity=acting.entity))
+        return agreeing(user=acting.user, choice=EntityChoice(entity=acting.entity))
     user_id, client = interaction.user_id, visit.client
     if not await entity_selection.any_usable(context, user_id, client):
         everything = await entity_selection.offer(context, user_id, client, query="", preselected="")

@@ -20,7 +20,7 @@ from corpid.flows.directory.write import NoReason, Refused, audit_event, authori
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory import access_review as rules
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.access_review import ACCESS_ACTIONS, Access, AccessReview, ReviewDecision
+from corpid.rules.directory.access_review import ACCESS_ACTIONS, AccessReview, ReviewDecision, ReviewedAccess
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.invitations import shown_invitation
 from corpid.rules.directory.names import is_storable
@@ -81,7 +81,7 @@ class ReviewedPerson(msgspec.Struct, frozen=True, kw_only=True):
     """A person in a review, with their access and the decision."""
 
     user: User
-    access: Access
+    access: ReviewedAccess
     decision: ReviewDecision | None
     reviewed: bool
     """whether the decision keeps exactly this"""
@@ -157,7 +157,7 @@ async def people(
     return ListPage(found=tuple(shown), after=page.after)
 
 
-def _reviewed(user: User, access: Access, decision: ReviewDecision | None) -> ReviewedPerson:
+def _reviewed(user: User, access: ReviewedAccess, decision: ReviewDecision | None) -> ReviewedPerson:
     return ReviewedPerson(
         user=user,
         access=access,
@@ -167,10 +167,10 @@ def _reviewed(user: User, access: Access, decision: ReviewDecision | None) -> Re
     )
 
 
-async def _access(registry: Registry, membership: Membership) -> Access:
+async def _access(registry: Registry, membership: Membership) -> ReviewedAccess:
     key = membership.key
     where = {"user_id": membership.user_id, "entity_id": membership.entity_id}
-    return Access(
+    return ReviewedAccess(
         membership=membership,
         administrator=(await registry.directory.read(Administrator, [key])).get(key),
         roles=tuple(await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST_ROLES)),
@@ -353,7 +353,7 @@ async def _look_through(registry: Registry, entity_id: str) -> tuple[list[str], 
     while more:
         found = await registry.directory.belonging(entity_id, after=after, limit=_MEMBERS_AT_ONCE)
         for membership, user in found:
-            access = Access(
+            access = ReviewedAccess(
                 membership=membership,
                 administrator=levels.get(user.user_id),
                 roles=tuple(roles.get(user.user_id, ())),

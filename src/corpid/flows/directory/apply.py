@@ -36,7 +36,7 @@ from corpid.rules.directory.document import (
     user_ids,
     user_text,
 )
-from corpid.rules.directory.nodes import DirectoryError, Problem
+from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.plan import ALL_BUT_LEVELS, RECORDS, Change, Plan, plan, record_key
 from corpid.rules.directory.records import (
     Administrator,
@@ -54,7 +54,7 @@ from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, channe
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
     RegistrationError,
-    Rules,
+    RegistrationRules,
     new_client,
     public_key_set,
     register,
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.document import Document, Entry, Key
+    from corpid.rules.directory.document import DirectoryDocument, DocumentEntry, Key
     from corpid.rules.directory.records import Record
     from corpid.rules.directory.sections import Kind
     from corpid.rules.directory.sources import SourcedRecord, Sources
@@ -108,7 +108,7 @@ class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
     """Changes by a file, made or planned, in order of writing."""
 
     differences: tuple[Difference, ...]
-    warnings: tuple[Problem, ...]
+    warnings: tuple[FileProblem, ...]
     written: bool
     kept: tuple[RetainedRecordNote, ...] = ()
     """what the file would change or remove, and leaves to others"""
@@ -122,8 +122,8 @@ async def apply_document(
     file: str,
     actor: Actor,
     new_user_id: Callable[[], str],
-    document: Document | None = None,
-    rules: Rules = PLAIN_RULES,
+    document: DirectoryDocument | None = None,
+    rules: RegistrationRules = PLAIN_RULES,
     within: Callable[[ApplyResult], Awaitable[None]] | None = None,
     plain_passwords: bool = False,
     prune: bool = False,
@@ -204,10 +204,10 @@ async def export_directory(registry: Registry, *, actor: Actor) -> AsyncIterator
 async def prepare_document(
     registry: Registry,
     passwords: Passwords,
-    document: Document,
+    document: DirectoryDocument,
     *,
     new_user_id: Callable[[], str],
-    rules: Rules = PLAIN_RULES,
+    rules: RegistrationRules = PLAIN_RULES,
     prune: frozenset[Kind] = frozenset(),
     claims: Ownership | None = None,
 ) -> PlanWithNames:
@@ -263,7 +263,7 @@ async def prepare_entry(
     members: Mapping[str, object],
     *,
     new_user_id: Callable[[], str],
-    rules: Rules = PLAIN_RULES,
+    rules: RegistrationRules = PLAIN_RULES,
 ) -> PlanWithNames:
     """The changes that a file with this one entry would make.
 
@@ -287,7 +287,7 @@ async def prepare_addition(
     members: Mapping[str, object],
     *,
     new_user_id: Callable[[], str],
-    rules: Rules = PLAIN_RULES,
+    rules: RegistrationRules = PLAIN_RULES,
 ) -> tuple[R, PlanWithNames]:
     """Return a record to add, with the changes that it brings.
 
@@ -317,7 +317,7 @@ async def write_one_change(
     `user_names` is user identifier → user name, `remarks` go along. Raises access.Forbidden, Conflict,
     StoreUnavailable. Source: docs/directory.md
     """
-    plan = Plan(changes=(change,), warnings=tuple(Problem(0, remark) for remark in remarks))
+    plan = Plan(changes=(change,), warnings=tuple(FileProblem(0, remark) for remark in remarks))
     prepared = PlanWithNames(plan=plan, user_names=dict(user_names))
     return await carry_out(registry, prepared, actor=actor, verbs=frozenset({change.verb}), dry_run=dry_run)
 
@@ -361,7 +361,7 @@ async def _read_users(registry: Registry, needed: References) -> tuple[dict[str,
 
 
 async def _find_removers(
-    registry: Registry, document: Document, current: Current, ids: Mapping[str, str]
+    registry: Registry, document: DirectoryDocument, current: Current, ids: Mapping[str, str]
 ) -> dict[tuple[Kind, Key], str]:
     """The removers of records that the document would add, by the audit.
 
@@ -381,7 +381,7 @@ async def _find_removers(
     return found
 
 
-def _list_missing(kind: Kind, document: Document, current: Current, ids: Mapping[str, str]) -> list[Key]:
+def _list_missing(kind: Kind, document: DirectoryDocument, current: Current, ids: Mapping[str, str]) -> list[Key]:
     """The keys of records that the document would add."""
     keys = {record_key(entry, ids) for entry in document.entries_of(kind).values() if _knows_user(entry, ids)}
     return sorted(keys - current.records_of(kind).keys())
@@ -397,7 +397,7 @@ async def _read_everything(registry: Registry) -> tuple[Records, AllSources]:
 
 
 async def _read_named(
-    registry: Registry, document: Document, needed: References, ids: Mapping[str, str]
+    registry: Registry, document: DirectoryDocument, needed: References, ids: Mapping[str, str]
 ) -> tuple[Records, AllSources]:
     keys = await in_thread_if_many(lambda: _list_keys(document, needed, ids), _count_entries(document))
     records, sources = _make_empty(), _make_empty()
@@ -414,7 +414,7 @@ async def _read_named(
     return records, sources
 
 
-def _list_parties(document: Document) -> list[dict[str, str]]:
+def _list_parties(document: DirectoryDocument) -> list[dict[str, str]]:
     """Client entity, third party and service of a document's third-party rows."""
     identity = SECTIONS["third_party.assignments"].identity
     rows = [dict(zip(identity, key, strict=True)) for key in document.entries_of("third-party row")]
@@ -422,7 +422,7 @@ def _list_parties(document: Document) -> list[dict[str, str]]:
     return [dict(zip(_BETWEEN, each, strict=True)) for each in sorted(named)]
 
 
-def _list_keys(document: Document, needed: References, ids: Mapping[str, str]) -> dict[Kind, list[Key]]:
+def _list_keys(document: DirectoryDocument, needed: References, ids: Mapping[str, str]) -> dict[Kind, list[Key]]:
     """The keys of records that a document needs, by kind."""
     keys: dict[Kind, set[Key]] = {"client": set(document.entries_of("client"))}
     for kind in RECORDS:
@@ -435,7 +435,7 @@ def _list_keys(document: Document, needed: References, ids: Mapping[str, str]) -
     return {kind: sorted(every) for kind, every in keys.items()}
 
 
-def _count_entries(document: Document) -> int:
+def _count_entries(document: DirectoryDocument) -> int:
     return sum(len(entries) for entries in document.entries.values())
 
 
@@ -450,7 +450,10 @@ def _add(records: Records, sources: AllSources, kind: Kind, key: Key, found: Sou
 
 
 async def _add_levels(
-    registry: Registry, document: Document, records: dict[Kind, dict[Key, msgspec.Struct]], ids: Mapping[str, str]
+    registry: Registry,
+    document: DirectoryDocument,
+    records: dict[Kind, dict[Key, msgspec.Struct]],
+    ids: Mapping[str, str],
 ) -> None:
     """Add everybody with a level, if the file may take one.
 
@@ -482,11 +485,11 @@ async def _add_levels(
     records["user"] |= await registry.directory.read(User, sorted(people - set(records["user"])))
 
 
-def _knows_user(entry: Entry, ids: Mapping[str, str]) -> bool:
+def _knows_user(entry: DocumentEntry, ids: Mapping[str, str]) -> bool:
     return entry.kind in {"service", "entity", "grant"} or entry.key[0] in ids
 
 
-def _complete_clients(document: Document, current: Current, rules: Rules) -> Document:
+def _complete_clients(document: DirectoryDocument, current: Current, rules: RegistrationRules) -> DirectoryDocument:
     """The document with what new clients get, and public keys only."""
     clients = {}
     for key, entry in document.entries_of("client").items():
@@ -497,7 +500,7 @@ def _complete_clients(document: Document, current: Current, rules: Rules) -> Doc
     return msgspec.structs.replace(document, entries={**document.entries, "client": clients})
 
 
-def _remark_keys(document: Document) -> list[Problem]:
+def _remark_keys(document: DirectoryDocument) -> list[FileProblem]:
     remarks = []
     for entry in document.entries_of("client").values():
         if entry.fields.get("jwks") is None:
@@ -506,11 +509,11 @@ def _remark_keys(document: Document) -> list[Problem]:
             problems = parse_client_key_set(str(entry.fields["jwks"])).problems
         except KeySetError:
             continue  # the check of the client has refused it already
-        remarks += [Problem(entry.line_of("jwks"), f"jwks: {problem}") for problem in problems]
+        remarks += [FileProblem(entry.line_of("jwks"), f"jwks: {problem}") for problem in problems]
     return remarks
 
 
-def _check_client(client: msgspec.Struct, rules: Rules) -> Iterable[tuple[str, str]]:
+def _check_client(client: msgspec.Struct, rules: RegistrationRules) -> Iterable[tuple[str, str]]:
     if not isinstance(client, Client):
         raise TypeError("the record of a client is a Client")
     try:
@@ -521,8 +524,8 @@ def _check_client(client: msgspec.Struct, rules: Rules) -> Iterable[tuple[str, s
 
 
 async def _hash_passwords(
-    document: Document, current: Current, ids: Mapping[str, str], passwords: Passwords
-) -> Document:
+    document: DirectoryDocument, current: Current, ids: Mapping[str, str], passwords: Passwords
+) -> DirectoryDocument:
     entries = dict(document.entries_of("credentials"))
     plain = [key for key, entry in entries.items() if "password" in entry.fields]
     _refuse_guessable(document, current, ids, passwords)
@@ -536,7 +539,9 @@ async def _hash_passwords(
     return msgspec.structs.replace(document, entries={**document.entries, "credentials": entries})
 
 
-def _refuse_guessable(document: Document, current: Current, ids: Mapping[str, str], passwords: Passwords) -> None:
+def _refuse_guessable(
+    document: DirectoryDocument, current: Current, ids: Mapping[str, str], passwords: Passwords
+) -> None:
     problems = []
     for key, entry in document.entries_of("credentials").items():
         known = getattr(current.records_of("user").get((ids[key[0]],)), "name", "")
@@ -548,12 +553,12 @@ def _refuse_guessable(document: Document, current: Current, ids: Mapping[str, st
             if typed:
                 require_allowed_password(typed, user_name=key[0], name=name, blocklist=passwords.guessable())
         except PasswordRefused as error:
-            problems.append(Problem(entry.line_of("password"), f"password of {entry.key[0]}: {error}"))
+            problems.append(FileProblem(entry.line_of("password"), f"password of {entry.key[0]}: {error}"))
     if problems:
         raise DirectoryError(document.file, problems)
 
 
-async def _hash_password(entry: Entry, known: msgspec.Struct | None, passwords: Passwords) -> Entry:
+async def _hash_password(entry: DocumentEntry, known: msgspec.Struct | None, passwords: Passwords) -> DocumentEntry:
     """The entry with its password hashed.
 
     Removed if it would not change.

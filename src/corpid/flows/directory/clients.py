@@ -24,7 +24,7 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.changes import Delete, Precondition, Upsert
 from corpid.rules.directory.differences import Difference, members_changed, members_set
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.nodes import Problem
+from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Change
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationError, public_key_set, register_api_client
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.oauth.client_registration import Rules
+    from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.stores.sql.registry import Registry
 
 _KEY_MEMBERS: Final = {"jwks": "jwks_uri", "jwks_uri": "jwks"}
@@ -51,7 +51,7 @@ async def add_client(
     members: Mapping[str, object],
     *,
     actor: Actor,
-    rules: Rules = PLAIN_RULES,
+    rules: RegistrationRules = PLAIN_RULES,
     dry_run: bool = False,
 ) -> tuple[Client, ApplyResult]:
     """Register a client, unless `dry_run`.
@@ -116,7 +116,7 @@ async def update_client(
     members: Mapping[str, object],
     *,
     actor: Actor,
-    rules: Rules = PLAIN_RULES,
+    rules: RegistrationRules = PLAIN_RULES,
     was: Client | None = None,
     dry_run: bool = False,
 ) -> ApplyResult:
@@ -195,7 +195,7 @@ async def add_api_client(
     *,
     entity_id: str,
     actor: Actor,
-    rules: Rules,
+    rules: RegistrationRules,
     now: float,
     dry_run: bool = False,
 ) -> tuple[RegisteredApiClient, ApplyResult]:
@@ -225,7 +225,7 @@ async def update_api_client(
     members: Mapping[str, object],
     *,
     actor: Actor,
-    rules: Rules,
+    rules: RegistrationRules,
     dry_run: bool = False,
 ) -> ApplyResult:
     """Change members of a client of the API.
@@ -293,9 +293,9 @@ def _read_fields(client_id: str, members: Mapping[str, object]) -> dict[str, obj
     return fields | {_KEY_MEMBERS[name]: None for name in _KEY_MEMBERS if name in fields}
 
 
-def _check_registration(client: RegisteredApiClient, rules: Rules) -> tuple[Problem, ...]:
+def _check_registration(client: RegisteredApiClient, rules: RegistrationRules) -> tuple[FileProblem, ...]:
     try:
-        return tuple(Problem(0, remark) for remark in register_api_client(client, rules))
+        return tuple(FileProblem(0, remark) for remark in register_api_client(client, rules))
     except RegistrationError as error:
         raise Refused(str(error)) from None
 
@@ -311,7 +311,7 @@ async def _carry_out(
     action: AuditAction,
     was: RegisteredApiClient | None,
     becomes: RegisteredApiClient | None,
-    warnings: tuple[Problem, ...] = (),
+    warnings: tuple[FileProblem, ...] = (),
     *,
     dry_run: bool,
 ) -> ApplyResult:

@@ -21,7 +21,7 @@ from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.nodes import Problem
+from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.directory.records import Entity, Membership, Service, ThirdPartyAssignment, ThirdPartyGrant, User
 from corpid.rules.directory.third_parties import AuthorisationSide, AuthorisationState, narrows, state_of, without_grant
@@ -473,10 +473,10 @@ def _group_values(parameters: Iterable[Parameter]) -> dict[str, list[str]]:
     return found
 
 
-def _remark_suspension(change: Change) -> Iterable[Problem]:
+def _remark_suspension(change: Change) -> Iterable[FileProblem]:
     was, becomes = getattr(change.was, "state", ""), getattr(change.becomes, "state", "")
     if (was, becomes) == ("accepted", "offered"):
-        yield Problem(
+        yield FileProblem(
             0,
             f"{change.key[1]} has accepted less than this, so nothing of it is effective until it accepts again: "
             "offer it under another ref to keep what was accepted",

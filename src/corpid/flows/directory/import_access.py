@@ -20,7 +20,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.names import fold_text
-from corpid.rules.directory.nodes import DirectoryError, Problem
+from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Membership, Service, User
 from corpid.rules.directory.role_forms import ENDLESS, ON_DAY, RoleForm, faults, form_of, row_of
@@ -98,7 +98,7 @@ class _ImportPlanner:
     lines: list[ImportPlanLine] = field(default_factory=list)
     invited: list[Change] = field(default_factory=list)
     roles: list[Change] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[FileProblem] = field(default_factory=list)
     people: dict[str, Member] = field(default_factory=dict)
     """by what a line says: accounts differ whose names fold alike"""
     invitees: dict[str, Member] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class _ImportPlanner:
             reasons = [str(error)]
         except Forbidden as error:
             reasons = [error.reason]
-        self.problems += [Problem(line.line, reason) for reason in reasons]
+        self.problems += [FileProblem(line.line, reason) for reason in reasons]
 
     async def _plan(self, line: AccessLine) -> None:
         person = await self._find_person(line)

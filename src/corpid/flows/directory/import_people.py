@@ -15,7 +15,7 @@ from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
-from corpid.rules.directory.nodes import DirectoryError, Problem
+from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.records import Membership
 from corpid.rules.directory.tables import parse_members, parse_people
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.document import Document
+    from corpid.rules.directory.document import DirectoryDocument
     from corpid.rules.directory.plan import Change
     from corpid.stores.sql.registry import Registry
 
@@ -43,7 +43,7 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
     """in the table"""
     added: int
     memberships: int
-    remarks: tuple[Problem, ...]
+    remarks: tuple[FileProblem, ...]
     written: bool
 
 
@@ -72,8 +72,8 @@ async def import_people(
     document = parse_people(content, file, entity_id=entity_id)
     total = len(document.entries_of("user"))
     parts: list[list[Change]] = []
-    problems: list[Problem] = []
-    remarks: list[Problem] = []
+    problems: list[FileProblem] = []
+    remarks: list[FileProblem] = []
     for number, part in enumerate(_parts(document), start=1):
         try:
             prepared = await prepare_document(registry, passwords, part, new_user_id=new_user_id)
@@ -144,19 +144,19 @@ async def import_members(
     authorise(actor, "read", Object(kind="user"))
     rows = parse_members(content, file)
     changes: list[Change] = []
-    problems: list[Problem] = []
-    unreachable: list[Problem] = []
+    problems: list[FileProblem] = []
+    unreachable: list[FileProblem] = []
     for number, (line, details) in enumerate(rows, start=1):
         change = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
         try:
             await check_invitation(registry, change, actor=actor)
         except IdentifierConflict as taken:
             if taken.member != "user_name":
-                problems.append(Problem(line, str(taken)))
+                problems.append(FileProblem(line, str(taken)))
             continue
         changes.append(change)
         if is_unreachable(change.becomes):
-            unreachable.append(Problem(line, f"{details.user_name}: {UNREACHABLE}"))
+            unreachable.append(FileProblem(line, f"{details.user_name}: {UNREACHABLE}"))
         if number % PEOPLE_AT_ONCE == 0 or number == len(rows):
             report("checked", number, len(rows))
             await asyncio.sleep(0)
@@ -171,7 +171,7 @@ async def import_members(
     )  # fmt: skip
 
 
-def _parts(document: Document) -> Iterator[Document]:
+def _parts(document: DirectoryDocument) -> Iterator[DirectoryDocument]:
     """The document of each hundred people."""
     users, memberships = ([*document.entries_of(kind).items()] for kind in ("user", "membership"))
     for start in range(0, len(users), PEOPLE_AT_ONCE):
@@ -181,7 +181,7 @@ def _parts(document: Document) -> Iterator[Document]:
         )
 
 
-def _others(document: Document, changes: tuple[Change, ...]) -> Iterator[Problem]:
+def _others(document: DirectoryDocument, changes: tuple[Change, ...]) -> Iterator[FileProblem]:
     """Remarks on people who are there already and otherwise."""
     for change in changes:
         if change.kind == "user" and change.verb == "change" and change.becomes is not None:
@@ -189,7 +189,7 @@ def _others(document: Document, changes: tuple[Change, ...]) -> Iterator[Problem
             names = change.becomes.__struct_fields__
             differing = [each for each in names if getattr(change.was, each) != getattr(change.becomes, each)]
             line = document.entries_of("user")[(name,)].line
-            yield Problem(line, f"{name} is there already, with another {' and '.join(differing)}, which stays")
+            yield FileProblem(line, f"{name} is there already, with another {' and '.join(differing)}, which stays")
 
 
 def _membership_absent(change: Change) -> list[Precondition]:

@@ -34,7 +34,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.roles import HeldRole
+from corpid.rules.directory.roles import RoleRecords
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -241,7 +241,9 @@ async def services(registry: Registry, actor: Actor, *, search: str, after: str,
     return await _named(registry, Service, search=search, after=after, limit=limit)
 
 
-async def roles(registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int) -> ListPage[HeldRole]:
+async def roles(
+    registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
+) -> ListPage[RoleRecords]:
     """List roles of people for their entities.
 
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, D50
@@ -256,7 +258,7 @@ async def roles(registry: Registry, actor: Actor, wanted: ListFilter, *, after: 
 
 async def third_party_roles(
     registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
-) -> ListPage[HeldRole]:
+) -> ListPage[RoleRecords]:
     """List roles of third parties' people for client entities.
 
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, R-21
@@ -334,7 +336,9 @@ async def _where(registry: Registry, actor: Actor, wanted: ListFilter) -> dict[s
     return where
 
 
-async def with_records(directory: Directory, rows: Sequence[Assignment | ThirdPartyAssignment]) -> tuple[HeldRole, ...]:
+async def with_records(
+    directory: Directory, rows: Sequence[Assignment | ThirdPartyAssignment]
+) -> tuple[RoleRecords, ...]:
     """Return the rows with the records that they depend on.
 
     One that has lost it meanwhile is left out. Raises StoreUnavailable. Source: D50
@@ -353,7 +357,7 @@ async def with_records(directory: Directory, rows: Sequence[Assignment | ThirdPa
         membership = memberships.get((row.user_id, row.entity_id))
         if user and service and entity and membership and (client or not client_id):
             found.append(
-                HeldRole(
+                RoleRecords(
                     row=row, user=user, entity=entity, membership=membership, service=service,
                     client_entity=client, grants=granted.get((client_id, row.entity_id, row.service_id), ()),
                 )

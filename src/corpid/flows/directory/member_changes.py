@@ -41,7 +41,7 @@ from corpid.rules.directory.changes import (
 )
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
-from corpid.rules.directory.nodes import Problem
+from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import (
@@ -478,7 +478,7 @@ async def remove_membership(
     remarks = []
     level = next((row.was for row in rows if isinstance(row.was, Administrator)), None)
     if level is not None and is_last_owner(level, await registry.directory.administrators(entity_id)):
-        remarks = [Problem(0, f"the entity {entity_id} will have no owner who can act")]
+        remarks = [FileProblem(0, f"the entity {entity_id} will have no owner who can act")]
     end = Change(verb="remove", kind="membership", key=membership.key, was=membership)
     plan = Plan(changes=(*rows, end), warnings=tuple(remarks))
     prepared = PlanWithNames(plan=plan, user_names={user.user_id: user.user_name})

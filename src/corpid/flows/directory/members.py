@@ -19,7 +19,7 @@ from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.queries import SEARCH_WORDS, MemberQuery, MemberSearch, MemberState
 from corpid.rules.directory.records import Administrator, Assignment, Entity, Membership, ThirdPartyAssignment, User
-from corpid.rules.directory.roles import HeldRole
+from corpid.rules.directory.roles import RoleRecords
 from corpid.rules.limits import PROVISIONING_CONDITIONS
 from corpid.texts import phrase
 
@@ -111,8 +111,8 @@ class MemberAccess(msgspec.Struct, frozen=True, kw_only=True):
     """Level and access of one member, as an actor may see them."""
 
     administrator: Administrator | None
-    roles: ListPage[HeldRole]
-    for_others: tuple[HeldRole, ...]
+    roles: ListPage[RoleRecords]
+    for_others: tuple[RoleRecords, ...]
     """for client entities; none if the actor may not see them"""
 
 

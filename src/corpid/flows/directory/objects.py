@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.objects import ParsedObject, Resource
     from corpid.rules.directory.records import ChangeRequest
-    from corpid.rules.oauth.client_registration import Rules
+    from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.stores.sql.registry import Registry
 
 _NAME_TAKEN: Final = "somebody has this user name already"
@@ -79,7 +79,7 @@ class Administration:
     registry: Registry
     passwords: Passwords
     actor: ApiClient
-    rules: Rules
+    rules: RegistrationRules
     new_user_id: Callable[[], str]
     tag: Callable[[msgspec.Struct], str]
     """the entity tag of a record"""

@@ -30,7 +30,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.role_forms import is_open_to
-from corpid.rules.directory.roles import HeldRole
+from corpid.rules.directory.roles import RoleRecords
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Giver(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnRole(msgspec.Struct, frozen=True, kw_only=True):
-    role: HeldRole
+    role: RoleRecords
     giver: Giver
 
 
@@ -216,7 +216,7 @@ async def withdraw_request(context: RequestContext, user_id: str, request_id: st
     await approvals.withdraw(registry, request_id, actor=Person(user_id), reason="", now=context.now)
 
 
-async def _find_givers(registry: Registry, user_id: str, roles: Iterable[HeldRole]) -> list[Giver]:
+async def _find_givers(registry: Registry, user_id: str, roles: Iterable[RoleRecords]) -> list[Giver]:
     """The giver of each role, by its source (D65); only people who belong to the same entity have names (D61)."""
     directory = registry.directory
     rows = [role.row for role in roles]

@@ -36,7 +36,7 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     User,
 )
-from corpid.rules.directory.roles import HeldRole
+from corpid.rules.directory.roles import RoleRecords
 from corpid.rules.directory.sources import people as people_among
 from corpid.rules.oauth.consent import Consent
 
@@ -68,8 +68,8 @@ class PersonRecords(msgspec.Struct, frozen=True, kw_only=True):
     consents: tuple[Consent, ...]
     """that are remembered, by entity and client"""
     memberships: ListPage[Belonging]
-    roles: ListPage[HeldRole]
-    third_party_roles: ListPage[HeldRole]
+    roles: ListPage[RoleRecords]
+    third_party_roles: ListPage[RoleRecords]
     email_change: EmailChange | None
     """a new address that the person has proven and that is not yet in effect (D61)"""
     written_by: dict[tuple[type, tuple[str, ...]], str]

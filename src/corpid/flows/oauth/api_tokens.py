@@ -16,7 +16,7 @@ from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import api_server, client_assertion, tokens
-from corpid.rules.oauth.dpop import Target
+from corpid.rules.oauth.dpop import ProofTarget
 from corpid.rules.oauth.errors import (
     Explanation,
     InvalidToken,
@@ -60,7 +60,7 @@ async def issue(
     client, assertion = await _authenticate(context, parameters, authorization)
     with RequestOf(client.client_id):
         granted = api_server.granted_scopes(parameters.get("scope"), client.scopes)
-        target = Target(method="POST", url=policy.base_url + api_server.TOKEN_PATH)
+        target = ProofTarget(method="POST", url=policy.base_url + api_server.TOKEN_PATH)
         proof = dpop.require_proof(context, proofs, target, rules=policy.api)
         if not await _may_act(context, client, now=context.now):
             raise UnauthorizedClient(
@@ -110,7 +110,7 @@ async def verify(
         parties=api_server.no_person,
     )
     origin = urlsplit(policy.base_url)
-    target = Target(method=method, url=f"{origin.scheme}://{origin.netloc}{path}")
+    target = ProofTarget(method=method, url=f"{origin.scheme}://{origin.netloc}{path}")
     proof = dpop.require_proof(context, proofs, target, rules=policy.api, access_token=text)
     tokens.validate_binding(token, proof.jkt)
     with RequestOf(token.client_id):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from corpid.flows.oauth.client_clocks import ClockSkew
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.client_assertion import Assertion
-    from corpid.rules.oauth.dpop import Proof, Target
+    from corpid.rules.oauth.dpop import Proof, ProofTarget
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
     from corpid.stores.transient import TransientBatch
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 def verify_proof(
     context: RequestContext,
     headers: Sequence[bytes],
-    target: Target,
+    target: ProofTarget,
     *,
     rules: AuthenticationRules,
     access_token: str | None = None,
@@ -56,7 +56,7 @@ def verify_proof(
 def require_proof(
     context: RequestContext,
     headers: Sequence[bytes],
-    target: Target,
+    target: ProofTarget,
     *,
     rules: AuthenticationRules,
     access_token: str | None = None,

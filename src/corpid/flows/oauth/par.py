@@ -12,7 +12,7 @@ from corpid.flows.oauth.client_keys import id_token_key
 from corpid.rules.limits import REQUEST_URI_SECONDS
 from corpid.rules.oauth import authorization_endpoint, client_registration, deprecated_usage
 from corpid.rules.oauth.discovery import PAR_PATH
-from corpid.rules.oauth.dpop import Target
+from corpid.rules.oauth.dpop import ProofTarget
 from corpid.rules.oauth.errors import InvalidRequest, OAuthError, RequestOf, UnauthorizedClient
 from corpid.rules.oauth.records import PushedRequest
 from corpid.rules.oauth.refusals import Reason
@@ -62,7 +62,7 @@ async def push(
             ).with_cause(expected=generation.name, registered=client_registration.registered_generations(client))
         if parameters.get("client_id") is None:
             raise InvalidRequest(Reason.PARAMETER_MISSING, "parameter client_id is missing")
-        target = Target(method="POST", url=policy.base_url + PAR_PATH)
+        target = ProofTarget(method="POST", url=policy.base_url + PAR_PATH)
         proof = dpop.verify_proof(context, proofs, target, rules=generation)
         request = authorization_endpoint.validate_request(
             parameters,

@@ -18,7 +18,7 @@ from corpid.rules.directory.parties import entity_attributes, packed_parties, pa
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS
 from corpid.rules.oauth import client_registration, deprecated_usage, scopes, token_request, tokens
 from corpid.rules.oauth.discovery import TOKEN_PATH
-from corpid.rules.oauth.dpop import Proof, Target
+from corpid.rules.oauth.dpop import Proof, ProofTarget
 from corpid.rules.oauth.errors import (
     InvalidGrant,
     RequestOf,
@@ -86,7 +86,7 @@ async def exchange(
         token_request.require_verifier(request, generation, pkce_optional=pkce_optional)
         proof = None
         if generation.sender_constrained:
-            target = Target(method="POST", url=policy.base_url + TOKEN_PATH)
+            target = ProofTarget(method="POST", url=policy.base_url + TOKEN_PATH)
             proof = dpop.require_proof(context, proofs, target, rules=generation)
         redemption = _Redemption(
             caller=caller,

@@ -17,7 +17,7 @@ from corpid.jose import encryption
 from corpid.rules.directory import roles
 from corpid.rules.directory.parties import entity_attributes
 from corpid.rules.oauth import client_registration, scopes, tokens
-from corpid.rules.oauth.dpop import Target
+from corpid.rules.oauth.dpop import ProofTarget
 from corpid.rules.oauth.errors import InvalidToken, RequestOf, ServerError, shorten_value
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.scopes import ENTITY_SCOPES
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import ActingPerson
     from corpid.rules.oauth.dpop import Proof
-    from corpid.rules.oauth.generations import Generation, Resource
+    from corpid.rules.oauth.generations import Generation, ProtectedResource
     from corpid.rules.oauth.records import Client
     from corpid.rules.oauth.tokens import AccessToken
 
@@ -47,7 +47,7 @@ class ResourceResponse(msgspec.Struct, frozen=True, kw_only=True):
 async def read(
     context: RequestContext,
     generation: Generation,
-    resource: Resource,
+    resource: ProtectedResource,
     *,
     method: str,
     authorization: Sequence[bytes],
@@ -63,7 +63,7 @@ async def read(
     token = tokens.verify(
         text, context.keys.ring, issuer=context.provider.policy.base_url, resource_url=url, now=context.now
     )
-    target = Target(method=method, url=url)
+    target = ProofTarget(method=method, url=url)
     proof = None
     if generation.sender_constrained:
         proof = dpop.require_proof(context, proofs, target, rules=generation, access_token=text)
@@ -138,7 +138,7 @@ async def _live(context: RequestContext, generation: Generation, token: AccessTo
 
 
 async def _blocks(
-    context: RequestContext, resource: Resource, token: AccessToken, client: Client
+    context: RequestContext, resource: ProtectedResource, token: AccessToken, client: Client
 ) -> dict[str, dict[str, object]]:
     today = context.day
     wanted = [scope for scope in resource.claim_names if scope in token.scopes or not resource.scoped]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.oauth.client_registration import Rules
+    from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.rules.oauth.deprecated_usage import UseCount
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
@@ -70,7 +70,7 @@ async def report(
     actor: Actor,
     generations: Mapping[str, Generation],
     today: str,
-    rules: Rules = PLAIN_RULES,
+    rules: RegistrationRules = PLAIN_RULES,
 ) -> list[ClientUse]:
     """Clients that name or have used something deprecated.
 
@@ -89,7 +89,7 @@ async def report_of(
     actor: Actor,
     generations: Mapping[str, Generation],
     today: str,
-    rules: Rules = PLAIN_RULES,
+    rules: RegistrationRules = PLAIN_RULES,
 ) -> list[ClientUse]:
     """The same of one client, without reading the others.
 
@@ -105,7 +105,7 @@ def uses_of(
     *,
     generations: Mapping[str, Generation],
     today: str,
-    rules: Rules,
+    rules: RegistrationRules,
 ) -> list[ClientUse]:
     """The report on these clients. Source: Spec "Generations", D8, D64"""
     counted: defaultdict[tuple[str, str], dict[str, UseCount]] = defaultdict(dict)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import Provider
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.oauth.client_registration import Rules
+    from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.rules.oauth.records import Client
     from corpid.rules.server_processes import ServerProcess
     from corpid.rules.signing_keys import ProviderKey
@@ -142,7 +142,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """problems first, then warnings"""
 
 
-async def overview(provider: Provider, actor: Actor, *, now: float, rules: Rules = PLAIN_RULES) -> Overview:
+async def overview(provider: Provider, actor: Actor, *, now: float, rules: RegistrationRules = PLAIN_RULES) -> Overview:
     """Gather the overview.
 
     `rules` are those of the deployment's clients. Raises access.Forbidden, StoreUnavailable. Source: D49, D53

@@ -59,7 +59,7 @@ class ReviewDecision(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str
 
 
-class Access(msgspec.Struct, frozen=True, kw_only=True):
+class ReviewedAccess(msgspec.Struct, frozen=True, kw_only=True):
     """The access of one person for an entity."""
 
     membership: Membership
@@ -119,7 +119,7 @@ def is_again(review: AccessReview, *, now: float) -> bool:
     return now >= review.due_at + REMIND_SECONDS
 
 
-def digest(access: Access) -> str:
+def digest(access: ReviewedAccess) -> str:
     """A short name of a person's access.
 
     It is another one if anything changes. Dates and parameters count, and so do a suspension and the address of an
@@ -141,7 +141,7 @@ def digest(access: Access) -> str:
     return sha256(msgspec.json.encode(parts)).hexdigest()[:32]
 
 
-def is_reviewed(access: Access, decision: ReviewDecision | None) -> bool:
+def is_reviewed(access: ReviewedAccess, decision: ReviewDecision | None) -> bool:
     """Return whether a person was kept with their present access.
 
     Source: docs/decisions/0022

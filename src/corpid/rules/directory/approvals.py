@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.document import Entry
+from corpid.rules.directory.document import DocumentEntry
 from corpid.rules.directory.plan import RECORDS, Change, check
 from corpid.rules.directory.records import (
     ChangeRequest,
@@ -247,7 +247,7 @@ def unfit(changes: Iterable[Change], current: Current, user_names: Mapping[str, 
     The rules are those of a directory file; besides, service and entity are enabled. `current` holds what the changes
     name, `user_names` is user identifier → user name. Source: D55, R-14, R-21
     """
-    wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]] = {kind: {} for kind in KINDS}
+    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]] = {kind: {} for kind in KINDS}
     removed: defaultdict[Kind, set[Key]] = defaultdict(set)
     disabled: dict[str, None] = {}
     for change in changes:
@@ -257,7 +257,10 @@ def unfit(changes: Iterable[Change], current: Current, user_names: Mapping[str, 
             continue
         key = tuple(user_names.get(part, part) for part in change.key)
         fields = msgspec.structs.asdict(record)
-        wanted[change.kind][change.key] = (Entry(kind=change.kind, key=key, line=0, fields=fields, lines={}), record)
+        wanted[change.kind][change.key] = (
+            DocumentEntry(kind=change.kind, key=key, line=0, fields=fields, lines={}),
+            record,
+        )
         for kind, member in _NAMED:
             named = current.records_of(kind).get((str(fields.get(member, "")),))
             if isinstance(named, Entity | Service) and not named.enabled and change.kind != kind:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.rules.directory.members import Disclosure, disclosures, mask_text, visible_members
-from corpid.rules.directory.nodes import Problem
+from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.records import Parameter, ParameterDefinition, RoleDescription
 from corpid.rules.directory.sources import WHOLE, channel, in_words
 
@@ -91,13 +91,13 @@ def kept_record(kept: RetainedRecord, user_names: Mapping[str, str]) -> Retained
     )
 
 
-def remarks(every: Sequence[RetainedRecordNote]) -> list[Problem]:
+def remarks(every: Sequence[RetainedRecordNote]) -> list[FileProblem]:
     """Remarks on records that a file leaves to others, by line.
 
     Of records that pruning leaves, the first twenty. Source: D65
     """
     changed = [
-        Problem(
+        FileProblem(
             one.line,
             f"{one.subject}: {', '.join(one.members)} stays as set by {one.by[0]}; --take-over takes it over",
         )
@@ -105,17 +105,17 @@ def remarks(every: Sequence[RetainedRecordNote]) -> list[Problem]:
         if one.verb == "change"
     ]
     changed += [
-        Problem(one.line, f"{one.subject} stays removed, {_by_whom(one)}; --take-over adds it again")
+        FileProblem(one.line, f"{one.subject} stays removed, {_by_whom(one)}; --take-over adds it again")
         for one in every
         if one.verb == "add"
     ]
     unremoved = [one for one in every if one.verb == "remove"]
     shown = [
-        Problem(0, f"--prune leaves {one.subject}: {_why(one)}; --take-over removes it")
+        FileProblem(0, f"--prune leaves {one.subject}: {_why(one)}; --take-over removes it")
         for one in unremoved[:UNREMOVED_SHOWN]
     ]
     rest = len(unremoved) - len(shown)
-    further = [Problem(0, f"--prune leaves {rest} more that others wrote: --json lists them")] if rest else []
+    further = [FileProblem(0, f"--prune leaves {rest} more that others wrote: --json lists them")] if rest else []
     return [*changed, *shown, *further]
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from corpid.rules.directory.names import without_marks
-from corpid.rules.directory.nodes import DirectoryError, Items, Node, Pairs, Problem, Scalar, quote_value
+from corpid.rules.directory.nodes import DirectoryError, FileProblem, Items, Node, Pairs, Scalar, quote_value
 from corpid.rules.directory.records import Administrator, Parameter, ParameterDefinition, ThirdPartyGrant
-from corpid.rules.directory.sections import KINDS, NOTHING, OWN_FACTORS, SECTIONS, TEST, Kind, Section
+from corpid.rules.directory.sections import KINDS, NOTHING, OWN_FACTORS, SECTIONS, TEST, DocumentSection, Kind
 from corpid.rules.directory.values import InvalidValue, suggestion
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ NAMES_USERS: Final[tuple[Kind, ...]] = (
 """kinds whose keys begin with a user"""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class DocumentEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A file's entry for one record: only the members it names.
 
     Users are in keys by user name.
@@ -57,21 +57,21 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return self.lines.get(member, self.line)
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class DirectoryDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A directory file.
 
     `complete` are the kinds whose section it has, which `--prune` may thin out.
     """
 
     file: str
-    entries: dict[Kind, dict[tuple[str, ...], Entry]]
+    entries: dict[Kind, dict[tuple[str, ...], DocumentEntry]]
     complete: frozenset[Kind]
     listed_members: frozenset[str]
     """user names whose memberships the file lists"""
-    remarks: tuple[Problem, ...] = ()
+    remarks: tuple[FileProblem, ...] = ()
     """deprecated but valid input"""
 
-    def entries_of(self, kind: Kind) -> dict[tuple[str, ...], Entry]:
+    def entries_of(self, kind: Kind) -> dict[tuple[str, ...], DocumentEntry]:
         """The entries of a kind, by key."""
         return self.entries.get(kind, {})
 
@@ -106,7 +106,7 @@ def parse(
     plain_passwords: bool = False,
     most_nodes: int | None = None,
     typed: bool = False,
-) -> Document:
+) -> DirectoryDocument:
     """Read a directory file.
 
     `file` names it in errors. `plain_passwords` allows the key `password`, for development only; `most_nodes` bounds
@@ -120,8 +120,8 @@ def parse(
 
 
 def from_nodes(
-    root: Node, file: str, problems: Sequence[Problem] = (), *, plain_passwords: bool = False, typed: bool = False
-) -> Document:
+    root: Node, file: str, problems: Sequence[FileProblem] = (), *, plain_passwords: bool = False, typed: bool = False
+) -> DirectoryDocument:
     """Read the nodes of a file.
 
     `problems` were found before, and are reported together. Raises DirectoryError with every problem, of which it lists
@@ -134,7 +134,7 @@ def from_nodes(
     if reading.problems:
         raise DirectoryError(file, reading.problems)
     users = reading.entries["user"].values()
-    return Document(
+    return DirectoryDocument(
         file=file,
         entries=reading.entries,
         complete=frozenset(reading.complete),
@@ -151,10 +151,10 @@ class _DocumentReader:
     def __init__(self, plain_passwords: bool, *, typed: bool) -> None:
         self.plain_passwords = plain_passwords
         self.typed = typed
-        self.problems: list[Problem] = []
-        self.remarks: list[Problem] = []
+        self.problems: list[FileProblem] = []
+        self.remarks: list[FileProblem] = []
         self.complete: set[Kind] = set()
-        self.entries: dict[Kind, dict[tuple[str, ...], Entry]] = {kind: {} for kind in KINDS}
+        self.entries: dict[Kind, dict[tuple[str, ...], DocumentEntry]] = {kind: {} for kind in KINDS}
 
     def read(self, root: Node) -> None:
         for name, node in self._sections(root):
@@ -190,7 +190,7 @@ class _DocumentReader:
         self._report(node.line, f"{expected}: this one is empty, omit it" if empty else expected)
         return ()
 
-    def _keyed(self, section: Section, identifier: Reader, node: Node) -> Iterator[Entry]:
+    def _keyed(self, section: DocumentSection, identifier: Reader, node: Node) -> Iterator[DocumentEntry]:
         expected = f"a mapping is expected here: one key for each {section.kind}"
         for key, value in self._pairs(node, expected):
             try:
@@ -200,9 +200,11 @@ class _DocumentReader:
                 continue
             members = self._members(section, value, f"{section.kind} {key.text}")
             if members is not None:
-                yield Entry(kind=section.kind, key=(key_text,), line=key.line, fields=members[0], lines=members[1])
+                yield DocumentEntry(
+                    kind=section.kind, key=(key_text,), line=key.line, fields=members[0], lines=members[1]
+                )
 
-    def _rows(self, section: Section, node: Node) -> Iterator[Entry]:
+    def _rows(self, section: DocumentSection, node: Node) -> Iterator[DocumentEntry]:
         if not isinstance(node, Items):
             self._report(node.line, "a list of rows is expected here, each beginning with -")
             return
@@ -217,9 +219,11 @@ class _DocumentReader:
                 self._report(item.line, f"this {section.kind} lacks {', '.join(missing)}")
                 continue
             key = tuple(str(fields.pop(member, "")) for member in section.identity)
-            yield Entry(kind=section.kind, key=key, line=item.line, fields=fields, lines=lines)
+            yield DocumentEntry(kind=section.kind, key=key, line=item.line, fields=fields, lines=lines)
 
-    def _members(self, section: Section, node: Node, described: str) -> tuple[dict[str, object], dict[str, int]] | None:
+    def _members(
+        self, section: DocumentSection, node: Node, described: str
+    ) -> tuple[dict[str, object], dict[str, int]] | None:
         if not isinstance(node, Pairs):
             self._report(node.line, f"{described} needs a mapping of its keys")
             return None
@@ -241,14 +245,14 @@ class _DocumentReader:
                 self._report(error.line, f"{key.text}: {error.reason}")
         return fields, lines
 
-    def _name(self, section: Section, key: Scalar) -> str:
+    def _name(self, section: DocumentSection, key: Scalar) -> str:
         """The current name of a key; a former name gets a note."""
         name = section.former.get(key.text, key.text)
         if name != key.text:
-            self.remarks.append(Problem(key.line, f"{key.text} is deprecated: use {name}"))
+            self.remarks.append(FileProblem(key.line, f"{key.text} is deprecated: use {name}"))
         return name
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: DocumentEntry) -> None:
         if entry.kind == "user":
             entry = self._split_user(entry)
         if entry.kind == "client":
@@ -261,7 +265,7 @@ class _DocumentReader:
             return
         held[entry.key] = entry
 
-    def _split_user(self, entry: Entry) -> Entry:
+    def _split_user(self, entry: DocumentEntry) -> DocumentEntry:
         """A user's factors and memberships are records of their own."""
         factors = {member: value for member, value in entry.fields.items() if member in OWN_FACTORS}
         if "password" in factors:
@@ -269,14 +273,16 @@ class _DocumentReader:
         if entry.fields.get(TEST) and not self.plain_passwords:
             self._report(entry.line_of(TEST), "a test person is for development only: apply with --development")
         if factors:
-            self._add(Entry(kind="credentials", key=entry.key, line=entry.line, fields=factors, lines=entry.lines))
+            self._add(
+                DocumentEntry(kind="credentials", key=entry.key, line=entry.line, fields=factors, lines=entry.lines)
+            )
         listed: dict[str, tuple[int, dict[str, object]]] = entry.fields.get("memberships", {})  # type: ignore[assignment]
         for entity_id, (line, fields) in listed.items():
-            self._add(Entry(kind="membership", key=(*entry.key, entity_id), line=line, fields=fields, lines={}))
+            self._add(DocumentEntry(kind="membership", key=(*entry.key, entity_id), line=line, fields=fields, lines={}))
         own = {m: value for m, value in entry.fields.items() if m not in OWN_FACTORS | {"memberships", TEST}}
         return msgspec.structs.replace(entry, fields=own)
 
-    def _check_plain(self, entry: Entry) -> None:
+    def _check_plain(self, entry: DocumentEntry) -> None:
         line = entry.line_of("password")
         if not self.plain_passwords:
             reason = "a plain password is for development only: use password_hash, or apply with --development"
@@ -284,7 +290,7 @@ class _DocumentReader:
         if "password_hash" in entry.fields:
             self._report(line, "write either password or password_hash, not both")
 
-    def _one_key_source(self, entry: Entry) -> Entry:
+    def _one_key_source(self, entry: DocumentEntry) -> DocumentEntry:
         if "jwks" in entry.fields and "jwks_uri" in entry.fields:
             self._report(entry.line_of("jwks_uri"), "write either jwks or jwks_uri, not both")
         other = {"jwks": "jwks_uri", "jwks_uri": "jwks"}
@@ -292,7 +298,7 @@ class _DocumentReader:
         return msgspec.structs.replace(entry, fields={**emptied, **entry.fields})
 
     def _report(self, line: int, reason: str) -> None:
-        self.problems.append(Problem(line, reason))
+        self.problems.append(FileProblem(line, reason))
         if len(self.problems) >= MOST_PROBLEMS:
             raise _TooMany
 
@@ -388,7 +394,7 @@ def one_entry(section_name: str, key: str | None, members: Mapping[str, object])
     return _yaml({section_name: [stated] if key is None else {key: stated}}, flow=None).encode()
 
 
-def references(document: Document) -> References:
+def references(document: DirectoryDocument) -> References:
     """The records to read before a plan can be made.
 
     Source: R-14, R-21
@@ -422,7 +428,7 @@ def references(document: Document) -> References:
     )
 
 
-def new_users(document: Document, by_name: Mapping[str, User]) -> list[str]:
+def new_users(document: DirectoryDocument, by_name: Mapping[str, User]) -> list[str]:
     """The user names that need a fresh identifier.
 
     They are not in the directory, and the file names no identifier. Source: R-12.4
@@ -435,7 +441,7 @@ def new_users(document: Document, by_name: Mapping[str, User]) -> list[str]:
 
 
 def user_ids(
-    document: Document, by_name: Mapping[str, User], by_id: Mapping[str, User], fresh: Mapping[str, str]
+    document: DirectoryDocument, by_name: Mapping[str, User], by_id: Mapping[str, User], fresh: Mapping[str, str]
 ) -> dict[str, str]:
     """User name → identifier, for every known user.
 
@@ -443,7 +449,7 @@ def user_ids(
     to a user of another name renames that user. Raises DirectoryError if name and identifier contradict each other.
     R-12.4, D51.
     """
-    problems: list[Problem] = []
+    problems: list[FileProblem] = []
     ids = {name: user.user_id for name, user in by_name.items()} | dict(fresh)
     owners: dict[str, str] = {}
     for (name,), entry in document.entries_of("user").items():
@@ -451,13 +457,13 @@ def user_ids(
         line = entry.line_of("user_id")
         if name in by_name and by_name[name].user_id != wanted:
             problems.append(
-                Problem(line, f"id: {name} already has the id {by_name[name].user_id}, which never changes")
+                FileProblem(line, f"id: {name} already has the id {by_name[name].user_id}, which never changes")
             )
         if wanted in owners:
-            problems.append(Problem(line, f"id: {owners[wanted]} has this id too"))
+            problems.append(FileProblem(line, f"id: {owners[wanted]} has this id too"))
         former = by_id.get(wanted)
         if former is not None and former.user_name != name and (former.user_name,) in document.entries_of("user"):
-            problems.append(Problem(line, f"id: belongs to {former.user_name}, who is also in this file"))
+            problems.append(FileProblem(line, f"id: belongs to {former.user_name}, who is also in this file"))
         owners[wanted] = name
         ids[name] = wanted
     if problems:

@@ -40,7 +40,7 @@ NUMBERS: Final[Mapping[EntityType, Phrase]] = MappingProxyType(
 _IN_NO_NAME: Final = "\ufffd"
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class EntityChoice(msgspec.Struct, frozen=True, kw_only=True):
     """An entity of a person.
 
     `reason` says in words why it cannot be chosen, and is None if it can.
@@ -55,13 +55,13 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         return self.reason is None
 
 
-def usable(entity: Entity, membership: Membership, services: Sequence[Service]) -> Choice:
+def usable(entity: Entity, membership: Membership, services: Sequence[Service]) -> EntityChoice:
     """Judge an entity of a person for a client.
 
     `services` are the client's; a client without any accepts every entity. One service that accepts
     the entity's type and status is enough; a service that is switched off accepts none. Source: Spec 3, R-19, R-20
     """
-    return Choice(entity=entity, reason=_why_not(entity, membership, services))
+    return EntityChoice(entity=entity, reason=_why_not(entity, membership, services))
 
 
 def _why_not(entity: Entity, membership: Membership, services: Sequence[Service]) -> Phrase | None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.names import shown_name
-from corpid.rules.directory.nodes import Problem, quote_value
+from corpid.rules.directory.nodes import FileProblem, quote_value
 from corpid.rules.directory.records import (
     NOT_TO_BE_SENT,
     Administrator,
@@ -26,7 +26,7 @@ from corpid.rules.directory.records import (
 )
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.document import Current, Entry, Key
+    from corpid.rules.directory.document import Current, DocumentEntry, Key
     from corpid.rules.directory.sections import Kind
 
 EmailState: TypeAlias = Literal["none", "waiting", "sent", "refused", "no_mail"]
@@ -128,8 +128,8 @@ _OF_ACCOUNTS: Final[frozenset[Kind]] = frozenset({"user", "credentials", "member
 
 
 def of_nobody(
-    entry: Entry, key: Key, existing: msgspec.Struct | None, record: msgspec.Struct, current: Current
-) -> list[Problem]:
+    entry: DocumentEntry, key: Key, existing: msgspec.Struct | None, record: msgspec.Struct, current: Current
+) -> list[FileProblem]:
     """Return the fault of an entry about a placeholder.
 
     A file makes no account of it: its membership is suspended, its roles and level are given. Source: D60
@@ -140,7 +140,7 @@ def of_nobody(
     if entry.kind == "membership" and existing is not None:
         return []
     reason = f"{quote_value(entry.key[0])} has not accepted an invitation yet: there is no account to change"
-    return [Problem(entry.line, reason)]
+    return [FileProblem(entry.line, reason)]
 
 
 class OpenInvitation(msgspec.Struct, frozen=True, kw_only=True):

@@ -82,7 +82,7 @@ def cut_text(text: str) -> str:
     return text if len(text) <= QUOTED_CHARACTERS else f"{text[:QUOTED_CHARACTERS]}…"
 
 
-class Problem(msgspec.Struct, frozen=True, order=True):
+class FileProblem(msgspec.Struct, frozen=True, order=True):
     """A fault of a file, at a line.
 
     Counted from 1; 0 concerns the whole file.
@@ -98,7 +98,7 @@ class DirectoryError(Exception):
     Nothing was changed. Lists every problem found.
     """
 
-    def __init__(self, file: str, problems: list[Problem]) -> None:
+    def __init__(self, file: str, problems: list[FileProblem]) -> None:
         self.file = file
         self.problems = tuple(sorted(set(problems)))
         super().__init__("\n".join(self.lines()))
@@ -113,7 +113,7 @@ class DirectoryError(Exception):
         return [*shown, f"{self.file}: and {rest} more problems"] if rest else shown
 
 
-def locate_problem(file: str, problem: Problem) -> str:
+def locate_problem(file: str, problem: FileProblem) -> str:
     """A problem as `file:line: reason`. Source: docs/directory.md"""
     return f"{file}:{problem.line}: {problem.reason}" if problem.line else f"{file}: {problem.reason}"
 
@@ -202,7 +202,7 @@ def pointer(*parts: str | int) -> str:
 
 
 def _whole(reason: str) -> DirectoryError:
-    return DirectoryError("", [Problem(0, reason)])
+    return DirectoryError("", [FileProblem(0, reason)])
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> Mapping[str, Json]:

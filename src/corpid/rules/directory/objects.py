@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, Uni
 import msgspec
 
 from corpid.rules.directory import values
-from corpid.rules.directory.document import Document, Entry
+from corpid.rules.directory.document import DirectoryDocument, DocumentEntry
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, Json, JsonDocument, Pairs, nodes, pointer, quote_value
@@ -272,8 +272,8 @@ def _parameters(parameters: tuple[object, ...]) -> dict[str, Json]:
 class ParsedObject(msgspec.Struct, frozen=True, kw_only=True):
     """An object that was read: a directory's document with this one entry."""
 
-    entry: Entry
-    document: Document
+    entry: DocumentEntry
+    document: DirectoryDocument
     json: JsonDocument
 
     def unfit(self, error: DirectoryError) -> InvalidObject:
@@ -334,7 +334,7 @@ def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -
     entries = {resource.kind: {entry.key: entry}}
     return ParsedObject(
         entry=entry,
-        document=Document(file="", entries=entries, complete=frozenset(), listed_members=frozenset()),
+        document=DirectoryDocument(file="", entries=entries, complete=frozenset(), listed_members=frozenset()),
         json=document,
     )
 
@@ -375,13 +375,13 @@ def _with_defaults(resource: Resource, fields: dict[str, object]) -> dict[str, o
 
 def _entry(
     resource: Resource, fields: dict[str, object], lines: dict[str, int], existing: msgspec.Struct | None
-) -> Entry:
+) -> DocumentEntry:
     if isinstance(existing, User):
         fields["user_id"] = existing.user_id
     names = resource.identity or ("user_name",)
     members = [resource.keys[name].member for name in names]
     key = tuple(str(fields.pop(member, "")) for member in members)
-    return Entry(kind=resource.kind, key=key, line=lines.get(members[0], 0), fields=fields, lines=lines)
+    return DocumentEntry(kind=resource.kind, key=key, line=lines.get(members[0], 0), fields=fields, lines=lines)
 
 
 def _schema(record: type[msgspec.Struct], name: str, key: SectionKey) -> Schema:

@@ -17,7 +17,7 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.document import NAMES_USERS, Current, Key
 from corpid.rules.directory.invitations import of_nobody
 from corpid.rules.directory.names import mixed_scripts
-from corpid.rules.directory.nodes import SHOWN, DirectoryError, Problem, quote_value
+from corpid.rules.directory.nodes import SHOWN, DirectoryError, FileProblem, quote_value
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
     from collections.abc import Set as AbstractSet
 
-    from corpid.rules.directory.document import Document, Entry
+    from corpid.rules.directory.document import DirectoryDocument, DocumentEntry
 
-    Wanted: TypeAlias = Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]]
+    Wanted: TypeAlias = Mapping[Kind, Mapping[Key, tuple[DocumentEntry, msgspec.Struct]]]
     """kind → the document's entries, by key"""
     Named: TypeAlias = Mapping[Kind, set[Key]]
     """kind → keys that a document names"""
@@ -103,14 +103,14 @@ class PlanFindings:
     """Problems, which reject the file, and warnings, which do not."""
 
     def __init__(self) -> None:
-        self.problems: list[Problem] = []
-        self.warnings: list[Problem] = []
+        self.problems: list[FileProblem] = []
+        self.warnings: list[FileProblem] = []
 
-    def note_problem(self, entry: Entry, member: str, reason: str) -> None:
-        self.problems.append(Problem(entry.line_of(member), reason))
+    def note_problem(self, entry: DocumentEntry, member: str, reason: str) -> None:
+        self.problems.append(FileProblem(entry.line_of(member), reason))
 
-    def note_warning(self, entry: Entry, member: str, reason: str) -> None:
-        self.warnings.append(Problem(entry.line_of(member), reason))
+    def note_warning(self, entry: DocumentEntry, member: str, reason: str) -> None:
+        self.warnings.append(FileProblem(entry.line_of(member), reason))
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,13 +134,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The changes in the order of writing, with remarks for people."""
 
     changes: tuple[Change, ...]
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[FileProblem, ...] = ()
     kept: tuple[RetainedRecord, ...] = ()
     """what a document would change or remove, and leaves to others"""
 
 
 def plan(
-    document: Document,
+    document: DirectoryDocument,
     current: Current,
     user_ids: Mapping[str, str],
     *,
@@ -156,8 +156,8 @@ def plan(
     `claims` say what of it is others'; without them everything may be changed, as by a command. Plain passwords were
     hashed or dropped before. Raises DirectoryError with every problem found. D51, D53, D65, R-14, R-21.
     """
-    problems: list[Problem] = []
-    wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]] = {}
+    problems: list[FileProblem] = []
+    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]] = {}
     types = {**RECORDS, "client": client_record}
     for kind in KINDS:
         wanted[kind] = {}
@@ -165,7 +165,7 @@ def plan(
             if not _known_user(entry, user_ids):
                 hint = suggestion(entry.key[0], user_ids) if len(problems) < SHOWN else ""
                 reason = f"there is no user {quote_value(entry.key[0])}, here or in the directory{hint}"
-                problems.append(Problem(entry.line, reason))
+                problems.append(FileProblem(entry.line, reason))
                 continue
             key = record_key(entry, user_ids)
             existing = current.records_of(kind).get(key)
@@ -233,7 +233,7 @@ class _PlanChecker:
             if isinstance(record, ThirdPartyGrant):
                 (self._ended if key in removed.get("grant", ()) else self._grants)[key[:3]].append(record)
 
-    def judge(self, entry: Entry, record: msgspec.Struct) -> None:
+    def judge(self, entry: DocumentEntry, record: msgspec.Struct) -> None:
         """Apply the rules of the record's kind."""
         match record:
             case Entity():
@@ -258,7 +258,7 @@ class _PlanChecker:
             case _:
                 pass
 
-    def client(self, entry: Entry, record: msgspec.Struct, check_client: CheckClient) -> None:
+    def client(self, entry: DocumentEntry, record: msgspec.Struct, check_client: CheckClient) -> None:
         """Apply the rules of registration, and look for the client's services."""
         self._named(entry, str(getattr(record, "name", "")))
         for service_id in getattr(record, "services", ()) if "services" in entry.fields else ():
@@ -271,7 +271,7 @@ class _PlanChecker:
             return self._wanted[kind][key][1]
         return None if key in self._removed.get(kind, ()) else self._current.records_of(kind).get(key)
 
-    def _there(self, entry: Entry, kind: Kind, key: Key, member: str) -> None:
+    def _there(self, entry: DocumentEntry, kind: Kind, key: Key, member: str) -> None:
         if self._of(kind, key) is None:
             few = len(self.found.problems) < SHOWN
             hint = suggestion(key[0], {other[0] for other in self._wanted[kind]}) if few else ""
@@ -279,7 +279,7 @@ class _PlanChecker:
                 entry, member, f"there is no {kind} {quote_value(key[0])}, here or in the directory{hint}"
             )
 
-    def _named(self, entry: Entry, name: str) -> None:
+    def _named(self, entry: DocumentEntry, name: str) -> None:
         scripts = mixed_scripts(name)
         if scripts:
             mixture = ", ".join(sorted(scripts))
@@ -287,7 +287,7 @@ class _PlanChecker:
                 entry, "name", f"the name {quote_value(name)} mixes scripts ({mixture}): is it what it looks like?"
             )
 
-    def _administrator(self, entry: Entry, record: Administrator) -> None:
+    def _administrator(self, entry: DocumentEntry, record: Administrator) -> None:
         self._there(entry, "entity", (record.entity_id,), "entity_id")
         self._member(entry, record)
         named = entry.fields.get("services", ())
@@ -297,19 +297,19 @@ class _PlanChecker:
         for service_id in named if isinstance(named, tuple) else ():
             self._there(entry, "service", (service_id,), "services")
 
-    def _member(self, entry: Entry, row: Administrator | Assignment | ThirdPartyAssignment) -> None:
+    def _member(self, entry: DocumentEntry, row: Administrator | Assignment | ThirdPartyAssignment) -> None:
         if self._of("membership", (row.user_id, row.entity_id)) is None:
             reason = f"{entry.key[0]} does not act for {row.entity_id}: add it to the memberships of {entry.key[0]}"
             self.found.note_problem(entry, "user_id", reason)
 
-    def _grant(self, entry: Entry, grant: ThirdPartyGrant) -> None:
+    def _grant(self, entry: DocumentEntry, grant: ThirdPartyGrant) -> None:
         self._there(entry, "entity", (grant.client_entity_id,), "client_entity_id")
         self._there(entry, "entity", (grant.entity_id,), "entity_id")
         if grant.client_entity_id == grant.entity_id:
             self.found.note_problem(entry, "entity_id", "an entity cannot be its own third party")
         self._row(entry, grant, blank_role=True)
 
-    def _row(self, entry: Entry, row: Row, *, blank_role: bool) -> None:
+    def _row(self, entry: DocumentEntry, row: Row, *, blank_role: bool) -> None:
         if row.start_date > row.end_date:
             self.found.note_problem(
                 entry, "end_date", f"the row ends on {row.end_date}, before it starts on {row.start_date}"
@@ -327,7 +327,7 @@ class _PlanChecker:
         if not service.third_parties:
             self.found.note_problem(entry, "service_id", f"{service.service_id} does not allow third parties")
 
-    def _role(self, entry: Entry, row: Row, service: Service, *, blank: bool) -> None:
+    def _role(self, entry: DocumentEntry, row: Row, service: Service, *, blank: bool) -> None:
         if row.role in service.roles or (not row.role and (blank or not service.roles)):
             return
         roles = f"its roles are {', '.join(service.roles)}" if service.roles else "it has no roles"
@@ -336,7 +336,7 @@ class _PlanChecker:
             entry, "role", f"{named} {service.service_id}; {roles}{suggestion(row.role, service.roles)}"
         )
 
-    def _parameters(self, entry: Entry, row: Row, service: Service) -> None:
+    def _parameters(self, entry: DocumentEntry, row: Row, service: Service) -> None:
         defined = {definition.name: definition for definition in service.parameters}
         for parameter in row.parameters:
             definition = defined.get(parameter.name)
@@ -354,10 +354,10 @@ class _PlanChecker:
         for name in (d.name for d in service.parameters if d.mandatory and d.name not in set_names):
             self._unset(entry, "parameters", f"the mandatory parameter {quote_value(name)}")
 
-    def _unset(self, entry: Entry, member: str, what: str) -> None:
+    def _unset(self, entry: DocumentEntry, member: str, what: str) -> None:
         self.found.note_warning(entry, member, f"{what} is not set: relying parties will read ERROR_MISSING_VALUE")
 
-    def _inside(self, entry: Entry, row: ThirdPartyAssignment) -> None:
+    def _inside(self, entry: DocumentEntry, row: ThirdPartyAssignment) -> None:
         parties = (row.client_entity_id, row.entity_id, row.service_id)
         grants = self._grants[parties]
         if any(grant.covers(row) for grant in grants):
@@ -380,7 +380,7 @@ class _PlanChecker:
 
 
 def _settle(
-    wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]], current: Current, claims: Ownership | None
+    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]], current: Current, claims: Ownership | None
 ) -> tuple[dict[tuple[Kind, Key], dict[str, str]], list[RetainedRecord]]:
     """Take the records of others out of `wanted`.
 
@@ -431,7 +431,7 @@ def _seen(change: Change, claims: Ownership | None) -> Change:
     return msgspec.structs.replace(change, seen=seen)
 
 
-def record_key(entry: Entry, user_ids: Mapping[str, str]) -> Key:
+def record_key(entry: DocumentEntry, user_ids: Mapping[str, str]) -> Key:
     """The key of an entry's record, by the user's identifier.
 
     The entry has the user's name in its place. Raises KeyError. Source: R-12.4
@@ -441,21 +441,23 @@ def record_key(entry: Entry, user_ids: Mapping[str, str]) -> Key:
     return entry.key
 
 
-def _known_user(entry: Entry, user_ids: Mapping[str, str]) -> bool:
+def _known_user(entry: DocumentEntry, user_ids: Mapping[str, str]) -> bool:
     return entry.kind not in NAMES_USERS or entry.key[0] in user_ids
 
 
-def _missing(entry: Entry) -> list[Problem]:
+def _missing(entry: DocumentEntry) -> list[FileProblem]:
     needed = list(_NEEDED.get(entry.kind, ()))
     if entry.kind == "entity" and entry.fields.get("type", "UEN") != "UEN":
         needed.append(("registration_number", "registration_number"))
     lacking = [name for name, member in needed if member not in entry.fields]
     if not lacking:
         return []
-    return [Problem(entry.line, f"the {entry.kind} {' '.join(entry.key)} is new and lacks {', '.join(lacking)}")]
+    return [FileProblem(entry.line, f"the {entry.kind} {' '.join(entry.key)} is new and lacks {', '.join(lacking)}")]
 
 
-def _record(entry: Entry, key: Key, existing: msgspec.Struct | None, record: type[msgspec.Struct]) -> msgspec.Struct:
+def _record(
+    entry: DocumentEntry, key: Key, existing: msgspec.Struct | None, record: type[msgspec.Struct]
+) -> msgspec.Struct:
     fields = dict(entry.fields)
     if entry.kind == "user":
         fields["user_name"] = entry.key[0]
@@ -510,7 +512,7 @@ def _without_gone_roles(existing: msgspec.Struct, record: msgspec.Struct) -> msg
 
 
 def _upserts(
-    wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]],
+    wanted: Mapping[Kind, Mapping[Key, tuple[DocumentEntry, msgspec.Struct]]],
     current: Current,
     taken: Mapping[tuple[Kind, Key], dict[str, str]],
 ) -> Iterable[Change]:
@@ -524,7 +526,7 @@ def _upserts(
 
 
 def _narrowed(
-    wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]],
+    wanted: Mapping[Kind, Mapping[Key, tuple[DocumentEntry, msgspec.Struct]]],
     current: Current,
     removed: Mapping[Kind, frozenset[Key]],
 ) -> Iterable[Change]:
@@ -544,7 +546,7 @@ def _deletions(removed: Mapping[Kind, frozenset[Key]], current: Current) -> Iter
 
 
 def _removals(
-    document: Document,
+    document: DirectoryDocument,
     current: Current,
     user_ids: Mapping[str, str],
     named: Named,
@@ -721,7 +723,7 @@ def _is_full(record: msgspec.Struct | None) -> bool:
     return isinstance(record, Operator) and record.level == "operator"
 
 
-def entities_without_owner(directory: PlannedDirectory) -> list[Problem]:
+def entities_without_owner(directory: PlannedDirectory) -> list[FileProblem]:
     """Warnings about entities that lose their last owner.
 
     Source: D54
@@ -729,10 +731,10 @@ def entities_without_owner(directory: PlannedDirectory) -> list[Problem]:
     was, becomes = directory.owners()
     lost = sorted(entity for entity in was.keys() - becomes.keys() if not directory.removes("entity", (entity,)))
     reason = "will have no owner who can act: appoint another one in administrators"
-    return [Problem(max(map(directory.line, was[entity])), f"the entity {entity} {reason}") for entity in lost]
+    return [FileProblem(max(map(directory.line, was[entity])), f"the entity {entity} {reason}") for entity in lost]
 
 
-def entities_without_approvers(directory: PlannedDirectory) -> list[Problem]:
+def entities_without_approvers(directory: PlannedDirectory) -> list[FileProblem]:
     """Warnings about entities without enough approvers.
 
     Source: D55
@@ -747,11 +749,11 @@ def entities_without_approvers(directory: PlannedDirectory) -> list[Problem]:
             and directory.approvers(key[0]) < APPROVERS
         ):
             reason = f"the entity {key[0]} has fewer than two people who can approve: operators must approve instead"
-            found.append(Problem(directory.line_of("entity", key), reason))
+            found.append(FileProblem(directory.line_of("entity", key), reason))
     return found
 
 
-def lost_operators(directory: PlannedDirectory) -> list[Problem]:
+def lost_operators(directory: PlannedDirectory) -> list[FileProblem]:
     """The problem of a file after which no operator could act.
 
     Source: D53
@@ -760,10 +762,10 @@ def lost_operators(directory: PlannedDirectory) -> list[Problem]:
     if not was or becomes:
         return []
     reason = "no operator who can act would remain: appoint another one in operators, with the level operator"
-    return [Problem(max(map(directory.line, was)), reason)]
+    return [FileProblem(max(map(directory.line, was)), reason)]
 
 
-def find_unasked_removals(directory: PlannedDirectory, removed: Removed) -> list[Problem]:
+def find_unasked_removals(directory: PlannedDirectory, removed: Removed) -> list[FileProblem]:
     """Problems of levels that pruning would remove unasked.
 
     Source: D65
@@ -778,7 +780,7 @@ def find_unasked_removals(directory: PlannedDirectory, removed: Removed) -> list
         for key in sorted(removed.get("operator", ()))
         for name in [_name_user(directory, key)]
     ]
-    return [Problem(0, reason) for reason in (*administrators, *operators)]
+    return [FileProblem(0, reason) for reason in (*administrators, *operators)]
 
 
 def _name_user(directory: PlannedDirectory, key: Key) -> str:
@@ -806,7 +808,9 @@ def without_services(record: msgspec.Struct, gone: frozenset[Key]) -> msgspec.St
     return record if left == record.services else msgspec.structs.replace(record, services=left)
 
 
-def _store_values(wanted: Mapping[Kind, MutableMapping[Key, tuple[Entry, msgspec.Struct]]], current: Current) -> None:
+def _store_values(
+    wanted: Mapping[Kind, MutableMapping[Key, tuple[DocumentEntry, msgspec.Struct]]], current: Current
+) -> None:
     """Put the values of parameters into their stored form.
 
     Source: D75

@@ -35,7 +35,7 @@ MISSING: Final = "ERROR_MISSING_VALUE"
 """replaces a mandatory value that is not set (R-14.1)"""
 
 
-class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
+class RoleRecords(msgspec.Struct, frozen=True, kw_only=True):
     """A row with every record that it rests on."""
 
     row: RoleRow
@@ -163,7 +163,7 @@ def _result_set(results: list[dict[str, object]]) -> dict[str, object]:
     return {"Result_Set": {"ESrvc_Row_Count": len(results), "ESrvc_Result": results}}
 
 
-def reasons(role: HeldRole, today: str) -> tuple[str, ...]:
+def reasons(role: RoleRecords, today: str) -> tuple[str, ...]:
     """Return why a role is not effective on a day.
 
     Source: D23, D50, R-21
@@ -171,7 +171,7 @@ def reasons(role: HeldRole, today: str) -> tuple[str, ...]:
     return tuple(_reasons(role, today))
 
 
-def _reasons(role: HeldRole, today: str) -> Iterator[str]:
+def _reasons(role: RoleRecords, today: str) -> Iterator[str]:
     if role.row.start_date > today:
         yield f"it starts on {in_words(role.row.start_date)}"
     if role.row.end_date < today:
@@ -190,7 +190,7 @@ def _reasons(role: HeldRole, today: str) -> Iterator[str]:
         yield from _third_party_reasons(role, role.client_entity, today)
 
 
-def _third_party_reasons(role: HeldRole, client_entity: Entity, today: str) -> Iterator[str]:
+def _third_party_reasons(role: RoleRecords, client_entity: Entity, today: str) -> Iterator[str]:
     if not client_entity.enabled:
         yield f"the entity {client_entity.entity_id} is disabled"
     if not role.service.third_parties:
@@ -204,13 +204,13 @@ def _third_party_reasons(role: HeldRole, client_entity: Entity, today: str) -> I
         yield f"{client_entity.entity_id} does not grant this to {role.entity.entity_id} today"
 
 
-def _cut(role: HeldRole, client_entity: Entity, today: str) -> list[ThirdPartyAssignment]:
+def _cut(role: RoleRecords, client_entity: Entity, today: str) -> list[ThirdPartyAssignment]:
     if not isinstance(role.row, ThirdPartyAssignment):
         return []
     return limit_to_grant(ThirdPartyRow(assignment=role.row, client_entity=client_entity, grants=role.grants), today)
 
 
-def last_day(role: HeldRole, today: str) -> str:
+def last_day(role: RoleRecords, today: str) -> str:
     """Return the last day of a role, if it has one.
 
     That of a third-party row is cut to the grant's. Source: D23
@@ -220,7 +220,7 @@ def last_day(role: HeldRole, today: str) -> str:
     return "" if last == NO_END else last
 
 
-def sentence(role: HeldRole, today: str, given_by: str = "") -> str:
+def sentence(role: RoleRecords, today: str, given_by: str = "") -> str:
     """Return a role as a sentence about its person.
 
     `given_by` names who gave it, if that is known. Source: D23, D65
@@ -232,7 +232,7 @@ def sentence(role: HeldRole, today: str, given_by: str = "") -> str:
     return f"{'Cannot' if why else 'May'} act {describe_role(role)}{ends}{given}."
 
 
-def describe_role(role: HeldRole) -> str:
+def describe_role(role: RoleRecords) -> str:
     """Describe a role and its entity, without dates. Source: R-14.1."""
     row = role.row
     further = [

@@ -122,7 +122,7 @@ class SectionKey(msgspec.Struct, frozen=True, kw_only=True):
         return None if taken_away else self.read(node)
 
 
-class Section(msgspec.Struct, frozen=True, kw_only=True):
+class DocumentSection(msgspec.Struct, frozen=True, kw_only=True):
     """A section of the file.
 
     `identity` names a row's members of identity. A keyed section has one, outside its keys.
@@ -173,8 +173,8 @@ _ROW: Final = {
 }
 _USER: Final = SectionKey(member="user_id", read=login, needed=True)
 
-SECTIONS: Final[dict[str, Section]] = {
-    "entities": Section(
+SECTIONS: Final[dict[str, DocumentSection]] = {
+    "entities": DocumentSection(
         kind="entity",
         identity=("entity_id",),
         identifier=ENTITY_ID,
@@ -188,7 +188,7 @@ SECTIONS: Final[dict[str, Section]] = {
             "approvals": SectionKey(member="approvals", read=values.one_of(*get_args(Approvals))),
         },
     ),
-    "users": Section(
+    "users": DocumentSection(
         kind="user",
         identity=("user_name",),
         identifier=login,
@@ -208,7 +208,7 @@ SECTIONS: Final[dict[str, Section]] = {
             TEST: SectionKey(member=TEST, read=values.yes_or_no),
         },
     ),
-    "services": Section(
+    "services": DocumentSection(
         kind="service",
         identity=("service_id",),
         identifier=SERVICE_ID,
@@ -226,7 +226,7 @@ SECTIONS: Final[dict[str, Section]] = {
             "approval_required": SectionKey(member="approval_required", read=values.yes_or_no),
         },
     ),
-    "administrators": Section(
+    "administrators": DocumentSection(
         kind="administrator",
         identity=("user_id", "entity_id"),
         keys={
@@ -236,17 +236,17 @@ SECTIONS: Final[dict[str, Section]] = {
             "services": SectionKey(member="services", read=administered_services),
         },
     ),
-    "operators": Section(
+    "operators": DocumentSection(
         kind="operator",
         identity=("user_id",),
         keys={"user": _USER, "level": SectionKey(member="level", read=OPERATOR_LEVEL, needed=True)},
     ),
-    "assignments": Section(
+    "assignments": DocumentSection(
         kind="assignment",
         identity=("user_id", "entity_id", "service_id", "role", "sub_entity", "ref"),
         keys={"user": _USER, "entity": SectionKey(member="entity_id", read=ENTITY_ID, needed=True), **_ROW},
     ),
-    "third_party.grants": Section(
+    "third_party.grants": DocumentSection(
         kind="grant",
         identity=("client_entity_id", "entity_id", "service_id", "role", "sub_entity", "ref"),
         keys={
@@ -256,7 +256,7 @@ SECTIONS: Final[dict[str, Section]] = {
             "state": SectionKey(member="state", read=values.one_of(*get_args(GrantState))),
         },
     ),
-    "third_party.assignments": Section(
+    "third_party.assignments": DocumentSection(
         kind="third-party row",
         identity=("user_id", "entity_id", "client_entity_id", "service_id", "role", "sub_entity", "ref"),
         keys={
@@ -266,7 +266,7 @@ SECTIONS: Final[dict[str, Section]] = {
             **_ROW,
         },
     ),
-    "clients": Section(
+    "clients": DocumentSection(
         kind="client",
         identity=("client_id",),
         identifier=CLIENT_ID,

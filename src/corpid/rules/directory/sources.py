@@ -17,7 +17,7 @@ from corpid.rules.directory.sections import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.rules.directory.document import Entry
+    from corpid.rules.directory.document import DocumentEntry
 
 Channel: TypeAlias = Literal["file", "command line", "API", "SCIM", "page", "person", "unknown"]
 """through which a record or a member came"""
@@ -180,7 +180,9 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
         by = self.removed.get((kind, key), "")
         return by if not self.take_over and self._is_another(by) else ""
 
-    def limit_record(self, entry: Entry, key: Key, existing: msgspec.Struct, record: msgspec.Struct) -> WritableRecord:
+    def limit_record(
+        self, entry: DocumentEntry, key: Key, existing: msgspec.Struct, record: msgspec.Struct
+    ) -> WritableRecord:
         """Return what a document can change in an existing record.
 
         What others set stays, unless everything is taken over. Source: D65

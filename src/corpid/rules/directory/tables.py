@@ -16,7 +16,7 @@ import msgspec
 from corpid.rules.directory.document import from_nodes
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
 from corpid.rules.directory.names import fold_text, without_marks
-from corpid.rules.directory.nodes import DirectoryError, Items, Node, Pairs, Problem, Scalar, quote_value
+from corpid.rules.directory.nodes import DirectoryError, FileProblem, Items, Node, Pairs, Scalar, quote_value
 from corpid.rules.directory.sections import OWN_FACTORS, SECTIONS, TEST
 from corpid.rules.directory.values import suggestion, unrounded
 from corpid.texts import Phrase, phrase
@@ -24,7 +24,7 @@ from corpid.texts import Phrase, phrase
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from corpid.rules.directory.document import Document
+    from corpid.rules.directory.document import DirectoryDocument
 
 
 _SEPARATOR: Final = re.compile(r'"?sep=([,;\t|])"?')
@@ -72,14 +72,14 @@ class PastedPerson(msgspec.Struct, frozen=True, kw_only=True):
     """of a repeated address"""
 
 
-def parse_people(content: bytes, file: str, *, entity_id: str) -> Document:
+def parse_people(content: bytes, file: str, *, entity_id: str) -> DirectoryDocument:
     """Read a table of people who act for an entity, as a document.
 
     Each row is read as the entry of a user in a directory file would be, by the same rules, and keeps its line.
     The columns `user_name` and `name` are needed; an empty cell says nothing. `file` names it in errors. Raises
     DirectoryError with every problem found. Source: RFC 4180, docs/directory.md
     """
-    problems: list[Problem] = []
+    problems: list[FileProblem] = []
     entries: list[tuple[Scalar, Node]] = []
     for line, cells in read_table(content, file, problems, known=PERSON_COLUMNS, needed=NEEDED_PERSON_COLUMNS):
         entries.append(_person_entry(line, cells, entity_id))
@@ -102,23 +102,23 @@ def parse_members(content: bytes, file: str) -> list[tuple[int, MemberDetails]]:
 
     `file` names it in errors. Raises DirectoryError with every problem found. Source: RFC 4180, D60, D61
     """
-    problems: list[Problem] = []
+    problems: list[FileProblem] = []
     found: list[tuple[int, MemberDetails]] = []
     for line, cells in read_table(content, file, problems, known=_MEMBER_COLUMNS, needed=_NEEDED_OF_MEMBERS):
         try:
             unrounded(cells.get("external_id", ""))
             found.append((line, check_details(MemberDetails(**cells))))
         except ValueError as error:
-            problems.append(Problem(line, f"external_id: {error}"))
+            problems.append(FileProblem(line, f"external_id: {error}"))
         except InvalidDetails as error:
-            problems += [Problem(line, f"{member}: {sentence}") for member, sentence in error.faults]
+            problems += [FileProblem(line, f"{member}: {sentence}") for member, sentence in error.faults]
     for member in ("user_name", "external_id"):
         lines: dict[str, int] = {}
         for line, details in found:
             value = getattr(details, member)
             key = fold_text(value) if member == "user_name" else value
             if key and lines.setdefault(key, line) != line:
-                problems.append(Problem(line, f"{member}: the same as in line {lines[key]}"))
+                problems.append(FileProblem(line, f"{member}: the same as in line {lines[key]}"))
     if problems:
         raise DirectoryError(file, problems)
     return found
@@ -129,7 +129,7 @@ def parse_access(text: str) -> list[AccessLine]:
 
     Raises DirectoryError with every problem. Source: RFC 4180, D55
     """
-    problems: list[Problem] = []
+    problems: list[FileProblem] = []
     found = [
         AccessLine(
             line=line,
@@ -143,19 +143,19 @@ def parse_access(text: str) -> list[AccessLine]:
         )
     ]
     problems += [
-        Problem(each.line, phrase("Enter the user name of the person."))
+        FileProblem(each.line, phrase("Enter the user name of the person."))
         for each in found
         if not each.cells["user_name"]
     ]
     if len(found) > MOST_ACCESS_LINES:
         problems.append(
-            Problem(
+            FileProblem(
                 found[MOST_ACCESS_LINES].line,
                 phrase("At most {most} lines at once: send the rest later.", most=MOST_ACCESS_LINES),
             )
         )
     if not found and not problems:
-        problems.append(Problem(1, phrase("There is no line below the first one.")))
+        problems.append(FileProblem(1, phrase("There is no line below the first one.")))
     if problems:
         raise DirectoryError("", problems)
     return found
@@ -213,7 +213,13 @@ def _without_repeated(people: Sequence[PastedPerson]) -> Iterator[PastedPerson]:
 
 
 def read_table(
-    content: bytes, file: str, problems: list[Problem], *, known: Sequence[str], needed: Sequence[str], prefix: str = ""
+    content: bytes,
+    file: str,
+    problems: list[FileProblem],
+    *,
+    known: Sequence[str],
+    needed: Sequence[str],
+    prefix: str = "",
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Read a table with its line numbers and cells by column.
 
@@ -225,24 +231,24 @@ def read_table(
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise DirectoryError(file, [Problem(line, "the file is not UTF-8 text: save it as CSV UTF-8")]) from None
+        raise DirectoryError(file, [FileProblem(line, "the file is not UTF-8 text: save it as CSV UTF-8")]) from None
     rows = _rows(text, problems)
     first, header = next(rows, (1, []))
     columns = [_column(name, known, prefix) for name in header]
-    problems += [Problem(first, reason) for reason in _header_problems(columns, known, needed, prefix)]
+    problems += [FileProblem(first, reason) for reason in _header_problems(columns, known, needed, prefix)]
     for line, cells in rows if not problems else ():
         named, rest = cells[: len(columns)], cells[len(columns) :]
         if len(named) < len(columns) or any(rest):
             problems.append(
-                Problem(line, f"this line has {len(cells)} cells, the first line has {len(columns)} columns")
+                FileProblem(line, f"this line has {len(cells)} cells, the first line has {len(columns)} columns")
             )
         elif any(cell for cell, name in zip(named, columns, strict=True) if not name):
-            problems.append(Problem(line, "this line has a cell in a column without a name"))
+            problems.append(FileProblem(line, "this line has a cell in a column without a name"))
         else:
             yield line, {name: cell for name, cell in zip(columns, named, strict=True) if name}
 
 
-def _rows(text: str, problems: list[Problem]) -> Iterator[tuple[int, list[str]]]:
+def _rows(text: str, problems: list[FileProblem]) -> Iterator[tuple[int, list[str]]]:
     """The rows that are not empty, each with its line number."""
     first = _LINE_END.split(text.lstrip("\r\n "), maxsplit=1)[0]
     separator = _SEPARATOR.fullmatch(first.strip(" "))
@@ -258,7 +264,7 @@ def _rows(text: str, problems: list[Problem]) -> Iterator[tuple[int, list[str]]]
                 yield line, stated
             line = reader.line_num + 1
     except csv.Error as error:
-        problems.append(Problem(line, f"not valid CSV: {error}"))
+        problems.append(FileProblem(line, f"not valid CSV: {error}"))
 
 
 def _column(name: str, known: Sequence[str], prefix: str) -> str:

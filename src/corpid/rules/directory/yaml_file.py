@@ -17,9 +17,9 @@ from corpid.rules.directory.nodes import (
     NESTED_TOO_DEEPLY,
     TOO_MANY_NODES,
     DirectoryError,
+    FileProblem,
     Items,
     Pairs,
-    Problem,
     Scalar,
     quote_value,
 )
@@ -41,7 +41,7 @@ def read_nodes(content: bytes, file: str, most_nodes: int | None = None) -> Node
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise DirectoryError(file, [Problem(line, "the file is not UTF-8 text")]) from None
+        raise DirectoryError(file, [FileProblem(line, "the file is not UTF-8 text")]) from None
     try:
         return _Reader(yaml.parse(text, Loader=_LOADER), most_nodes).document()
     except yaml.YAMLError as error:
@@ -50,13 +50,13 @@ def read_nodes(content: bytes, file: str, most_nodes: int | None = None) -> Node
         raise DirectoryError(file, refused.problems) from None
 
 
-def _problem(error: yaml.YAMLError, text: str) -> Problem:
+def _problem(error: yaml.YAMLError, text: str) -> FileProblem:
     if isinstance(error, yaml.reader.ReaderError):
         line = text[: error.position].count("\n") + 1
-        return Problem(line, f"the character {hex(_code_point(error.character))} is not allowed in YAML")
+        return FileProblem(line, f"the character {hex(_code_point(error.character))} is not allowed in YAML")
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     reason = getattr(error, "problem", None) or "it cannot be read"
-    return Problem(mark.line + 1 if mark else 0, f"not valid YAML: {reason}")
+    return FileProblem(mark.line + 1 if mark else 0, f"not valid YAML: {reason}")
 
 
 def _code_point(character: object) -> int:
@@ -64,7 +64,7 @@ def _code_point(character: object) -> int:
 
 
 class _Refused(Exception):
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[FileProblem]) -> None:
         super().__init__(problems)
         self.problems = problems
 
@@ -78,12 +78,12 @@ class _Reader:
     def __init__(self, events: Iterator[yaml.Event], most_nodes: int | None) -> None:
         self._events = events
         self._room = most_nodes
-        self._problems: list[Problem] = []
+        self._problems: list[FileProblem] = []
 
     def document(self) -> Node:
         next(self._events)  # the stream's start
         if isinstance(next(self._events), yaml.StreamEndEvent):
-            raise _Refused([Problem(0, "the file is empty")])
+            raise _Refused([FileProblem(0, "the file is empty")])
         node = self._node(next(self._events), 0)
         next(self._events)  # the document's end
         following = next(self._events)
@@ -98,7 +98,7 @@ class _Reader:
         if self._room is not None:
             self._room -= 1
             if self._room < 0:
-                raise _Refused([Problem(0, TOO_MANY_NODES)])
+                raise _Refused([FileProblem(0, TOO_MANY_NODES)])
         if getattr(event, "anchor", None) is not None:
             self._refuse(
                 event, "anchors (&) and aliases (*) are not allowed in directory files: write the value itself"
@@ -107,7 +107,7 @@ class _Reader:
         if tag is not None:
             self._refuse(event, f"tags are not allowed in directory files: remove {quote_value(tag)}")
         if depth > DEPTH:
-            raise _Refused([*self._problems, Problem(line, NESTED_TOO_DEEPLY)])
+            raise _Refused([*self._problems, FileProblem(line, NESTED_TOO_DEEPLY)])
         if isinstance(event, yaml.ScalarEvent):
             return Scalar(line, event.value, not event.style)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -135,7 +135,7 @@ class _Reader:
             yield key, node
 
     def _refuse(self, event: yaml.Event, reason: str) -> None:
-        self._problems.append(Problem(_line(event), reason))
+        self._problems.append(FileProblem(_line(event), reason))
 
 
 def _line(event: yaml.Event) -> int:

@@ -116,7 +116,7 @@ class IssuerRules(msgspec.Struct, frozen=True, kw_only=True):
         return next((generation for generation in self.served if generation.pushed), None)
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class RegistrationRules(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a deployment that concern registrations."""
 
     developer_mode: bool = False
@@ -129,7 +129,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """id of each issuer → its rules, the first one's first"""
 
 
-PLAIN_RULES: Final = Rules()
+PLAIN_RULES: Final = RegistrationRules()
 _ENCRYPTED_USERINFO: Final = ("generations", "issuers", _ALG, _ENC)
 """the members on which it depends how userinfo is encrypted"""
 
@@ -160,7 +160,7 @@ class UnservedClient(NamedTuple):
     """another issuer, which can; empty if none can"""
 
 
-def register(client: Client, rules: Rules) -> tuple[str, ...]:
+def register(client: Client, rules: RegistrationRules) -> tuple[str, ...]:
     """Check a registration.
 
     What comes back are remarks on its keys, for people.
@@ -173,7 +173,7 @@ def register(client: Client, rules: Rules) -> tuple[str, ...]:
     return parse_client_key_set(client.jwks).problems if client.jwks else ()
 
 
-def register_api_client(client: RegisteredApiClient, rules: Rules) -> tuple[str, ...]:
+def register_api_client(client: RegisteredApiClient, rules: RegistrationRules) -> tuple[str, ...]:
     """Check the registration of a client of the admin API.
 
     Its scopes and name were read by their declarations. What comes back are remarks on its keys, for people. Raises
@@ -195,7 +195,7 @@ def register_api_client(client: RegisteredApiClient, rules: Rules) -> tuple[str,
 
 
 def advise_on_registration(
-    client: Client, key_set: Mapping[str, object] | None, rules: Rules
+    client: Client, key_set: Mapping[str, object] | None, rules: RegistrationRules
 ) -> tuple[RegistrationFault, ...]:
     """Advice on a client whose registration is allowed or nearly so.
 
@@ -210,7 +210,7 @@ def advise_on_registration(
     return (*found, *(_advise_on_keys(client, key_set) if key_set is not None else ()))
 
 
-def find_unserved_reason(client: Client, rules: Rules) -> UnservedClient | None:
+def find_unserved_reason(client: Client, rules: RegistrationRules) -> UnservedClient | None:
     """Say why no issuer can serve a client; None if one can.
 
     Source: D62
@@ -269,24 +269,24 @@ def pkce_optional(client: Client, generation: Generation, today: str) -> bool:
     return client.pkce_optional_until is None or today <= client.pkce_optional_until
 
 
-def used_generations(client: Client, rules: Rules) -> tuple[Generation, ...]:
+def used_generations(client: Client, rules: RegistrationRules) -> tuple[Generation, ...]:
     """The generations that a client is registered for, oldest first (Spec "Generations")."""
     named = tuple(generation for generation in GENERATIONS.values() if generation.name in client.generations)
     return named if named or client.generations else pushed_for(client, rules)
 
 
-def issuers_of(client: Client, rules: Rules) -> dict[str, IssuerRules]:
+def issuers_of(client: Client, rules: RegistrationRules) -> dict[str, IssuerRules]:
     """The issuers of this deployment that know a client. Source: D62"""
     return {name: rules.issuers[name] for name in client.issuers or (FIRST_ISSUER,) if name in rules.issuers}
 
 
-def pushed_for(client: Client, rules: Rules) -> tuple[Generation, ...]:
+def pushed_for(client: Client, rules: RegistrationRules) -> tuple[Generation, ...]:
     """The pushed generations of the issuers that know a client, oldest first. Source: D62"""
     pushed = [issuer.pushed for issuer in issuers_of(client, rules).values()]
     return tuple(generation for generation in GENERATIONS.values() if generation in pushed)
 
 
-def new_client(rules: Rules, fields: Mapping[str, object]) -> dict[str, object]:
+def new_client(rules: RegistrationRules, fields: Mapping[str, object]) -> dict[str, object]:
     """The members of a new client: `fields`, and defaults by rule.
 
     An encryption of userinfo that would have no effect in the generations it names is left out. D22
@@ -382,7 +382,7 @@ def public_key(key: dict[str, object]) -> dict[str, object]:
     return {member: value for member, value in key.items() if member not in private}
 
 
-def _faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
+def _faults(client: Client, rules: RegistrationRules) -> Iterator[RegistrationFault]:
     if not client.redirect_uris:
         yield RegistrationFault("redirect_uris", "at least one is needed")
     for uri in client.redirect_uris:
@@ -406,7 +406,7 @@ def _faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
         yield RegistrationFault("assurance_level", f"{client.assurance_level} is not one of {_list_sorted(LEVELS)}")
 
 
-def _issuer_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
+def _issuer_faults(client: Client, rules: RegistrationRules) -> Iterator[RegistrationFault]:
     for name in sorted(GENERATIONS):
         if client.generations.count(name) > 1:
             yield RegistrationFault("generations", f"{name} is named more than once: once is enough")
@@ -433,7 +433,7 @@ def _list_sorted(known: Iterable[object]) -> str:
     return ", ".join(sorted(str(value) for value in known))
 
 
-def _ending_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
+def _ending_faults(client: Client, rules: RegistrationRules) -> Iterator[RegistrationFault]:
     """Faults of last days.
 
     A generation that ends needs its last day, and a day needs a generation that it concerns.
@@ -456,7 +456,7 @@ def _ending_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
     yield from _audience_faults(client, rules)
 
 
-def _audience_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
+def _audience_faults(client: Client, rules: RegistrationRules) -> Iterator[RegistrationFault]:
     """Faults of the audience exception.
 
     There is none in a generation in which every client's assertions name the issuer.
@@ -484,7 +484,7 @@ def _is_day(text: str) -> bool:
         return False
 
 
-def _url_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
+def _url_faults(client: Client, rules: RegistrationRules) -> Iterator[RegistrationFault]:
     """The faults of every URL except redirect URIs."""
     for declared in CLIENT_MEMBERS.values():
         url = getattr(client, declared.name)
@@ -492,7 +492,7 @@ def _url_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
             yield from _url_fault(declared.name, url, rules)
 
 
-def _url_fault(member: str, url: str, rules: Rules) -> Iterator[RegistrationFault]:
+def _url_fault(member: str, url: str, rules: RegistrationRules) -> Iterator[RegistrationFault]:
     try:
         check_public_url(url, anywhere=rules.any_key_url)
     except InvalidUrl as unfit:
@@ -504,7 +504,7 @@ def _key_source_faults(client: Client | RegisteredApiClient) -> Iterator[Registr
         yield RegistrationFault("jwks", "exactly one of jwks and jwks_uri is needed")
 
 
-def _key_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
+def _key_faults(client: Client, rules: RegistrationRules) -> Iterator[RegistrationFault]:
     yield from _key_source_faults(client)
     if client.jwks is not None:
         try:
@@ -514,7 +514,7 @@ def _key_faults(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
             yield RegistrationFault("jwks", str(error))
 
 
-def _key_set_faults(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[RegistrationFault]:
+def _key_set_faults(client: Client, rules: RegistrationRules, keys: ClientKeySet) -> Iterator[RegistrationFault]:
     yield from _signing_key_faults(keys)
     remarks = _list_problems(keys)
     if keys.signing:
@@ -548,7 +548,7 @@ def _list_problems(keys: ClientKeySet) -> str:
     return f" ({'; '.join(keys.problems)})" if keys.problems else ""
 
 
-def _algorithm_faults(client: Client, rules: Rules, algorithms: set[str]) -> Iterator[RegistrationFault]:
+def _algorithm_faults(client: Client, rules: RegistrationRules, algorithms: set[str]) -> Iterator[RegistrationFault]:
     """Generations in which no key could sign the client's assertions."""
     for generation in used_generations(client, rules):
         if algorithms.isdisjoint(generation.assertion_algorithms):
@@ -654,7 +654,7 @@ def _advise_on_redirect_uris(client: Client) -> Iterator[RegistrationFault]:
                 )
 
 
-def _advise_on_generations(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
+def _advise_on_generations(client: Client, rules: RegistrationRules) -> Iterator[RegistrationFault]:
     if not used_generations(client, rules):
         ending = ", ".join(each.name for each in GENERATIONS.values() if each.ends)
         yield RegistrationFault(
@@ -667,7 +667,7 @@ def _advise_on_generations(client: Client, rules: Rules) -> Iterator[Registratio
         yield RegistrationFault("generations", f"it cannot be used so far: {found.reason}: {remedy}")
 
 
-def _advise_on_scopes(client: Client, rules: Rules) -> Iterator[RegistrationFault]:
+def _advise_on_scopes(client: Client, rules: RegistrationRules) -> Iterator[RegistrationFault]:
     own = used_generations(client, rules)
     for generation in own if client.scopes != _default_scopes(client, rules) else ():
         unknown = [each for each in client.scopes if each not in generation.scopes]
@@ -692,7 +692,7 @@ def _advise_on_scopes(client: Client, rules: Rules) -> Iterator[RegistrationFaul
         )
 
 
-def _default_scopes(client: Client, rules: Rules) -> object:
+def _default_scopes(client: Client, rules: RegistrationRules) -> object:
     """The scopes of a client that names none, at its first issuer."""
     return next((issuer.new_client.get("scopes") for issuer in issuers_of(client, rules).values()), None)
 

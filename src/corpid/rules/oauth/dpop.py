@@ -29,7 +29,7 @@ _JKT: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _URL: Final = re.compile(r"[!-~]+")
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class ProofTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The request that a proof must be for.
 
     `url` is base_url + path (D7).
@@ -54,7 +54,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verify(
-    text: str, target: Target, *, algorithms: Sequence[str], now: float, access_token: str | None = None
+    text: str, target: ProofTarget, *, algorithms: Sequence[str], now: float, access_token: str | None = None
 ) -> Proof:
     """Verify a proof for this request and access token, if any.
 
@@ -120,7 +120,7 @@ def _validate_header(token: compact.Unverified, algorithms: Sequence[str]) -> No
         raise BadClaim(f"jwk must be a public key but has {min(private)}", Reason.PROOF_KEY)
 
 
-def _validate_claims(claims: Mapping[str, object], target: Target, now: float) -> tuple[str, float]:
+def _validate_claims(claims: Mapping[str, object], target: ProofTarget, now: float) -> tuple[str, float]:
     identifier = jti(claims)
     if identifier is None:
         raise BadClaim("jti is missing", Reason.PROOF_JTI_MISSING)

@@ -29,7 +29,7 @@ class Nesting(msgspec.Struct, frozen=True, kw_only=True):
     enc: str
 
 
-class Resource(msgspec.Struct, frozen=True, kw_only=True):
+class ProtectedResource(msgspec.Struct, frozen=True, kw_only=True):
     """A protected endpoint: its path and the form of its answer."""
 
     name: str
@@ -103,7 +103,7 @@ class Generation(AuthenticationRules, frozen=True, kw_only=True):
     """serves only the clients that name it, until the end date of each"""
     successor: str | None
     """the generation that its clients have to move to"""
-    resources: tuple[Resource, ...]
+    resources: tuple[ProtectedResource, ...]
     scopes: tuple[str, ...]
     returns_iss: bool
     required_parameters: frozenset[str]
@@ -136,19 +136,19 @@ class Generation(AuthenticationRules, frozen=True, kw_only=True):
         return tuple(scope for resource in self.resources if not resource.scoped for scope in resource.claim_names)
 
 
-USERINFO: Final = Resource(
+USERINFO: Final = ProtectedResource(
     name="userinfo",
     path="/userinfo",
     metadata_names=("userinfo_endpoint",),
     claim_names=MappingProxyType({"authinfo": "auth_info", "tpauthinfo": "tp_auth_info"}),
 )
-ENTITY_INFO: Final = Resource(
+ENTITY_INFO: Final = ProtectedResource(
     name="entity-info",
     path="/entity-info",
     metadata_names=("entityinfo_endpoint",),
     entity_member="entity_info",
 )
-AUTHORIZATION_INFO: Final = Resource(
+AUTHORIZATION_INFO: Final = ProtectedResource(
     name="authorization-info",
     path="/authorization-info",
     metadata_names=("authorization-info_endpoint", "userinfo_endpoint"),

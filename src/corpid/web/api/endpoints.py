@@ -15,8 +15,7 @@ from corpid.flows.operations import buffers, readiness, signing_keys
 from corpid.rules import signing_keys as rules
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.document import from_nodes, parse
-from corpid.rules.directory.nodes import MOST_NODES, SHOWN, DirectoryError, nodes, pointer
-from corpid.rules.directory.nodes import Problem as Fault
+from corpid.rules.directory.nodes import MOST_NODES, SHOWN, DirectoryError, FileProblem, nodes, pointer
 from corpid.rules.directory.objects import InvalidObject, unknown_member
 from corpid.rules.directory.records import ChangeRequest, User
 from corpid.rules.directory.sections import KINDS
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.directory.objects import ApiObject
-    from corpid.rules.directory.document import Document
+    from corpid.rules.directory.document import DirectoryDocument
     from corpid.rules.directory.nodes import Json, JsonDocument
     from corpid.rules.directory.objects import Resource
     from corpid.rules.oauth.api_client import StoredResponse
@@ -180,7 +179,7 @@ async def _applied(
         raise _unfit(error, read) from None
 
 
-def _read(call: Call, body: bytes) -> tuple[Document, JsonDocument | None]:
+def _read(call: Call, body: bytes) -> tuple[DirectoryDocument, JsonDocument | None]:
     """The document, and of one in JSON its nodes."""
     read = nodes(parse_json(body)) if call.media_type(YAML, JSON) == JSON else None
     try:
@@ -197,7 +196,7 @@ def _unfit(error: DirectoryError, read: JsonDocument | None) -> Exception:
     return Problem(422, "The document cannot be applied: see errors", faults=faults)
 
 
-def _refuse_kinds(call: Call, document: Document) -> None:
+def _refuse_kinds(call: Call, document: DirectoryDocument) -> None:
     """Refuse a document with kinds that the client may not write.
 
     Also with `dry_run`, since the result shows what there is.
@@ -207,7 +206,7 @@ def _refuse_kinds(call: Call, document: Document) -> None:
             refuse_early(call.actor, "write", Object(kind=kind))
 
 
-async def _refuse_chosen_ids(call: Call, document: Document) -> None:
+async def _refuse_chosen_ids(call: Call, document: DirectoryDocument) -> None:
     """Refuse a new person with a chosen `id`.
 
     Of a person who was removed it would give what they were at every relying party to somebody else.
@@ -215,7 +214,7 @@ async def _refuse_chosen_ids(call: Call, document: Document) -> None:
     named = [entry for entry in document.entries_of("user").values() if "user_id" in entry.fields]
     known = await call.provider.registry.directory.read(User, [(str(entry.fields["user_id"]),) for entry in named])
     chosen = [
-        Fault(entry.line_of("user_id"), "there is no person with this id: omit it, and a new person gets one")
+        FileProblem(entry.line_of("user_id"), "there is no person with this id: omit it, and a new person gets one")
         for entry in named
         if (entry.fields["user_id"],) not in known
     ]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction
-    from corpid.rules.directory.entity_choice import Choice
+    from corpid.rules.directory.entity_choice import EntityChoice
     from corpid.rules.directory.records import ListedTestPerson
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
@@ -152,7 +152,7 @@ async def _chooses(context: RequestContext, visit: InteractionContext) -> bool:
     return not await entity_selection.find_only_entity(context, user_id, visit.client, request)
 
 
-def _shown(choice: Choice, preselected: str) -> views.Choice:
+def _shown(choice: EntityChoice, preselected: str) -> views.Choice:
     entity = choice.entity
     return views.Choice(
         id=entity.entity_id,

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.members import MemberAccess
     from corpid.rules.directory.records import Membership
-    from corpid.rules.directory.roles import HeldRole
+    from corpid.rules.directory.roles import RoleRecords
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
 
@@ -195,7 +195,7 @@ def _access_refused(at: PortalContext, found: Member, held: MemberAccess, name: 
     return administers(name, at.entity) if held.administrator is not None else None
 
 
-def _role(at: PortalContext, name: str, role: HeldRole, *, state: str, changeable: bool) -> RoleSentence:
+def _role(at: PortalContext, name: str, role: RoleRecords, *, state: str, changeable: bool) -> RoleSentence:
     row, today = role.row, at.context.day
     tag = access_texts.state(row, today)
     if tag is None and state == "active" and reasons(role, today.isoformat()):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.oauth.generations import Generation, Resource
+    from corpid.rules.oauth.generations import Generation, ProtectedResource
     from corpid.web.context import WebContext
 
 _PUBLIC: Final = {
@@ -108,7 +108,9 @@ async def token_endpoint(request: Request, web: WebContext) -> Response:
     return BytesResponse(msgspec.json.encode(content), 200, _JSON)
 
 
-async def resource_endpoint(request: Request, web: WebContext, generation: Generation, which: Resource) -> Response:
+async def resource_endpoint(
+    request: Request, web: WebContext, generation: Generation, which: ProtectedResource
+) -> Response:
     """A protected resource (Spec 4.4, 4.5, 4.8).
 
     It goes on during maintenance: Spec 7.4 has no 503 for that. Source: D72

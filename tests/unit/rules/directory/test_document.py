@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corpid.rules.directory.document import Document, parse
+from corpid.rules.directory.document import DirectoryDocument, parse
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.sections import SECTIONS
 
@@ -23,7 +23,7 @@ def problems_of(text: str, *, plain_passwords: bool = False) -> list[str]:
     return refused.value.lines()
 
 
-def read(content: bytes) -> Document | DirectoryError:
+def read(content: bytes) -> DirectoryDocument | DirectoryError:
     try:
         return parse(content, "f.yaml", plain_passwords=True)
     except DirectoryError as error:
@@ -39,13 +39,13 @@ def read(content: bytes) -> Document | DirectoryError:
 @example(b'a: "\\uD800"')
 def test_any_bytes_give_a_document_or_a_directory_error(content: bytes) -> None:
     outcome = read(content)
-    assert isinstance(outcome, Document) or outcome.lines()
+    assert isinstance(outcome, DirectoryDocument) or outcome.lines()
 
 
 @given(st.lists(st.sampled_from(WORDS)).map("".join))
 def test_anything_that_resembles_a_file_gives_a_document_or_a_directory_error(text: str) -> None:
     outcome = read(text.encode())
-    assert isinstance(outcome, Document) or outcome.lines()
+    assert isinstance(outcome, DirectoryDocument) or outcome.lines()
 
 
 @given(
@@ -62,7 +62,7 @@ def test_any_value_of_any_key_gives_a_document_or_a_directory_error(place: tuple
     body = f'    {key}: "{quoted}"\n'
     text = f"{name}:\n  x:\n{body}" if SECTIONS[name].identifier else f"third_party:\n  grants:\n    -\n  {body}"
     outcome = read(text.encode())
-    assert isinstance(outcome, Document) or outcome.lines()
+    assert isinstance(outcome, DirectoryDocument) or outcome.lines()
 
 
 CLEARABLE = sorted(name for name, key in SECTIONS["clients"].keys.items() if key.clearable)

@@ -16,7 +16,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.roles import HeldRole, in_words, last_day, reasons, sentence
+from corpid.rules.directory.roles import RoleRecords, in_words, last_day, reasons, sentence
 
 TODAY = "2026-11-22"
 ENTITY = Entity(entity_id="A1", type="UEN", registration_number="A1", country="SG", name="Alpha")
@@ -26,19 +26,19 @@ MEMBER = Membership(user_id="u", entity_id="A1")
 SERVICE = Service(service_id="PERMITS", name="Permits", third_parties=True)
 
 
-def role(**row: Any) -> HeldRole:
+def role(**row: Any) -> RoleRecords:
     own = Assignment(user_id="u", entity_id="A1", service_id="PERMITS", **row)
-    return HeldRole(row=own, user=USER, entity=ENTITY, membership=MEMBER, service=SERVICE)
+    return RoleRecords(row=own, user=USER, entity=ENTITY, membership=MEMBER, service=SERVICE)
 
 
-def through(*grants: tuple[str, str], **row: Any) -> HeldRole:
+def through(*grants: tuple[str, str], **row: Any) -> RoleRecords:
     """A role through a third party, with grants of these first and last days."""
     own = ThirdPartyAssignment(user_id="u", entity_id="A1", client_entity_id="C3", service_id="PERMITS", **row)
     given = [
         ThirdPartyGrant(client_entity_id="C3", entity_id="A1", service_id="PERMITS", start_date=start, end_date=end)
         for start, end in grants
     ]
-    return HeldRole(
+    return RoleRecords(
         row=own, user=USER, entity=ENTITY, membership=MEMBER, service=SERVICE,
         client_entity=CLIENT, grants=tuple(given),
     )  # fmt: skip
@@ -66,7 +66,7 @@ def through(*grants: tuple[str, str], **row: Any) -> HeldRole:
         ),
     ],
 )
-def test_a_role_is_a_sentence(held: HeldRole, said: str) -> None:
+def test_a_role_is_a_sentence(held: RoleRecords, said: str) -> None:
     assert sentence(held, TODAY) == said
 
 

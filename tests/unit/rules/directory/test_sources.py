@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corpid.rules.directory.actors import ACTOR_KINDS
 from corpid.rules.directory.differences import UNREMOVED_SHOWN, difference, kept_record, remarks
-from corpid.rules.directory.nodes import DirectoryError, Problem
+from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.records import Entity, User
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
 from corpid.rules.directory.sources import (
@@ -107,7 +107,7 @@ def keys(made: Plan) -> set[tuple[str, Kind, Key]]:
     return {(change.verb, change.kind, change.key) for change in made.changes}
 
 
-def remarked(kept: Sequence[RetainedRecord], user_names: dict[str, str]) -> list[Problem]:
+def remarked(kept: Sequence[RetainedRecord], user_names: dict[str, str]) -> list[FileProblem]:
     return remarks([kept_record(each, user_names) for each in kept])
 
 

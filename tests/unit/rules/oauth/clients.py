@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.jose.algorithms import BY_CURVE
 from corpid.jose.encoding import base64url
-from corpid.rules.oauth.client_registration import IssuerRules, Rules
+from corpid.rules.oauth.client_registration import IssuerRules, RegistrationRules
 from corpid.rules.oauth.records import FIRST_ISSUER, Client
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ CLIENT = Client(
 )
 
 
-def rules_of(*, developer_mode: bool = False, pushed: Generation | None = None, **members: Any) -> Rules:
+def rules_of(*, developer_mode: bool = False, pushed: Generation | None = None, **members: Any) -> RegistrationRules:
     """The rules of a deployment with one issuer, which has these and serves this generation."""
     issuer = IssuerRules(served=(pushed,) if pushed else (), **members)
-    return Rules(developer_mode=developer_mode, any_key_url=developer_mode, issuers={FIRST_ISSUER: issuer})
+    return RegistrationRules(developer_mode=developer_mode, any_key_url=developer_mode, issuers={FIRST_ISSUER: issuer})

@@ -8,14 +8,14 @@ import pytest
 
 from corpid.jose import compact
 from corpid.rules.oauth import dpop
-from corpid.rules.oauth.dpop import Proof, Target
+from corpid.rules.oauth.dpop import Proof, ProofTarget
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest
 from corpid.rules.oauth.generations import CURRENT
 from tests.unit.jose.signed import CURVES, b64, key, private_jwk, public_jwk, sign, unsigned
 from tests.unit.rules.oauth.given import JKT, NOW
 
 URL = "https://op.example/userinfo"
-TARGET = Target(method="POST", url=URL)
+TARGET = ProofTarget(method="POST", url=URL)
 CLAIMS = {"jti": "one", "htm": "POST", "htu": URL, "iat": int(NOW)}
 TOKEN = "an.access.token"
 ATH = "UkM2b42E54u4hWzuKV_B3zyulUA6vtNYjJUv_ru2Qck"
@@ -28,7 +28,7 @@ def proof(header: dict[str, Any] | None = None, alg: str = "ES256", **changes: A
     return sign(claims, alg=alg, **{name: value for name, value in members.items() if value is not None})
 
 
-def verified(text: str, access_token: str | None = None, target: Target = TARGET) -> Proof:
+def verified(text: str, access_token: str | None = None, target: ProofTarget = TARGET) -> Proof:
     return dpop.verify(text, target, algorithms=CURRENT.proof_algorithms, now=NOW, access_token=access_token)
 
 
@@ -180,7 +180,7 @@ def test_another_url_is_refused_with_the_right_one(htu: str) -> None:
 
 @pytest.mark.parametrize(("path", "htu"), [("https://op.example/", "https://op.example"), ("http://localhost:8080/a", "http://LOCALHOST:8080/a?b")])  # fmt: skip
 def test_an_empty_path_is_the_root_and_a_port_that_is_no_default_is_kept(path: str, htu: str) -> None:
-    verified(proof(htu=htu), target=Target(method="POST", url=path))
+    verified(proof(htu=htu), target=ProofTarget(method="POST", url=path))
 
 
 def test_a_proof_for_a_resource_holds_the_hash_of_its_access_token() -> None:

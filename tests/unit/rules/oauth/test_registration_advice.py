@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from corpid.rules.oauth.client_registration import IssuerRules, Rules, advise_on_registration
+from corpid.rules.oauth.client_registration import IssuerRules, RegistrationRules, advise_on_registration
 from corpid.rules.oauth.generations import CURRENT, LEGACY
 from corpid.rules.oauth.records import Client
 
-RULES = Rules(developer_mode=True, issuers={"first": IssuerRules(served=(CURRENT,))})
+RULES = RegistrationRules(developer_mode=True, issuers={"first": IssuerRules(served=(CURRENT,))})
 FINE = Client(client_id="a", name="A", redirect_uris=("http://127.0.0.1:8410/callback",))
 KEY = {"kty": "EC", "crv": "P-256", "x": "1", "y": "2", "use": "sig", "kid": "1"}
 
@@ -71,7 +71,7 @@ def test_services_need_a_scope_that_reads_them() -> None:
 
 def test_a_client_that_can_use_no_generation() -> None:
     """Spec "Generations": at an issuer of legacy alone, a client names it."""
-    legacy_alone = Rules(developer_mode=True, issuers={"first": IssuerRules()})
+    legacy_alone = RegistrationRules(developer_mode=True, issuers={"first": IssuerRules()})
     (found,) = advise_on_registration(FINE, None, legacy_alone)
     assert found.member == "generations"
     assert "name legacy" in found.reason
@@ -87,7 +87,7 @@ def test_a_client_that_no_issuer_can_serve_is_told_why() -> None:
         found.reason
         == "it cannot be used so far: it uses legacy, and this deployment serves only current: change its generations"
     )
-    two = Rules(developer_mode=True, issuers={**RULES.issuers, "old": IssuerRules(served=(LEGACY,))})
+    two = RegistrationRules(developer_mode=True, issuers={**RULES.issuers, "old": IssuerRules(served=(LEGACY,))})
     (found,) = advise_on_registration(named, None, two)
     assert found.reason.endswith("it uses legacy, and its issuer first serves only current: add old to its issuers")
     assert advise_on_registration(msgspec.structs.replace(named, issuers=("first", "old")), None, two) == ()
@@ -95,7 +95,7 @@ def test_a_client_that_no_issuer_can_serve_is_told_why() -> None:
 
 def test_no_scope_is_missed_where_none_is_needed() -> None:
     """Spec "LEGACY's authorization-info"."""
-    legacy = Rules(developer_mode=True, issuers={"first": IssuerRules(served=(LEGACY,))})
+    legacy = RegistrationRules(developer_mode=True, issuers={"first": IssuerRules(served=(LEGACY,))})
     named = msgspec.structs.replace(FINE, generations=("legacy",), legacy_until="2099-12-31", services=("A",))
     assert advise_on_registration(named, None, legacy) == ()
 
@@ -103,7 +103,7 @@ def test_no_scope_is_missed_where_none_is_needed() -> None:
 def test_the_scopes_of_a_preset_are_no_mistake() -> None:
     """R-4.2: nobody has named them."""
     scopes = ("openid", "entity.identity")
-    preset = Rules(
+    preset = RegistrationRules(
         developer_mode=True, issuers={"first": IssuerRules(served=(CURRENT, LEGACY), new_client={"scopes": scopes})}
     )
     named = msgspec.structs.replace(FINE, generations=("current", "legacy"), legacy_until="2099-12-31", scopes=scopes)
