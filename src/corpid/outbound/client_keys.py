@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.jose.keys import ClientKeySet
+    from corpid.outbound.destinations import Rules
     from corpid.outbound.http_client import HttpClient
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.oauth.records import HasKeys

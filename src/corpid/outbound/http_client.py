@@ -27,7 +27,7 @@ from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
 from corpid import __version__
-from corpid.outbound.destinations import INTERNET, HttpClientError
+from corpid.outbound.destinations import INTERNET, HttpClientError, Rules
 from corpid.rules.characters import printable
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 
