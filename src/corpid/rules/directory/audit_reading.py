@@ -1,4 +1,4 @@
-"""Reading of the audit: filters as people write them, a person's own history.
+"""Reading of the audit: filters, and a person's own history.
 
 What somebody else did to a person shows that, and of them only what kind of actor they are (D57, D61).
 """

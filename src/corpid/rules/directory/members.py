@@ -195,16 +195,3 @@ _UNSET: Final = ("", None, ())
 
 def _is_set(value: object) -> bool:
     return value not in _UNSET
-
-
-def without_bookkeeping(record: msgspec.Struct) -> dict[str, object]:
-    """Return a record's members except those of bookkeeping.
-
-    Source: D60
-    """
-    declared = DISCLOSURES.get(type(record).__name__, {})
-    return {
-        name: getattr(record, name)
-        for name in record.__struct_fields__
-        if declared.get(name) is not Disclosure.BOOKKEEPING
-    }

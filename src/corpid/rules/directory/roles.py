@@ -168,10 +168,10 @@ def reasons(role: RoleRecords, today: str) -> tuple[str, ...]:
 
     Source: D23, D50, R-21
     """
-    return tuple(_reasons(role, today))
+    return tuple(_list_reasons(role, today))
 
 
-def _reasons(role: RoleRecords, today: str) -> Iterator[str]:
+def _list_reasons(role: RoleRecords, today: str) -> Iterator[str]:
     if role.row.start_date > today:
         yield f"it starts on {in_words(role.row.start_date)}"
     if role.row.end_date < today:

@@ -73,7 +73,7 @@ class PastedPerson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_people(content: bytes, file: str, *, entity_id: str) -> DirectoryDocument:
-    """Read a table of people who act for an entity, as a document.
+    """Read a table of an entity's people as a document.
 
     Each row is read as the entry of a user in a directory file would be, by the same rules, and keeps its line.
     The columns `user_name` and `name` are needed; an empty cell says nothing. `file` names it in errors. Raises

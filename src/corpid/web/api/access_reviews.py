@@ -11,7 +11,7 @@ import msgspec
 
 from corpid.flows.directory import access_review, objects
 from corpid.rules.directory import names
-from corpid.rules.directory.members import without_bookkeeping
+from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.objects import ENTITY
 from corpid.web.api.calls import Answer, cursor, place, plain
 from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query
@@ -73,7 +73,7 @@ def _members(found: ReviewedPerson) -> dict[str, Any]:
 
 
 def _role(row: Assignment | ThirdPartyAssignment) -> dict[str, Any]:
-    members = without_bookkeeping(row)
+    members = visible_members(row)
     return {
         name.removesuffix("_id"): msgspec.to_builtins(value)
         for name, value in members.items()

@@ -20,7 +20,7 @@ from corpid.flows.directory.objects import Administration, ObjectNotFound
 from corpid.flows.large import in_thread_if_many
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, once_at_end, run_once
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
-from corpid.rules.directory.members import without_bookkeeping
+from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.nodes import DirectoryError, json_value
 from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth.api_client import StoredResponse
@@ -102,7 +102,7 @@ class Call:
         A MAC: a hash could be searched for members that the caller is shown in part. What the store and background
         tasks write changes no tag. Source: RFC 9110 §8.8.3
         """
-        canonical = msgspec.json.encode(without_bookkeeping(record)).decode()
+        canonical = msgspec.json.encode(visible_members(record)).decode()
         return f'"{self.context.keys.mac("api entity tag", type(record).__name__, canonical)[:27]}"'
 
     def matches(self, tag: str) -> bool:
