@@ -9,12 +9,10 @@ import sqlalchemy as sa
 
 from corpid.rules.directory.access_review import AccessReview, ReviewDecision
 from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.stores.sql.administration_tables import access_review_decisions, access_reviews
 from corpid.stores.sql.codecs import columns, record_codec
-from corpid.stores.sql.directory_tables import administrators, memberships, users
 from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
 from corpid.stores.sql.statements import insert, parameters, upsert
-from corpid.stores.sql.tables import audit
+from corpid.stores.sql.tables import access_review_decisions, access_reviews, administrators, audit, memberships, users
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

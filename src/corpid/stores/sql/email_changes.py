@@ -14,9 +14,8 @@ from corpid.rules.authentication.records import EmailChange
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sources import sources_after
 from corpid.stores.sql.codecs import columns, record_codec
-from corpid.stores.sql.directory_tables import users
 from corpid.stores.sql.statements import insert, parameters
-from corpid.stores.sql.tables import email_changes
+from corpid.stores.sql.tables import email_changes, users
 
 if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent

@@ -13,11 +13,19 @@ from corpid.rules.directory.changes import Conflict, NameRefused
 from corpid.rules.directory.members import Members, compare_members, merge_members
 from corpid.rules.directory.records import Account
 from corpid.stores.sql.codecs import columns, record_codec
-from corpid.stores.sql.directory_tables import users
 from corpid.stores.sql.mappers import USERS, user_name_key
 from corpid.stores.sql.sessions import unless_there
 from corpid.stores.sql.statements import insert, parameters, upsert
-from corpid.stores.sql.tables import audit, code_guesses, credentials, links, passkey_offers, passkeys, recovery_codes
+from corpid.stores.sql.tables import (
+    audit,
+    code_guesses,
+    credentials,
+    links,
+    passkey_offers,
+    passkeys,
+    recovery_codes,
+    users,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

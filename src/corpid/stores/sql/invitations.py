@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from corpid.rules.directory.invitations import SENDING_SECONDS, OpenInvitation, being_sent
 from corpid.stores.sql.codecs import columns
-from corpid.stores.sql.directory_tables import DUE, entities, memberships, users
 from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS
+from corpid.stores.sql.tables import DUE, entities, memberships, users
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import Membership

@@ -10,19 +10,19 @@ import sqlalchemy as sa
 from corpid.rules.directory.invitations import SENDING_SECONDS
 from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
-from corpid.stores.sql.administration_tables import notices
 from corpid.stores.sql.codecs import columns, record_codec
 from corpid.stores.sql.deployment import NamedValues
-from corpid.stores.sql.directory_tables import (
+from corpid.stores.sql.provisioning import TOKENS
+from corpid.stores.sql.statements import insert
+from corpid.stores.sql.tables import (
     HAS_END,
     assignments,
     entities,
+    notices,
     provisioning_tokens,
     third_party_assignments,
     users,
 )
-from corpid.stores.sql.provisioning import TOKENS
-from corpid.stores.sql.statements import insert
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,7 +14,8 @@ from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningTok
 from corpid.rules.directory.queries import SEARCH_WORDS, StoredMember
 from corpid.stores.sql.codecs import columns, record_codec
 from corpid.stores.sql.directory import bind_values, containing
-from corpid.stores.sql.directory_tables import (
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS
+from corpid.stores.sql.tables import (
     SHOWN_EMAIL,
     SHOWN_USER_NAME,
     assignments,
@@ -23,7 +24,6 @@ from corpid.stores.sql.directory_tables import (
     provisioning_tokens,
     users,
 )
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
