@@ -17,16 +17,20 @@ if TYPE_CHECKING:
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.access_reviews import AccessReviews
     from corpid.stores.sql.audit_seals import AuditSeals
-    from corpid.stores.sql.client_clocks import ClientClocks
-    from corpid.stores.sql.client_refusals import ClientRefusals
-    from corpid.stores.sql.clients import ApiClients, Clients, Usage
-    from corpid.stores.sql.consents import Consents
+    from corpid.stores.sql.clients import (
+        ApiClients,
+        ClientClocks,
+        ClientRefusals,
+        Clients,
+        Consents,
+        HourlyCounts,
+        IdempotencyKeys,
+        Usage,
+    )
     from corpid.stores.sql.deployment import Deployment
     from corpid.stores.sql.directory import Directory
     from corpid.stores.sql.email_changes import EmailChanges
     from corpid.stores.sql.factors import CodeGuessCounts, Factors
-    from corpid.stores.sql.hourly_counts import HourlyCounts
-    from corpid.stores.sql.idempotency import IdempotencyKeys
     from corpid.stores.sql.invitations import Invitations
     from corpid.stores.sql.keys import Keys
     from corpid.stores.sql.mappers import Kinds
@@ -45,16 +49,11 @@ def load_stores() -> None:
     from corpid.stores.sql import (  # noqa: F401
         access_reviews,
         audit_seals,
-        client_clocks,
-        client_refusals,
         clients,
-        consents,
         deployment,
         directory,
         email_changes,
         factors,
-        hourly_counts,
-        idempotency,
         invitations,
         keys,
         mappers,
@@ -124,7 +123,7 @@ class Registry:
 
     @cached_property
     def consents(self) -> Consents:
-        from corpid.stores.sql.consents import Consents
+        from corpid.stores.sql.clients import Consents
 
         return Consents(self._database, self.audit)
 
@@ -160,19 +159,19 @@ class Registry:
 
     @cached_property
     def client_refusals(self) -> ClientRefusals:
-        from corpid.stores.sql.client_refusals import ClientRefusals
+        from corpid.stores.sql.clients import ClientRefusals
 
         return ClientRefusals(self._database)
 
     @cached_property
     def client_clocks(self) -> ClientClocks:
-        from corpid.stores.sql.client_clocks import ClientClocks
+        from corpid.stores.sql.clients import ClientClocks
 
         return ClientClocks(self._database)
 
     @cached_property
     def hourly_counts(self) -> HourlyCounts:
-        from corpid.stores.sql.hourly_counts import HourlyCounts
+        from corpid.stores.sql.clients import HourlyCounts
 
         return HourlyCounts(self._database)
 
@@ -196,7 +195,7 @@ class Registry:
 
     @cached_property
     def idempotency_keys(self) -> IdempotencyKeys:
-        from corpid.stores.sql.idempotency import IdempotencyKeys
+        from corpid.stores.sql.clients import IdempotencyKeys
 
         return IdempotencyKeys(self._database)
 
