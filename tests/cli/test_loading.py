@@ -53,7 +53,7 @@ NO_MIGRATION: Final = {"alembic", "mako"}
 NO_FILE_NO_PAGE: Final = {"yaml", "segno", "babel", "corpid.web.pages", "email.headerregistry"}
 NO_PASSWORD_NO_PLUGIN: Final = {"argon2", "precis_i18n", "tomllib", "pydantic_settings", "dotenv"}
 OTHERS_STORES: Final = {
-    f"corpid.stores.sql.{name}" for name in ("mappers", "directory", "sessions", "factors", "provisioning")
+    f"corpid.stores.sql.{name}" for name in ("mappers", "directory", "sessions", "factors", "members")
 }
 NO_CERTIFICATE: Final = {"cryptography.x509"}
 SERVING: Final = """

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from corpid.stores import Clock
     from corpid.stores.encryption_at_rest import SecretCipher
-    from corpid.stores.sql.access_reviews import AccessReviews
-    from corpid.stores.sql.audit_seals import AuditSeals
+    from corpid.stores.sql.audit import AuditSeals
     from corpid.stores.sql.clients import (
         ApiClients,
         ClientClocks,
@@ -27,16 +26,13 @@ if TYPE_CHECKING:
         IdempotencyKeys,
         Usage,
     )
-    from corpid.stores.sql.deployment import Deployment
+    from corpid.stores.sql.deployment import Deployment, ServerProcesses
     from corpid.stores.sql.directory import Directory
-    from corpid.stores.sql.email_changes import EmailChanges
-    from corpid.stores.sql.factors import CodeGuessCounts, Factors
-    from corpid.stores.sql.invitations import Invitations
+    from corpid.stores.sql.factors import CodeGuessCounts, EmailChanges, Factors
     from corpid.stores.sql.keys import Keys
     from corpid.stores.sql.mappers import Kinds
-    from corpid.stores.sql.notices import Notices
-    from corpid.stores.sql.provisioning import Provisioning
-    from corpid.stores.sql.server_processes import ServerProcesses
+    from corpid.stores.sql.members import Invitations, Provisioning
+    from corpid.stores.sql.notices import AccessReviews, Notices
     from corpid.stores.sql.sessions import Sessions, SignOuts
     from corpid.stores.sql.statements import Database
 
@@ -47,19 +43,15 @@ def load_stores() -> None:
     A server does so before it forks its workers, so that no request waits for it.
     """
     from corpid.stores.sql import (  # noqa: F401
-        access_reviews,
-        audit_seals,
+        audit,
         clients,
         deployment,
         directory,
-        email_changes,
         factors,
-        invitations,
         keys,
         mappers,
+        members,
         notices,
-        provisioning,
-        server_processes,
         sessions,
     )
 
@@ -129,7 +121,7 @@ class Registry:
 
     @cached_property
     def email_changes(self) -> EmailChanges:
-        from corpid.stores.sql.email_changes import EmailChanges
+        from corpid.stores.sql.factors import EmailChanges
 
         return EmailChanges(self._database, self.audit, self._records, self._sign_outs)
 
@@ -141,7 +133,7 @@ class Registry:
 
     @cached_property
     def invitations(self) -> Invitations:
-        from corpid.stores.sql.invitations import Invitations
+        from corpid.stores.sql.members import Invitations
 
         return Invitations(self._database)
 
@@ -177,13 +169,13 @@ class Registry:
 
     @cached_property
     def server_processes(self) -> ServerProcesses:
-        from corpid.stores.sql.server_processes import ServerProcesses
+        from corpid.stores.sql.deployment import ServerProcesses
 
         return ServerProcesses(self._database)
 
     @cached_property
     def seals(self) -> AuditSeals:
-        from corpid.stores.sql.audit_seals import AuditSeals
+        from corpid.stores.sql.audit import AuditSeals
 
         return AuditSeals(self._database)
 
@@ -201,7 +193,7 @@ class Registry:
 
     @cached_property
     def provisioning(self) -> Provisioning:
-        from corpid.stores.sql.provisioning import Provisioning
+        from corpid.stores.sql.members import Provisioning
 
         return Provisioning(self._database)
 
@@ -213,6 +205,6 @@ class Registry:
 
     @cached_property
     def access_reviews(self) -> AccessReviews:
-        from corpid.stores.sql.access_reviews import AccessReviews
+        from corpid.stores.sql.notices import AccessReviews
 
         return AccessReviews(self._database, self.notices)
