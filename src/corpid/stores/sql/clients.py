@@ -1,4 +1,4 @@
-"""Clients of both kinds, and what is kept of each: consents, responses, counters, refusals, skews."""
+"""Clients of both kinds, and what is kept of each."""
 
 from __future__ import annotations
 

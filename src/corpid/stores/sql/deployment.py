@@ -1,4 +1,4 @@
-"""What all processes of a deployment share: named values, and a row for each that serves."""
+"""Named values that all processes of a deployment see, and these processes."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class ServerProcesses:
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
-        self._note: Final = database.prepare(_process_noted)
+        self._note: Final = database.prepare(lambda: upsert(server_processes, PROCESSES.written))
         self._remove: Final = database.prepare(
             lambda: sa.delete(server_processes).where(_PROCESS.process_id == sa.bindparam("process_id"))
         )
@@ -164,9 +164,3 @@ def select_processes() -> sa.Select[tuple[object, ...]]:
     return sa.select(*columns(server_processes, PROCESSES)).order_by(
         _PROCESS.host, _PROCESS.started_at, _PROCESS.process_id
     )
-
-
-def _process_noted() -> sa.Executable:
-    statement = insert(server_processes).values(parameters(PROCESSES.written))
-    replaced = {name: statement.excluded[name] for name in PROCESSES.written if name != "process_id"}
-    return statement.on_conflict_do_update(index_elements=["process_id"], set_=replaced)

@@ -1,4 +1,4 @@
-"""Notices that wait to be sent, and access reviews, which queue some of them."""
+"""Notices that wait to be sent, and access reviews, which queue some."""
 
 from __future__ import annotations
 
