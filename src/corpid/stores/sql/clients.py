@@ -387,7 +387,7 @@ class ClientRefusals:
         return [_REFUSALS.decode(row) for row in await self._database.rows(self._of, {"client_id": client_id})]
 
 
-class ClientClocks:
+class ClientSkews:
     """The largest skew of each client (docs/decisions/0026)."""
 
     def __init__(self, database: Database) -> None:

@@ -71,7 +71,7 @@ class NamedValues:
         return await self._database.run(self._change, {"name": name, "before": before, "value": value}) > 0
 
 
-class Deployment:
+class DeploymentSwitches:
     """Switches that all processes see."""
 
     def __init__(self, database: Database, audit: Audit) -> None:

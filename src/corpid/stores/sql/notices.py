@@ -63,7 +63,7 @@ _KEPT: Final = (
 )
 
 
-class Notices:
+class NoticeQueue:
     """The queue of notices.
 
     A position says how far the notices of one kind of occasion were made; it moves in the transaction that queues them,
@@ -199,7 +199,7 @@ class AccessReviews:
     What raises ChangedMeanwhile belongs into a transaction (Directory.write), which it undoes.
     """
 
-    def __init__(self, database: Database, queue: Notices) -> None:
+    def __init__(self, database: Database, queue: NoticeQueue) -> None:
         self._database: Final = database
         self._queue: Final = queue
         prepare = database.prepare

@@ -58,7 +58,7 @@ class Registry:
 
     audit = _part(lambda self: sql.audit.Audit(self._database, self._clock))
     seals = _part(lambda self: sql.audit.AuditSeals(self._database))
-    deployment = _part(lambda self: sql.deployment.Deployment(self._database, self.audit))
+    deployment = _part(lambda self: sql.deployment.DeploymentSwitches(self._database, self.audit))
     server_processes = _part(lambda self: sql.deployment.ServerProcesses(self._database))
     keys = _part(lambda self: sql.keys.Keys(self._database, self._cipher, self.audit))
 
@@ -68,7 +68,7 @@ class Registry:
     consents = _part(lambda self: sql.clients.Consents(self._database, self.audit))
     usage = _part(lambda self: sql.clients.Usage(self._database))
     client_refusals = _part(lambda self: sql.clients.ClientRefusals(self._database))
-    client_clocks = _part(lambda self: sql.clients.ClientClocks(self._database))
+    client_clocks = _part(lambda self: sql.clients.ClientSkews(self._database))
     hourly_counts = _part(lambda self: sql.clients.HourlyCounts(self._database))
 
     sessions = _part(lambda self: sql.sessions.Sessions(self._database, self.audit, self._kinds, self._sign_outs))
@@ -81,7 +81,7 @@ class Registry:
     directory = _part(lambda self: sql.directory.Directory(self._database, self.audit, self._kinds, self._sign_outs))
     provisioning = _part(lambda self: sql.members.Provisioning(self._database))
     invitations = _part(lambda self: sql.members.Invitations(self._database))
-    notices = _part(lambda self: sql.notices.Notices(self._database, self._kinds))
+    notices = _part(lambda self: sql.notices.NoticeQueue(self._database, self._kinds))
     access_reviews = _part(lambda self: sql.notices.AccessReviews(self._database, self.notices))
 
     @classmethod
