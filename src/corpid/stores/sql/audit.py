@@ -11,9 +11,8 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
-from corpid.rules.audit_evidence import AuditEnds
 from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditPart, StoredEntry
-from corpid.rules.audit_seals import Seal, detail_digest
+from corpid.rules.audit_seals import AuditEnds, Seal, detail_digest
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.members import Members, compare_members
 from corpid.stores.sql.codecs import record_codec
