@@ -52,9 +52,7 @@ from corpid.stores.sql.registry import load_stores
 from corpid.web.context import Access, WebContext
 from corpid.web.extension import Extension
 from corpid.web.http.addresses import ClientAddresses
-from corpid.web.http.issuers import Issuers
-from corpid.web.http.middleware import Middleware
-from corpid.web.http.probes import Probes
+from corpid.web.http.middleware import Issuers, Middleware, Probes
 from corpid.web.pages.rendering import shared_renderer
 from corpid.web.routes import Router, at_root, bodiless, hidden_paths, streamed
 from corpid.web.telemetry import access_log

@@ -29,8 +29,7 @@ from corpid.settings.issuers import issuers
 from corpid.web.first_use import load_rare_pages
 from corpid.web.http import server, tls
 from corpid.web.http.addresses import ClientAddresses, OwnHosts, bracket_host
-from corpid.web.http.connection_shares import ConnectionShares
-from corpid.web.http.connections import Limits, files_for
+from corpid.web.http.connections import ConnectionShares, Limits, files_for
 from corpid.web.telemetry import access_log, tracing
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
     from corpid.own_certificates import OwnCertificate
     from corpid.settings import Settings
-    from corpid.web.http.connection_shares import ConnectionShare
+    from corpid.web.http.connections import ConnectionShare
 
     Work = Callable[[Callable[[], None], int], int]
 

@@ -16,7 +16,7 @@ import uvloop
 
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.connection import Connection
-from corpid.web.http.connections import ConnectionRegistry, Limits, RequestCount, ServerState
+from corpid.web.http.connections import ConnectionRegistry, Limits, ServerState
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from corpid.rules.oauth.refusals import Reason
-    from corpid.web.http.connection_shares import ConnectionShare
+    from corpid.web.http.connections import ConnectionShare
 
 BACKLOG: Final = 2048
 _ACCEPTED_AT_ONCE: Final = 64
@@ -158,22 +157,33 @@ class Server:
         delay_seconds: float = 0.0,
         on_draining: Callable[[], None] = lambda: None,
     ) -> None:
-        self._limits = limits or Limits()
-        self._bodiless = bodiless
-        self._streamed = streamed
-        self._addresses = addresses or ClientAddresses()
-        self.in_progress: Final = RequestCount()
-        self.open_connections: Final = ConnectionRegistry(self._limits.connections, monotonic, share)
+        chosen = limits or Limits()
+        self._state: Final = ServerState(
+            app=app,
+            limits=chosen,
+            bodiless=bodiless,
+            streamed=streamed,
+            addresses=addresses or ClientAddresses(),
+            open_connections=ConnectionRegistry(chosen.connections, monotonic, share),
+        )
         self._tls = tls
         self._drain_seconds = drain_seconds
         self._delay_seconds = delay_seconds
         self._on_draining = on_draining
-        self._app = app
-        self._state = ServerState()
         self._listeners: list[Listener] = []
         self._expiring: asyncio.Task[None] | None = None
         self._forced = asyncio.Event()
         self._draining = False
+
+    @property
+    def open_connections(self) -> ConnectionRegistry:
+        """Every connection, also those whose handshake is not over."""
+        return self._state.open_connections
+
+    @property
+    def in_progress(self) -> int:
+        """The number of requests in progress, without those refused as too many."""
+        return self._state.in_progress
 
     async def start(self, sockets: Iterable[socket.socket]) -> None:
         """Serve these bound sockets, which the server owns now.
@@ -190,7 +200,7 @@ class Server:
                 self._newcomer,
                 self.open_connections,
                 tls=self._tls,
-                handshake_seconds=self._limits.head_seconds,
+                handshake_seconds=self._state.limits.head_seconds,
             )
             self._listeners.append(listener)
 
@@ -226,30 +236,10 @@ class Server:
         self._forced.set()
 
     def _newcomer(self) -> Connection:
-        connection = Connection(
-            self._app,
-            self._state,
-            limits=self._limits,
-            in_progress=self.in_progress,
-            open_connections=self.open_connections,
-            refused=self._refused,
-            bodiless=self._bodiless,
-            streamed=self._streamed,
-        )
+        connection = Connection(self._state)
         if self._draining:
             connection.take_one_request()
         return connection
-
-    def _refused(
-        self,
-        peer: str,
-        headers: list[tuple[bytes, bytes]],
-        status: int,
-        request_id: str,
-        reason: Reason,
-        description: str,
-    ) -> None:
-        access_log.refused(self._addresses.caller_address(peer, headers), status, request_id, reason, description)
 
     async def _delay(self) -> None:
         with suppress(TimeoutError):
@@ -266,7 +256,7 @@ class Server:
 
     async def _close_expired(self) -> None:
         loop = asyncio.get_running_loop()
-        sweep = min(SWEEP_SECONDS, self._limits.head_seconds / 4)
+        sweep = min(SWEEP_SECONDS, self._state.limits.head_seconds / 4)
         while True:
             await asyncio.sleep(sweep)
             self._refresh_date()

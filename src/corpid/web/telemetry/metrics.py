@@ -357,8 +357,6 @@ class Metrics:
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """The application of the metrics address: GET /metrics only."""
-        if scope["type"] != "http":
-            raise NotImplementedError
         status = self._judge(scope)
         body = await self.text() if status == _FOUND else _REFUSALS[status]
         kind = CONTENT_TYPE_LATEST if status == _FOUND else "text/plain; charset=utf-8"

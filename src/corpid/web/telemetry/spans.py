@@ -211,9 +211,6 @@ class _Requests:
         self._trusts = trusts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         status = 0
 
         async def sending(message: Message) -> None:
