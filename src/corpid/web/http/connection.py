@@ -1,6 +1,6 @@
-"""A caller's connection: how it reads requests, within bounds of size and time, and how it ends (D47).
+"""A caller's connection: its states, the reading of requests, its end (D47).
 
-The table of its states comes first. httptools parses, but bounds neither the size of a head nor of a body. A connection
+The table of the states comes first. httptools parses, but bounds neither the size of a head nor of a body. A connection
 does, and starts the application only once a request is complete, so that a slow or hostile caller costs one small
 buffer and never a task. It holds no timer but a deadline, which `Server` compares with the clock twice a second.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class State(IntEnum):
-    """What happens with the bytes that arrive next."""
+    """The use of the bytes that arrive next."""
 
     IDLE = auto()
     """they begin a request"""
@@ -56,7 +56,7 @@ class State(IntEnum):
 
 
 class Event(IntEnum):
-    """What moves a connection to another state."""
+    """The cause of a move to another state."""
 
     FIRST_BYTE = auto()
     """a request begins"""
@@ -664,7 +664,7 @@ class Connection(asyncio.Protocol):
     # --- after an answer ---
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, or wait for it: an answer was written."""
+        """Go on with the next request, or wait for it."""
         now = self.loop.time()
         if self.transport.is_closing():
             self.deadline = now + self.limits.unread_seconds

@@ -1,4 +1,4 @@
-"""Connections of a process: their limits, what they share, eviction, and its share among all workers (D47)."""
+"""Connections of a process: limits, shared state, eviction, each worker's share (D47)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class PipelineQueue:
 
 @dataclass(slots=True, kw_only=True)
 class ServerState:
-    """What the connections of a server share."""
+    """The state that all connections of a server share."""
 
     app: ASGIApp
     limits: Limits

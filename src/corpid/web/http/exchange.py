@@ -1,5 +1,6 @@
-"""One request and its response, as an ASGI application sees them, and the pauses of its connection.
+"""One request and its response, as an ASGI application sees them.
 
+With the pauses of their connection, and the response of one that breaks a limit.
 Source: ASGI 3.0 (HTTP connection scope), RFC 9112
 """
 
@@ -79,7 +80,7 @@ class Exchange:
         self._chunked = False
 
     async def run(self, app: ASGIApp, *, is_counted: bool) -> None:
-        """Call the application; until it returns, the request may be counted as one in progress.
+        """Call the application; if the request is counted, end that.
 
         A response that it leaves unfinished ends the connection, so that the caller does not take it for whole.
         """

@@ -1,4 +1,4 @@
-"""The outermost layer, around every request: then the issuer that answers, and answers to probes.
+"""The outermost layer, the choice of the issuer, and probes.
 
 A request id, the host check (D35), the caller's address (D47), security headers (D36), an answer where an
 exception was left over, and one line in the log (D48). Of several issuers, Host and path choose one (D62). Requests of
