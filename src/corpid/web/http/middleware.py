@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from corpid.flows.operations.readiness import NotReady
-from corpid.ports import SecretUnreadable
 from corpid.rules import probes
+from corpid.rules.failures import SecretUnreadable
 from corpid.rules.oauth.discovery import AUTHORIZATION_SERVER_PATH
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.urls import DEFAULT_PORTS
