@@ -165,7 +165,7 @@ async def create(
             asgi.observe(metrics.request)
         keys = [each.signing_keys for each in providers.values()]
         try:
-            async with periodic_tasks.running(
+            async with periodic_tasks.run_tasks(
                 provider, metrics, readiness, keys=keys, notices=settings.notices_enabled, stream=stream
             ):
                 yield Application(

@@ -131,7 +131,9 @@ class RestartingEngine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def restarting(settings: Settings, *, clock: Callable[[], float] = time.time) -> AsyncIterator[RestartingEngine]:
+async def open_for_restart(
+    settings: Settings, *, clock: Callable[[], float] = time.time
+) -> AsyncIterator[RestartingEngine]:
     """The engine of `transient_url`, which need not be open.
 
     Raises StartError. Source: D67

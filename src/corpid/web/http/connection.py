@@ -146,7 +146,7 @@ class _Stop(Exception):
     """Ends the parser's work: the connection is deaf from here."""
 
 
-class Connection(asyncio.Protocol):
+class CallerConnection(asyncio.Protocol):
     """An HTTP/1.1 connection with the limits of D47.
 
     A request at one of the server's `bodiless` paths is complete with its head: a body is left unread, and the

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import uvloop
 
 from corpid.web.http.addresses import ClientAddresses
-from corpid.web.http.connection import Connection
+from corpid.web.http.connection import CallerConnection
 from corpid.web.http.connections import ConnectionRegistry, Limits, ServerState
 from corpid.web.telemetry import access_log
 
@@ -36,102 +36,42 @@ _LEFT_BY_OTHERS: Final = 8
 """connections to accept after that time, since no other worker has accepted them"""
 _PAUSE_SECONDS: Final = 1.0
 """after the system had no more files to give"""
-
-
-class Listener:
-    """A server on a bound socket, which it owns.
-
-    `made` makes the connection of a newcomer.
-    """
-
-    def __init__(
-        self,
-        listening: socket.socket,
-        made: Callable[[], Connection],
-        open_connections: ConnectionRegistry,
-        *,
-        tls: ssl.SSLContext | None,
-        handshake_seconds: float,
-    ) -> None:
-        self._listening = listening
-        self._made = made
-        self._open_connections = open_connections
-        self._tls = tls
-        self._handshake_seconds = handshake_seconds if tls else None
-        self._loop = asyncio.get_running_loop()
-        self._pause: asyncio.TimerHandle | None = None
-        listening.listen(BACKLOG)
-        self._listen()
-
-    def close(self) -> None:
-        """Accept no further connections."""
-        if self._pause is not None:
-            self._pause.cancel()
-        self._loop.remove_reader(self._listening)
-        self._listening.close()
-
-    def _listen(self) -> None:
-        self._loop.add_reader(self._listening, self._accept)
-
-    def _listen_again(self, *, wanted: int) -> None:
-        self._listen()
-        self._accept(wanted=wanted)
-
-    def _listen_after(self, seconds: float, *, wanted: int = 0) -> None:
-        self._loop.remove_reader(self._listening)
-        self._pause = self._loop.call_later(seconds, partial(self._listen_again, wanted=wanted))
-
-    def _accept(self, *, wanted: int = 0) -> None:
-        """Accept connections.
-
-        `wanted` of them are accepted even if this worker has more than its share.
-        """
-        share = self._open_connections.share
-        for number in range(_ACCEPTED_AT_ONCE):
-            if number >= wanted and share is not None and share.is_exceeded:
-                self._listen_after(_YIELD_SECONDS, wanted=_LEFT_BY_OTHERS)
-                return
-            try:
-                newcomer, _ = self._listening.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                access_log.log().error("connection_not_accepted", detail=str(error))
-                self._listen_after(_PAUSE_SECONDS)
-                return
-            self._take_in(newcomer)
-
-    def _take_in(self, newcomer: socket.socket) -> None:
-        connection = self._made()
-        if not self._open_connections.admit(connection):
-            newcomer.close()
-            return
-        newcomer.setblocking(False)
-        opening = self._loop.create_task(self._open(newcomer, connection))
-        connection.opening = opening
-        # and not in the task, which never runs if it is ended before it began
-        opening.add_done_callback(partial(self._opened, newcomer, connection))
-
-    async def _open(self, newcomer: socket.socket, connection: Connection) -> None:
-        with suppress(OSError):  # the caller left, or failed to shake hands
-            await self._loop.connect_accepted_socket(
-                lambda: connection, newcomer, ssl=self._tls, ssl_handshake_timeout=self._handshake_seconds
-            )
-
-    def _opened(self, newcomer: socket.socket, connection: Connection, _: asyncio.Task[None]) -> None:
-        connection.opening = None
-        if not connection.is_made:
-            newcomer.close()
-            self._open_connections.closed(connection)
-
-
 SWEEP_SECONDS: Final = 0.5
 FORCED_SECONDS: Final = 1.0
 """for tasks that were cancelled to end"""
+_WILDCARDS: Final[dict[int, str]] = {socket.AF_INET: "0.0.0.0", socket.AF_INET6: "::"}  # noqa: S104 - the operator's to choose
+_ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 
-class ListenError(Exception):
-    """The address cannot be bound; the message says what to change."""
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end on uvloop."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)
+
+
+async def serve(server: Server, sockets: Sequence[socket.socket], *, on_started: Callable[[], None]) -> None:
+    """Run a server until SIGTERM or SIGINT, then stop it gracefully.
+
+    A second signal stops it at once. D47.
+    """
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+
+    def stop() -> None:
+        if asked.is_set():
+            server.force()
+        asked.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    try:
+        await server.start(sockets)
+        on_started()
+        await asked.wait()
+        await server.stop()
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
 
 
 class Server:
@@ -212,7 +152,9 @@ class Server:
         sees /readyz say no before its requests are turned away. `force` cuts it short. D47.
         """
         self._on_draining()
-        await self._delay()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._delay_seconds):
+                await self._forced.wait()
         self._draining = True
         half = self._drain_seconds / 2
         await self._drained(half)
@@ -235,16 +177,11 @@ class Server:
         """Stop without waiting for requests in progress."""
         self._forced.set()
 
-    def _newcomer(self) -> Connection:
-        connection = Connection(self._state)
+    def _newcomer(self) -> CallerConnection:
+        connection = CallerConnection(self._state)
         if self._draining:
             connection.take_one_request()
         return connection
-
-    async def _delay(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._delay_seconds):
-                await self._forced.wait()
 
     async def _drained(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
@@ -268,21 +205,95 @@ class Server:
         self._state.default_headers = b"date: %b\r\n" % formatdate(usegmt=True).encode()
 
 
-_WILDCARDS: Final[dict[int, str]] = {socket.AF_INET: "0.0.0.0", socket.AF_INET6: "::"}  # noqa: S104 - the operator's to choose
-_ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+class Listener:
+    """A server on a bound socket, which it owns.
+
+    `made` makes the connection of a newcomer.
+    """
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        made: Callable[[], CallerConnection],
+        open_connections: ConnectionRegistry,
+        *,
+        tls: ssl.SSLContext | None,
+        handshake_seconds: float,
+    ) -> None:
+        self._listening = listening
+        self._made = made
+        self._open_connections = open_connections
+        self._tls = tls
+        self._handshake_seconds = handshake_seconds if tls else None
+        self._loop = asyncio.get_running_loop()
+        self._pause: asyncio.TimerHandle | None = None
+        listening.listen(BACKLOG)
+        self._listen()
+
+    def close(self) -> None:
+        """Accept no further connections."""
+        if self._pause is not None:
+            self._pause.cancel()
+        self._loop.remove_reader(self._listening)
+        self._listening.close()
+
+    def _listen(self) -> None:
+        self._loop.add_reader(self._listening, self._accept)
+
+    def _listen_again(self, *, wanted: int) -> None:
+        self._listen()
+        self._accept(wanted=wanted)
+
+    def _listen_after(self, seconds: float, *, wanted: int = 0) -> None:
+        self._loop.remove_reader(self._listening)
+        self._pause = self._loop.call_later(seconds, partial(self._listen_again, wanted=wanted))
+
+    def _accept(self, *, wanted: int = 0) -> None:
+        """Accept connections.
+
+        `wanted` of them are accepted even if this worker has more than its share.
+        """
+        share = self._open_connections.share
+        for number in range(_ACCEPTED_AT_ONCE):
+            if number >= wanted and share is not None and share.is_exceeded:
+                self._listen_after(_YIELD_SECONDS, wanted=_LEFT_BY_OTHERS)
+                return
+            try:
+                newcomer, _ = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                access_log.log().error("connection_not_accepted", detail=str(error))
+                self._listen_after(_PAUSE_SECONDS)
+                return
+            self._take_in(newcomer)
+
+    def _take_in(self, newcomer: socket.socket) -> None:
+        connection = self._made()
+        if not self._open_connections.admit(connection):
+            newcomer.close()
+            return
+        newcomer.setblocking(False)
+        opening = self._loop.create_task(self._open(newcomer, connection))
+        connection.opening = opening
+        # and not in the task, which never runs if it is ended before it began
+        opening.add_done_callback(partial(self._opened, newcomer, connection))
+
+    async def _open(self, newcomer: socket.socket, connection: CallerConnection) -> None:
+        with suppress(OSError):  # the caller left, or failed to shake hands
+            await self._loop.connect_accepted_socket(
+                lambda: connection, newcomer, ssl=self._tls, ssl_handshake_timeout=self._handshake_seconds
+            )
+
+    def _opened(self, newcomer: socket.socket, connection: CallerConnection, _: asyncio.Task[None]) -> None:
+        connection.opening = None
+        if not connection.is_made:
+            newcomer.close()
+            self._open_connections.closed(connection)
 
 
-class _Address(NamedTuple):
-    """An address to listen on, with its host name."""
-
-    family: int
-    address: tuple[Any, ...]
-    """as the socket takes it"""
-    host: str
-
-    @property
-    def is_wildcard(self) -> bool:
-        return bool(self.address[0] == _WILDCARDS[self.family])
+class ListenError(Exception):
+    """The address cannot be bound; the message says what to change."""
 
 
 def bind(
@@ -317,6 +328,19 @@ def bind(
             listening.close()
         raise
     return bound
+
+
+class _Address(NamedTuple):
+    """An address to listen on, with its host name."""
+
+    family: int
+    address: tuple[Any, ...]
+    """as the socket takes it"""
+    host: str
+
+    @property
+    def is_wildcard(self) -> bool:
+        return bool(self.address[0] == _WILDCARDS[self.family])
 
 
 def _resolved(host: str, port: int) -> list[_Address]:
@@ -361,34 +385,3 @@ def _why_not(host: str, address: str, port: int, setting: str, error: OSError) -
     if error.errno == errno.EACCES:
         return f"port {port} on {where} needs more rights than this user has: choose one above 1023 ({setting})"
     return f"cannot listen on {where} port {port}: {error.strerror}"
-
-
-async def serve(server: Server, sockets: Sequence[socket.socket], *, on_started: Callable[[], None]) -> None:
-    """Run a server until SIGTERM or SIGINT, then stop it gracefully.
-
-    A second signal stops it at once. D47.
-    """
-    loop = asyncio.get_running_loop()
-    asked = asyncio.Event()
-
-    def stop() -> None:
-        if asked.is_set():
-            server.force()
-        asked.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    try:
-        await server.start(sockets)
-        on_started()
-        await asked.wait()
-        await server.stop()
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-
-
-def run(main: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end on uvloop."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main)
