@@ -82,49 +82,26 @@ class Event(IntEnum):
     """the connection is gone"""
 
 
-_OVER: Final = {Event.END: State.ENDING, Event.LOST: State.CLOSED}
+_END: Final = {Event.END: State.ENDING, Event.LOST: State.CLOSED}
+_REFUSED: Final = {Event.REFUSAL: State.REFUSED, **_END}
+_READ: Final = {Event.COMPLETE: State.IDLE, Event.LAST_COMPLETE: State.LAST, **_REFUSED}
 
 TRANSITIONS: Final[Mapping[State, Mapping[Event, State]]] = {
-    State.IDLE: {
-        Event.FIRST_BYTE: State.HEAD,
-        Event.REFUSAL: State.REFUSED,
-        Event.NO_MORE: State.LAST,
-        **_OVER,
-    },
+    State.IDLE: {Event.FIRST_BYTE: State.HEAD, Event.NO_MORE: State.LAST, **_REFUSED},
     State.HEAD: {
         Event.HEAD_READ: State.BODY,
         Event.HEAD_OF_STREAM: State.HELD,
         Event.HEAD_ALONE: State.UNREAD,
-        Event.REFUSAL: State.REFUSED,
         Event.NO_MORE: State.LAST,
-        **_OVER,
+        **_REFUSED,
     },
-    State.BODY: {
-        Event.COMPLETE: State.IDLE,
-        Event.LAST_COMPLETE: State.LAST,
-        Event.REFUSAL: State.REFUSED,
-        Event.NO_MORE: State.LAST,
-        **_OVER,
-    },
-    State.HELD: {
-        Event.BODY_WANTED: State.STREAM,
-        Event.COMPLETE: State.IDLE,
-        Event.LAST_COMPLETE: State.LAST,
-        Event.REFUSAL: State.REFUSED,
-        Event.NO_MORE: State.HELD,
-        **_OVER,
-    },
-    State.STREAM: {
-        Event.COMPLETE: State.IDLE,
-        Event.LAST_COMPLETE: State.LAST,
-        Event.REFUSAL: State.REFUSED,
-        Event.NO_MORE: State.STREAM,
-        **_OVER,
-    },
-    State.LAST: {Event.NO_MORE: State.LAST, **_OVER},
-    State.UNREAD: {Event.NO_MORE: State.UNREAD, **_OVER},
-    State.REFUSED: {Event.NO_MORE: State.REFUSED, **_OVER},
-    State.ENDING: {Event.NO_MORE: State.ENDING, **_OVER},
+    State.BODY: {Event.NO_MORE: State.LAST, **_READ},
+    State.HELD: {Event.BODY_WANTED: State.STREAM, Event.NO_MORE: State.HELD, **_READ},
+    State.STREAM: {Event.NO_MORE: State.STREAM, **_READ},
+    State.LAST: {Event.NO_MORE: State.LAST, **_END},
+    State.UNREAD: {Event.NO_MORE: State.UNREAD, **_END},
+    State.REFUSED: {Event.NO_MORE: State.REFUSED, **_END},
+    State.ENDING: {Event.NO_MORE: State.ENDING, **_END},
     State.CLOSED: {},
 }
 """the next state, by state and event; any other event is a fault of this module"""

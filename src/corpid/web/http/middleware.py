@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from corpid.rules.probes import Probe
     from corpid.web.telemetry.access_log import LogFields
 
-    Headers = tuple[tuple[bytes, bytes], ...]
+    Header = tuple[bytes, bytes]
+    Headers = tuple[Header, ...]
     Observe = Callable[[str, int, str, float, str, str, str], None]
-    RawHeaders = list[tuple[bytes, bytes]]
+    RawHeaders = list[Header]
 
 CONTENT_SECURITY_POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
@@ -310,17 +311,8 @@ class Probes:
         scope["state"]["log"]["detail"] = "a probe of corpid doctor"
         if probe.wait:
             await asyncio.sleep(probe.wait)
-        body = msgspec.json.encode(_received(probe, scope, addresses))
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(body)),
-            (b"cache-control", b"no-store"),
-            *_RETURNED,
-        ]
-        if probe.padding:
-            headers.append((probes.PADDING.lower().encode(), b"x" * probe.padding))
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        padding = [(probes.PADDING.lower().encode(), b"x" * probe.padding)] if probe.padding else []
+        await _send_json(send, 200, _received(probe, scope, addresses), *_RETURNED, *padding)
         return True
 
     def _probe(self, scope: Scope) -> Probe | None:
@@ -363,18 +355,9 @@ class _Exchange:
         secured += [field for field in wanted if field[0] not in own] if own else wanted
         return secured
 
-    async def json(self, status: int, content: object, *, head: bool = False) -> None:
-        body = msgspec.json.encode(content)
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(body)),
-            (b"cache-control", b"no-store"),
-        ]
-        await self.send({"type": "http.response.start", "status": status, "headers": headers})
-        await self.send({"type": "http.response.body", "body": b"" if head else body})
-
     async def refuse(self, status: int, code: str, description: str, request_id: str) -> None:
-        await self.json(status, {"error": code, "error_description": f"{description} (reference {request_id})"})
+        content = {"error": code, "error_description": f"{description} (reference {request_id})"}
+        await _send_json(self.send, status, content)
 
     async def last_resort(self, request_id: str) -> None:
         """Handle an error that nothing below has handled.
@@ -383,6 +366,18 @@ class _Exchange:
         """
         if not self.status:
             await self.refuse(500, "server_error", "Something went wrong here, not with the request", request_id)
+
+
+async def _send_json(send: Send, status: int, content: object, *more: Header, head: bool = False) -> None:
+    body = msgspec.json.encode(content)
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"cache-control", b"no-store"),
+        *more,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if head else body})
 
 
 async def _misdirected(scope: Scope, exchange: _Exchange) -> None:
@@ -396,7 +391,7 @@ async def _misdirected(scope: Scope, exchange: _Exchange) -> None:
 
 async def _say(scope: Scope, exchange: _Exchange, status: int, word: str, **more: str) -> None:
     if scope["method"] in {"GET", "HEAD"}:
-        await exchange.json(status, {"status": word, **more}, head=scope["method"] == "HEAD")
+        await _send_json(exchange.send, status, {"status": word, **more}, head=scope["method"] == "HEAD")
         return
     scope["state"]["log"].update(error="invalid_request", reason=Reason.METHOD_NOT_ALLOWED.code)
     body = msgspec.json.encode({"error": "invalid_request", "error_description": "Use GET"})
