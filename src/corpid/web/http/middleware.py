@@ -195,29 +195,28 @@ class Middleware:
 
         What only looks like a probe goes to the application.
         """
-        if (
-            self._probes is not None
-            and _PROBE in scope["state"]["headers"]
-            and await self._probes.answer(scope, exchange.send, self._addresses)
-        ):
+        state = scope["state"]
+        fields = state["headers"]
+        asked = self._probes if _PROBE in fields else None
+        if asked is not None and await asked.answer(scope, exchange.send, self._addresses):
             return
-        health = self._health.get(scope["path"])
-        if health is not None:
+        if (health := self._health.get(scope["path"])) is not None:
             await health(scope, exchange)
-            return
-        fields = scope["state"]["headers"]
-        if self._names_our_host(fields) and scope["path"] == _SERVER:
+        elif self._names_our_host(fields):
+            if scope["path"] != _SERVER:
+                await self._app(scope, receive, exchange.send)
+                return
             await exchange.send({"type": "http.response.start", "status": 204, "headers": []})
             await exchange.send({"type": "http.response.body", "body": b""})
-        elif self._names_our_host(fields):
-            await self._app(scope, receive, exchange.send)
         elif len(named_hosts(fields)) == 1:
-            await _misdirected(scope, exchange)
+            detail = "Host is neither base_url's nor in allowed_hosts"
+            state["log"].update(error="misdirected_request", reason=Reason.HOST_UNKNOWN.code, detail=detail)
+            sentence = "This host name is not served here: use the one in the issuer"
+            await exchange.refuse(421, "invalid_request", sentence, state["request_id"])
         else:
-            scope["state"]["log"].update(error="invalid_request", reason=Reason.HOST_NOT_EXACTLY_ONE.code)
-            await exchange.refuse(
-                400, "invalid_request", "A request must have exactly one Host header", scope["state"]["request_id"]
-            )
+            state["log"].update(error="invalid_request", reason=Reason.HOST_NOT_EXACTLY_ONE.code)
+            sentence = "A request must have exactly one Host header"
+            await exchange.refuse(400, "invalid_request", sentence, state["request_id"])
 
     async def _healthz(self, scope: Scope, exchange: _Exchange) -> None:
         await _say(scope, exchange, 200, "alive")
@@ -378,15 +377,6 @@ async def _send_json(send: Send, status: int, content: object, *more: Header, he
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if head else body})
-
-
-async def _misdirected(scope: Scope, exchange: _Exchange) -> None:
-    state = scope["state"]
-    detail = "Host is neither base_url's nor in allowed_hosts"
-    state["log"].update(error="misdirected_request", reason=Reason.HOST_UNKNOWN.code, detail=detail)
-    await exchange.refuse(
-        421, "invalid_request", "This host name is not served here: use the one in the issuer", state["request_id"]
-    )
 
 
 async def _say(scope: Scope, exchange: _Exchange, status: int, word: str, **more: str) -> None:
