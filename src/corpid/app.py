@@ -320,7 +320,7 @@ def _with_tested_algorithms(rules: A) -> A:
 
 
 def _node(settings: Settings, now: int, key_encryption_key: str) -> Node:
-    """This process, for pages and doctor, and as it registers itself, without secrets (D43, D49)."""
+    """This process as it registers itself, without secrets (D43, D49)."""
     shared = {"key_encryption_key": key_encryption_key}
     generations = {}
     for issuer_id, chosen in issuers(settings).items():
