@@ -21,8 +21,7 @@ from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from corpid import __version__
-from corpid.flows.directory import notice_emails
-from corpid.flows.directory.invitation_emails import OUTCOMES
+from corpid.flows.directory.queued_emails import INVITATION_OUTCOMES, NOTICE_OUTCOMES
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.signing_keys import STANDBY
@@ -153,8 +152,8 @@ class Metrics:
         self._notices = counter("corpid_notice_emails", meaning, "outcome")
         for counted, outcomes in (
             (self._fetches, ("fetched", "unusable", "failed")),
-            (self._invitations, OUTCOMES),
-            (self._notices, notice_emails.OUTCOMES),
+            (self._invitations, INVITATION_OUTCOMES),
+            (self._notices, NOTICE_OUTCOMES),
         ):
             for outcome in outcomes:
                 counted.labels(outcome)
