@@ -185,7 +185,7 @@ async def _first_visit(context: RequestContext, entered: InteractionRedirect) ->
         brought = await interactions.find_pending(context, interaction_id, cookie=cookie, held=entered.held)
         if brought is not None:
             await interactions.store_pending(context, *brought)
-    return await interaction_context.visit(context, interaction_id, cookie)
+    return await interaction_context.load_interaction(context, interaction_id, cookie)
 
 
 async def _require_entity(context: RequestContext, visit: InteractionContext, account: Account, entity_id: str) -> None:
@@ -210,7 +210,7 @@ async def _to_the_end(context: RequestContext, visit: InteractionContext, asked:
     for _ in range(_STEPS):
         if visit.interaction.outcome is not None:
             return visit
-        visit = await interaction_context.visit(context, visit.interaction.interaction_id, visit.cookie)
+        visit = await interaction_context.load_interaction(context, visit.interaction.interaction_id, visit.cookie)
         match await sign_in.current(context, visit):
             case EntityQuestion():
                 visit = await sign_in.submit_entity(context, visit, entity_id=asked.entity)

@@ -313,30 +313,30 @@ def _purpose(interaction: Interaction) -> str:
     return _BESIDE_A_PASSWORD if interaction.user_id else _ALONE
 
 
-def options(context: RequestContext, visit: InteractionContext, *, allowed: Iterable[Passkey] = ()) -> str:
+def options(context: RequestContext, loaded: InteractionContext, *, allowed: Iterable[Passkey] = ()) -> str:
     """Return the passkey JSON for a page of the sign-in.
 
     The result is empty if passkeys do not work here, or if the one person who may sign in has none. Opening the page
     uses nothing up. After the password, `allowed` are the person's passkeys. Source: D45, D46, D54
     """
-    interaction = visit.interaction
-    if visit.renewing is not None:
-        allowed = visit.renewing.held.passkeys
+    interaction = loaded.interaction
+    if loaded.renewing is not None:
+        allowed = loaded.renewing.held.passkeys
         if not allowed:
             return ""
     return authentication_options(context, _purpose(interaction), interaction.interaction_id, allowed=allowed)
 
 
-async def submit_passkey(context: RequestContext, visit: InteractionContext, *, answer: str) -> InteractionContext:
+async def submit_passkey(context: RequestContext, loaded: InteractionContext, *, answer: str) -> InteractionContext:
     """Verify a browser's answer in JSON and continue the sign-in.
 
-    Returns the updated visit, with a new cookie value. After the password, or if one person has to sign in again, the
+    Returns the updated context, with a new cookie value. After the password, or if one person has to sign in again, the
     passkey has to be theirs. The person reads the same sentence for every fault. Raises InvalidInput, Throttled,
     StaleStep, OtherBrowser, FormHandled, AlreadyCompleted. Source: WebAuthn §7.2, D15, D45, D46, D54
     """
-    interaction = visit.interaction
-    expected = visit.renewing.user.user_id if visit.renewing else interaction.user_id
-    visit.require(context, SignInEvent.PASSKEY)
+    interaction = loaded.interaction
+    expected = loaded.renewing.user.user_id if loaded.renewing else interaction.user_id
+    loaded.require(context, SignInEvent.PASSKEY)
     parsed: dict[str, Any] = {}
     challenge, refusal, spent = b"", None, False
     try:
@@ -348,11 +348,13 @@ async def submit_passkey(context: RequestContext, visit: InteractionContext, *, 
     except PasskeyRefused as malformed:
         refusal = malformed
     async with context.provider.transient.batch(context.now) as batch:
-        await browsers.note_form(context, batch, visit.cookie, visit.form)
+        await browsers.note_form(context, batch, loaded.cookie, loaded.form)
         await throttle.attempt_unguessable(context, batch)
         if refusal is None:
             spent = await spend(context, batch, challenge)
-    pending = await sign_in.require_password_given(context, visit, SignInEvent.PASSKEY) if interaction.user_id else None
+    pending = (
+        await sign_in.require_password_given(context, loaded, SignInEvent.PASSKEY) if interaction.user_id else None
+    )
     account = pending.account if pending else None
     try:
         if refusal is not None and not challenge:
@@ -363,20 +365,20 @@ async def submit_passkey(context: RequestContext, visit: InteractionContext, *, 
         if not spent or account is None:
             raise StaleStep if not spent else PasskeyRefused("no such passkey is known here")
         _, used = await _verified(
-            context, claim, entry_of=lambda owner: _event(context, visit, owner, "ok"), only=expected
+            context, claim, entry_of=lambda owner: _event(context, loaded, owner, "ok"), only=expected
         )
     except PasskeyRefused as refused:
         owner = account.user if account else None
-        entry = _event(context, visit, owner, "refused", reason=reason(refused))
+        entry = _event(context, loaded, owner, "refused", reason=reason(refused))
         await context.provider.registry.audit.write(entry, now=context.now)
         raise InvalidInput(_OF_THIS_ACCOUNT if expected else _OF_ANY_ACCOUNT) from None
     amr = acr.PASSWORD_AND_PASSKEY if pending else acr.PASSKEY
-    if pending is None and visit.knows():
-        name, browser_key = names.user_name(account.user.user_name), visit.browser.browser_key
+    if pending is None and loaded.knows():
+        name, browser_key = names.user_name(account.user.user_name), loaded.browser.browser_key
         last = await throttle.last_entity(context, name, browser_key, user_id=account.user.user_id)
-        visit = replace(visit, last_entity=last)
+        loaded = replace(loaded, last_entity=last)
     shown = sessions.Authentication(account=account, amr=amr, passkey=used.credential_id)
-    return await sessions.complete(context, visit, shown)
+    return await sessions.complete(context, loaded, shown)
 
 
 async def _claimed(
@@ -401,43 +403,43 @@ async def _claimed(
 
 def _event(
     context: RequestContext,
-    visit: InteractionContext,
+    loaded: InteractionContext,
     user: User | None,
     outcome: Literal["ok", "refused"],
     **detail: str,
 ) -> AuditEvent:
-    if visit.interaction.user_id:
+    if loaded.interaction.user_id:
         way = SecondFactorMethod.PASSKEY.value
-        return event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, outcome, way=way, **detail)
-    return event(context, visit, user, AuditAction.SIGN_IN_PASSKEY, outcome, **detail)
+        return event(context, loaded, user, AuditAction.SIGN_IN_SECOND_FACTOR, outcome, way=way, **detail)
+    return event(context, loaded, user, AuditAction.SIGN_IN_PASSKEY, outcome, **detail)
 
 
-def offer_options(context: RequestContext, visit: InteractionContext, page: PasskeyOffer) -> str:
+def offer_options(context: RequestContext, loaded: InteractionContext, page: PasskeyOffer) -> str:
     """Return the JSON with which the browser creates the passkey.
 
     The result is empty if passkeys no longer work here. Opening the page uses nothing up. Source: WebAuthn §5.4, D46
     """
     account = page.account
-    return creation_options(context, account.user, _offer_subject(visit), known=account.held.passkeys)
+    return creation_options(context, account.user, _offer_subject(loaded), known=account.held.passkeys)
 
 
-def _offer_subject(visit: InteractionContext) -> str:
+def _offer_subject(loaded: InteractionContext) -> str:
     """Return what a challenge is for: this person in this sign-in."""
-    return f"{visit.interaction.interaction_id} {visit.interaction.user_id}"
+    return f"{loaded.interaction.interaction_id} {loaded.interaction.user_id}"
 
 
-async def accept_offer(context: RequestContext, visit: InteractionContext, *, answer: str) -> InteractionContext:
-    """Add the new passkey and continue the sign-in; return the updated visit.
+async def accept_offer(context: RequestContext, loaded: InteractionContext, *, answer: str) -> InteractionContext:
+    """Add the new passkey and continue the sign-in; return the updated context.
 
     The passkey is written only while the session lives that the sign-in's factors began. Raises InvalidInput, Throttled
     and StaleStep, and the errors of `completion.complete_request` if nothing else remains to be asked. Source: WebAuthn
     §7.1, D15, D46, D47
     """
-    interaction = visit.interaction
-    visit.require(context, SignInEvent.MAKE_PASSKEY)
+    interaction = loaded.interaction
+    loaded.require(context, SignInEvent.MAKE_PASSKEY)
     user_id = interaction.user_id
     await throttle.attempt_change(context, user_id)
-    made = await newly_made(context, _offer_subject(visit), answer=answer)
+    made = await newly_made(context, _offer_subject(loaded), answer=answer)
     account = await context.provider.registry.factors.account(user_id)
     if account is None or not account.user.enabled:
         raise StaleStep
@@ -451,30 +453,30 @@ async def accept_offer(context: RequestContext, visit: InteractionContext, *, an
         passkeys_at_most=PASSKEYS_PER_PERSON,
         session_id=interaction.made_session_id,
     )
-    client_id = visit.client.client_id
+    client_id = loaded.client.client_id
     event = context.event(person, AuditAction.FACTORS_ADD_PASSKEY, subject=user_id, client_id=client_id)
     if not await context.provider.registry.factors.change(change, event):
         raise InvalidInput(phrase("The passkey could not be set up. Try again, or choose another way."))
     notifications.notify(context, account.user, notifications.PASSKEY_ADDED)
-    await browsers.record_passkey(context, visit.cookie, visit.browser)
-    return await _continue(context, visit)
+    await browsers.record_passkey(context, loaded.cookie, loaded.browser)
+    return await _continue(context, loaded)
 
 
-async def decline_offer(context: RequestContext, visit: InteractionContext) -> InteractionContext:
-    """Continue the sign-in without a passkey; return the updated visit.
+async def decline_offer(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
+    """Continue the sign-in without a passkey; return the updated context.
 
     The person is not offered one again for 30 days. Raises the same errors as `create`. Source: D15, D46
     """
-    visit.require(context, SignInEvent.NOT_NOW)
-    user_id = visit.interaction.user_id
+    loaded.require(context, SignInEvent.NOT_NOW)
+    user_id = loaded.interaction.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="credentials", user_id=user_id))
     try:
         await context.provider.registry.factors.decline_passkey(user_id, at=int(context.now))
     except MissingReference:  # the person was erased at this moment
         raise StaleStep from None
-    return await _continue(context, visit)
+    return await _continue(context, loaded)
 
 
-async def _continue(context: RequestContext, visit: InteractionContext) -> InteractionContext:
-    usable = await sign_in.find_chosen_entity(context, visit) is not None
-    return await sign_in.continue_sign_in(context, visit, machine.offer_answered(visit.interaction), usable=usable)
+async def _continue(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
+    usable = await sign_in.find_chosen_entity(context, loaded) is not None
+    return await sign_in.continue_sign_in(context, loaded, machine.offer_answered(loaded.interaction), usable=usable)
