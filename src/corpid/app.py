@@ -35,7 +35,7 @@ from corpid.outbound.destinations import DEVELOPER, INTERNET
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
 from corpid.outbound.passwords import Argon2Passwords, parameters
 from corpid.rules import audit_stream
-from corpid.rules.authentication.rp_id import works_at
+from corpid.rules.authentication.passkeys import passkeys_work_at
 from corpid.rules.directory.names import user_name_profile
 from corpid.rules.oauth import api_server
 from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
@@ -130,7 +130,7 @@ def _policy(issuer_id: str, settings: Settings, deployment: Settings, extension:
         base_url=settings.base_url,
         deployment_url=deployment.base_url,
         passkey_rp_id=rp_id,
-        takes_passkeys=works_at(settings.base_url, rp_id),
+        takes_passkeys=passkeys_work_at(settings.base_url, rp_id),
         name=settings.name,
         pushed=pushed,
         query=query,

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.account import own_email
 from corpid.flows.directory.access_review import ReviewDates
 from corpid.flows.directory.approvals import expire
-from corpid.flows.directory.invitation_emails import InvitationEmails
-from corpid.flows.directory.notice_emails import NoticeEmails
 from corpid.flows.directory.notices import Notices
+from corpid.flows.directory.queued_emails import InvitationEmails, NoticeEmails
 from corpid.flows.operations.audit_seals import Sealer
 from corpid.flows.operations.buffers import remove_old
 from corpid.flows.operations.process_reports import (

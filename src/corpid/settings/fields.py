@@ -26,7 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from corpid.rules.authentication.password_hash import HashCost, chosen_cost
+from corpid.rules.authentication.passwords import HashCost, parse_hash_cost
 from corpid.rules.networks import Network
 from corpid.rules.oauth.records import ALG_OF_KEY
 from corpid.settings import checks
@@ -485,7 +485,7 @@ class Settings(IssuerSettings):
     @property
     def hash_cost(self) -> HashCost:
         """The cost of a password's hash (D44)."""
-        return chosen_cost(self.password_hash)
+        return parse_hash_cost(self.password_hash)
 
     @property
     def transient_engine(self) -> EngineType:

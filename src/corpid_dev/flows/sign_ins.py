@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from corpid.flows.oauth.authorize import InteractionRedirect
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import Account
-    from corpid.rules.oauth.authorization_response import AuthorizationResponse
+    from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
     from corpid_dev.flows.people import Developer
 
 DEFAULT_WAY: Final = next(iter(acr.SIMULATED))

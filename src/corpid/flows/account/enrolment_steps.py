@@ -20,16 +20,16 @@ from corpid.flows.authentication.sign_in import WRONG_PASSWORD, InvalidInput
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.passkeys import PasskeyRefused
-from corpid.rules.authentication.password_rules import PasswordRefused
+from corpid.rules.authentication.passwords import PasswordRefused
 from corpid.rules.authentication.records import Credentials, FactorChange
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.authentication.totp import WrongCode
+from corpid.rules.characters import typed_code
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.limits import MAILED_CODES_PER_SIGN_IN
-from corpid.rules.typed_text import typed_code
 from corpid.texts import phrase
 
 if TYPE_CHECKING:

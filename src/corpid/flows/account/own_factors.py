@@ -23,7 +23,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.jose.encoding import base64url
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
-from corpid.rules.authentication.password_rules import PasswordRefused
+from corpid.rules.authentication.passwords import PasswordRefused
 from corpid.rules.authentication.records import FactorChange
 from corpid.rules.authentication.sign_in import StaleStep, fingerprint
 from corpid.rules.authentication.totp import STEP_SECONDS

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication import single_sign_on
+from corpid.rules.authentication import sign_in
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.records import Entity
@@ -28,7 +28,7 @@ _NAME_CHARACTERS: Final = 16
 
 def is_asked(client: Client, request: AuthorizationRequest) -> bool:
     """Return whether a sign-in needs consent, given now or before (D29, D40)."""
-    return consent.needs_consent(client, request.scopes) or single_sign_on.asks_consent(request)
+    return consent.needs_consent(client, request.scopes) or sign_in.requests_consent(request)
 
 
 def is_remembered_here(context: RequestContext, client: Client, request: AuthorizationRequest) -> bool:
@@ -44,7 +44,7 @@ def spares_page(context: RequestContext, client: Client, request: AuthorizationR
 
     It cannot if the client requests the page. Source: D29, D40
     """
-    return is_remembered_here(context, client, request) and not single_sign_on.asks_consent(request)
+    return is_remembered_here(context, client, request) and not sign_in.requests_consent(request)
 
 
 async def is_given(

@@ -21,9 +21,8 @@ from corpid.flows.authentication.sign_in import InvalidInput, event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import passkeys as law
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused
+from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused, relying_party
 from corpid.rules.authentication.records import FactorChange, Passkey
-from corpid.rules.authentication.rp_id import relying_party
 from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Object, authorise
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.sign_in import PasskeyOffer
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.authentication.passkeys import NewPasskey
-    from corpid.rules.authentication.rp_id import RelyingParty
+    from corpid.rules.authentication.passkeys import NewPasskey, RelyingParty
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import Account, User
     from corpid.stores.transient import TransientBatch

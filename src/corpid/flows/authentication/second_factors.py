@@ -13,9 +13,9 @@ from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
 from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.authentication.totp import DIGITS, WrongCode
+from corpid.rules.characters import typed_code
 from corpid.rules.directory.records import Account
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MAILED_CODES_PER_SIGN_IN
-from corpid.rules.typed_text import typed_code
 from corpid.texts import counted
 
 if TYPE_CHECKING:

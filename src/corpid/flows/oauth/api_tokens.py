@@ -17,16 +17,20 @@ from corpid.rules.directory.actors import ApiClient
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import api_server, client_assertion, tokens
 from corpid.rules.oauth.dpop import Target
-from corpid.rules.oauth.errors import InvalidToken, RequestOf, UnauthorizedClient
-from corpid.rules.oauth.explanations import Explanation, clip_text
+from corpid.rules.oauth.errors import (
+    Explanation,
+    InvalidToken,
+    RequestOf,
+    UnauthorizedClient,
+    clip_text,
+)
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.actors import Scope
-    from corpid.rules.oauth.api_client import RegisteredApiClient
+    from corpid.rules.oauth.api_client import ApiScope, RegisteredApiClient
     from corpid.rules.oauth.client_assertion import Assertion
 
 
@@ -119,7 +123,7 @@ async def verify(
             await dpop.spend(context, batch, proof, client_id=token.client_id)
         actor = ApiClient(
             client_id=token.client_id,
-            scopes=frozenset(cast("tuple[Scope, ...]", token.scopes)),
+            scopes=frozenset(cast("tuple[ApiScope, ...]", token.scopes)),
             entity_id=token.entity_id,
         )
         await refuse_ended(context, actor, now=context.now)

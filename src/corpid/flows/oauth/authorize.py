@@ -20,7 +20,7 @@ from corpid.flows.oauth.client_authentication import not_admitted
 from corpid.flows.oauth.client_keys import current_keys, id_token_key
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
 from corpid.jose.encoding import base64url
-from corpid.rules.authentication import single_sign_on
+from corpid.rules.authentication import sign_in
 from corpid.rules.authentication.records import Session
 from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
 from corpid.rules.directory import names
@@ -32,9 +32,8 @@ from corpid.rules.limits import (
     STATE_CHARACTERS,
     UI_LOCALES_CHARACTERS,
 )
-from corpid.rules.oauth import authorization_request, authorization_response, client_registration, parameters
-from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
-from corpid.rules.oauth.authorization_response import AuthorizationResponse, ReturnAddress
+from corpid.rules.oauth import authorization_endpoint, client_registration, parameters
+from corpid.rules.oauth.authorization_endpoint import REQUEST_PARAMETERS, AuthorizationResponse, ReturnAddress
 from corpid.rules.oauth.discovery import PAR_PATH
 from corpid.rules.oauth.errors import (
     AccessDenied,
@@ -47,8 +46,10 @@ from corpid.rules.oauth.errors import (
     RequestOf,
     ServerError,
     TemporarilyUnavailable,
+    clip_text,
+    list_values,
+    without_query,
 )
-from corpid.rules.oauth.explanations import clip_text, list_values, without_query
 from corpid.rules.oauth.parameters import require_parameter
 from corpid.rules.oauth.records import AuthorizationRequest, Client, RequestingClient
 from corpid.rules.oauth.refusals import Reason
@@ -230,7 +231,7 @@ async def _answer_pushed(
         may_complete=may_complete,
     )
     requesting_client = RequestingClient(client=client, ui_locales=pushed.request.ui_locales)
-    address = authorization_response.of_request(pushed.request, iss=context.provider.policy.iss_of_callback)
+    address = authorization_endpoint.address_response(pushed.request, iss=context.provider.policy.iss_of_callback)
     in_time = context.now < pushed.pushed_at + REQUEST_URI_SECONDS
     return await _answer_errors(
         context,
@@ -312,11 +313,13 @@ async def _answer_query(
     `held` is the unstored sign-in in the browser's cookie, if any. Raises InvalidRequest, which becomes a page, until
     the redirect URI is proven.
     """
-    redirect_uri = authorization_request.registered_redirect_uri(parameters.parse(query, {"redirect_uri"}), client)
+    redirect_uri = authorization_endpoint.require_registered_redirect_uri(
+        parameters.parse(query, {"redirect_uri"}), client
+    )
     # The redirect URI is proven: from here on errors are the client's to know.
     address = ReturnAddress(
         redirect_uri=redirect_uri,
-        mode=authorization_request.mode_of_answer(query, generation),
+        mode=authorization_endpoint.choose_error_mode(query, generation),
         state=parameters.lone(query, "state", longest=STATE_CHARACTERS),
         iss=context.provider.policy.iss_of_callback,
     )
@@ -339,7 +342,7 @@ async def _enter_query(
     visible: bool,
 ) -> InteractionRedirect | ImmediateResponse:
     await context.provider.registry_cache.refuse_maintenance(context.now)
-    request = authorization_request.validate(
+    request = authorization_endpoint.validate_request(
         parameters.parse(query, REQUEST_PARAMETERS),
         client,
         generation,
@@ -411,7 +414,7 @@ async def _answer_errors(
         error, cause = TemporarilyUnavailable(Reason.STORE_UNAVAILABLE, "please try again in a moment"), raised
     except Exception as raised:  # noqa: BLE001 - the client is told server_error, the log the cause
         error, cause = ServerError(Reason.UNFORESEEN, "an unexpected error occurred"), raised
-    response = authorization_response.failure(
+    response = authorization_endpoint.create_error_response(
         address, error, reference=context.request_id, catalogue=context.provider.policy.error_catalogue
     )
     return ImmediateResponse(response=response, requesting_client=requesting_client, failure=cause)
@@ -493,7 +496,7 @@ def _refuse_silence(request: AuthorizationRequest, required_prompt: OAuthError |
 
     Raises the error in `required_prompt`. Source: OpenID Connect Core §3.1.2.6, D40
     """
-    if single_sign_on.silent(request):
+    if sign_in.forbids_pages(request):
         raise required_prompt or InteractionRequired(Reason.PAGE_REQUIRED, "prompt is none, and a page has to be shown")
 
 
@@ -516,9 +519,9 @@ async def _complete_at_once(
         raise InvalidRequestURI(
             Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: start a new one"
         ) from None
-    address = authorization_response.of_request(interaction.request, iss=context.provider.policy.iss_of_callback)
+    address = authorization_endpoint.address_response(interaction.request, iss=context.provider.policy.iss_of_callback)
     return ImmediateResponse(
-        response=authorization_response.success(address, code=code),
+        response=authorization_endpoint.create_code_response(address, code=code),
         requesting_client=RequestingClient(client=client, ui_locales=interaction.request.ui_locales),
         interaction=interaction,
     )

@@ -21,8 +21,14 @@ from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
 from corpid.rules.oauth.discovery import PAR_PATH, TOKEN_PATH
-from corpid.rules.oauth.errors import InvalidClient, RequestOf, TemporarilyUnavailable
-from corpid.rules.oauth.explanations import Explanation, clip_text, list_values
+from corpid.rules.oauth.errors import (
+    Explanation,
+    InvalidClient,
+    RequestOf,
+    TemporarilyUnavailable,
+    clip_text,
+    list_values,
+)
 from corpid.rules.oauth.records import FIRST_ISSUER, Client
 from corpid.rules.oauth.refusals import Reason
 

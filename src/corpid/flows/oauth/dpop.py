@@ -12,8 +12,7 @@ from corpid.flows import namespaces
 from corpid.flows.oauth import client_authentication
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.oauth import dpop
-from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, UseDPoPNonce
-from corpid.rules.oauth.explanations import abbreviate_hash
+from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, UseDPoPNonce, abbreviate_hash
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:

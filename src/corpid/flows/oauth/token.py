@@ -19,8 +19,14 @@ from corpid.rules.limits import ACCESS_TOKEN_SECONDS
 from corpid.rules.oauth import client_registration, deprecated_usage, scopes, token_request, tokens
 from corpid.rules.oauth.discovery import TOKEN_PATH
 from corpid.rules.oauth.dpop import Proof, Target
-from corpid.rules.oauth.errors import InvalidGrant, RequestOf, ServerError
-from corpid.rules.oauth.explanations import list_values, shorten_value, without_query
+from corpid.rules.oauth.errors import (
+    InvalidGrant,
+    RequestOf,
+    ServerError,
+    list_values,
+    shorten_value,
+    without_query,
+)
 from corpid.rules.oauth.generations import GENERATIONS, Generation
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TokenRequest
@@ -71,7 +77,7 @@ async def exchange(
     """Redeem a code. Raises the errors of Spec 7.3 (RFC 6749 §4.1.3, RFC 9449 §5, Spec "The order of a request")."""
     policy = context.provider.policy
     generation = policy.generation_of_code(parameters.get("code", ""))
-    request = token_request.validate(parameters, generation)
+    request = token_request.validate_token_request(parameters, generation)
     caller = await client_authentication.authenticate(
         context, parameters, authorization, generation=generation, endpoint=rate_limits.TOKEN
     )

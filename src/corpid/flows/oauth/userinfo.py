@@ -18,8 +18,7 @@ from corpid.rules.directory import authorization_data
 from corpid.rules.directory.parties import entity_attributes
 from corpid.rules.oauth import client_registration, scopes, tokens
 from corpid.rules.oauth.dpop import Target
-from corpid.rules.oauth.errors import InvalidToken, RequestOf, ServerError
-from corpid.rules.oauth.explanations import shorten_value
+from corpid.rules.oauth.errors import InvalidToken, RequestOf, ServerError, shorten_value
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.scopes import ENTITY_SCOPES
 

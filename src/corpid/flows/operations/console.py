@@ -9,9 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.account.own_sessions import SelfServiceRequest
-from corpid.flows.directory import people, sessions
-from corpid.flows.directory.administrators import acting_operator
-from corpid.flows.directory.finding import entity_named
+from corpid.flows.directory import people, person_records
+from corpid.flows.directory.actors import load_operator
+from corpid.flows.directory.finding import authorise_list, authorise_on_person, entity_named, visible
 from corpid.flows.directory.lists import (
     Appointment,
     Belonging,
@@ -22,7 +22,6 @@ from corpid.flows.directory.lists import (
     memberships,
     roles,
 )
-from corpid.flows.directory.people_facts import authorise_list, authorise_on_person, visible
 from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.access import Forbidden, Object, authorise
@@ -70,7 +69,7 @@ async def admit_operator(
     Raises access.Forbidden if they are none, NeedsPasskey, StoreUnavailable. Source: D50, D53
     """
     session = request.session
-    actor = await acting_operator(
+    actor = await load_operator(
         context.provider.registry,
         request.user.user_id,
         auth_time=session.auth_time,
@@ -191,11 +190,11 @@ async def load_person(
     `now` is in epoch seconds. Raises access.Forbidden, StoreUnavailable. Source: D53
     """
     name = user.user_name
-    _, held = await people.factors(registry, name, actor=actor)
+    _, held = await people.load_factors(registry, name, actor=actor)
     operators = await registry.directory.read(Operator, [user.key])
     links = await registry.factors.links_of(user.user_id)
-    _, live = await sessions.sessions_of(registry, name, actor=actor, now=now)
-    _, paused = await sessions.locks_of(registry, name, actor=actor, now=now)
+    _, live = await person_records.list_sessions(registry, name, actor=actor, now=now)
+    _, paused = await person_records.list_locks(registry, name, actor=actor, now=now)
     return PersonDetails(
         user=user,
         factors=held,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory import request_lists
+from corpid.flows.directory import approvals
 from corpid.flows.directory.members import find_member, refuse_several
 from corpid.flows.directory.person_names import names_among, read_people
 from corpid.flows.operations import audit
@@ -75,7 +75,7 @@ class HistoryNames:
     """what identifies those who belong to the entity or did (D68)"""
     services: Mapping[str, str]
     entities: Mapping[str, str]
-    requests: request_lists.ChangesWithNames = request_lists.NOTHING
+    requests: approvals.ChangesWithNames = approvals.NO_CHANGES
     """what was asked for, of entries on requests"""
 
 
@@ -208,7 +208,7 @@ async def names(registry: Registry, actor: EntityAdministrator, entries: Iterabl
         },
         services={service_id: each.name for (service_id,), each in services.items()},
         entities={entity_id: each.name for (entity_id,), each in entities.items()},
-        requests=await request_lists.load_changes(
+        requests=await approvals.load_changes(
             registry, actor, {each.object for each in entries if each.action in KINDS["requests"]}
         ),
     )

@@ -210,7 +210,7 @@ async def _post(
         if after.invited is None:
             await enrolment_steps.finish(context, after)
         else:
-            await acceptance.finish(context, after, language=reader_language(request, web.renderer).tag)
+            await acceptance.finish_enrolment(context, after, language=reader_language(request, web.renderer).tag)
     return to_enrolment(web, at.enrolment_id)
 
 

@@ -344,7 +344,7 @@ _PAGES: Final[Mapping[EnrolmentStep | None, Page]] = {
 
 
 async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> View:
-    if PURPOSES[visit.enrolment.purpose].joins and (done := await acceptance.answered_by(context, visit.enrolment)):
+    if PURPOSES[visit.enrolment.purpose].joins and (done := await acceptance.find_answer_of(context, visit.enrolment)):
         return answered_page(done, base_path=web.base_path, has_portal=web.access["manage"].enabled)
     account = web.base_path + ACCOUNT_PATH
     older = await enrolment_steps.passkeys_from_before(context, visit)

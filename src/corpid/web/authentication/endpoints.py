@@ -31,11 +31,11 @@ from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import ClosureReason, SignInEvent, StaleStep
+from corpid.rules.characters import typed_code
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
-from corpid.rules.typed_text import typed_code
 from corpid.texts import phrase
 from corpid.web.authentication import endings, pages
 from corpid.web.authentication.endings import SignInEnd

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction
-    from corpid.rules.authentication.test_people import ListedTestPerson
     from corpid.rules.directory.entity_choice import Choice
+    from corpid.rules.directory.records import ListedTestPerson
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
     from corpid.web.context import WebContext

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import request_context
 from corpid.flows.rate_limits import LimitCounts
-from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding
-from corpid.rules.oauth.explanations import clip_text, shorten_value
+from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding, clip_text, shorten_value
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:

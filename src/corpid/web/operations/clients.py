@@ -129,7 +129,7 @@ class ClientPage(PageView, frozen=True, kw_only=True):
 async def clients(at: ConsoleContext) -> View:
     """The list of clients, by identifier. Raises access.Forbidden."""
     search, after = at.query.get("search", "").strip(), at.query.get("after", "")
-    found = await flow.page_of_clients(
+    found = await flow.list_clients_page(
         at.context.provider.registry, search=search, after=after, limit=AT_ONCE + 1, actor=at.actor
     )
     shown = found[:AT_ONCE]
@@ -169,7 +169,7 @@ async def this_client(at: ConsoleContext) -> Client:
     """The client that the page is about. Raises NotFound, access.Forbidden."""
     client_id = at.page.partition("/")[2]
     try:
-        return await flow.client(at.context.provider.registry, client_id, actor=at.actor)
+        return await flow.find_client(at.context.provider.registry, client_id, actor=at.actor)
     except Refused:
         raise NotFound from None
 

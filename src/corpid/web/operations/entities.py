@@ -10,7 +10,7 @@ from urllib.parse import quote
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import entities, invitations, lists
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.invitation_limits import InvitationLimit
+from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import find_open_invitation, load_entity
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
@@ -350,7 +350,7 @@ async def send_invitation(at: ConsoleContext) -> FormResult:
     limit = InvitationLimit(
         transient=provider.transient, issuer=provider.policy.deployment_url, counts=at.context.counts
     )
-    await invitations.send_again(provider.registry, limit, membership, actor=actor, now=at.context.now)
+    await invitations.send_invitation_again(provider.registry, limit, membership, actor=actor, now=at.context.now)
     return FormResult("invitation-sent", entity_page_path(entity.entity_id))
 
 

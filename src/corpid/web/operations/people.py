@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
-from corpid.flows.directory import lists, people, sessions
+from corpid.flows.directory import lists, people, person_records
 from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import console as flow
@@ -230,7 +230,7 @@ def _session(at: ConsoleContext, each: Session, *, ends: bool) -> views.SessionL
         since=at.moment(each.auth_time),
         seen=at.moment(each.seen_at or each.auth_time),
         way=_SIGNED_IN_BY.get(each.amr),
-        end=person_path(at.web, each.user_id, f"session/{sessions.name_of(each)}") if ends else "",
+        end=person_path(at.web, each.user_id, f"session/{person_records.derive_session_name(each)}") if ends else "",
     )
 
 
@@ -381,12 +381,12 @@ async def act(at: ConsoleContext) -> FormResult:
     try:
         match action:
             case "unlock":
-                await sessions.end_locks(
+                await person_records.end_locks(
                     registry, provider.transient, provider.policy.deployment_url, user.user_name,
                     actor=actor, now=at.context.now,
                 )  # fmt: skip
             case "sign-out":
-                await sessions.end_sessions(registry, user.user_name, actor=actor)
+                await person_records.end_sessions(registry, user.user_name, actor=actor)
             case "disable" | "enable":
                 await people.switch_user(registry, user.user_name, enabled=action == "enable", actor=actor)
                 provider.registry_cache.drop()
@@ -416,11 +416,11 @@ async def _send(at: ConsoleContext, found: PersonDetails, action: str, actor: De
     )
     name = found.user.user_name
     if action == "renew" or choice == "invitation":
-        given = await people.invite(office, name, anew=action == "renew")
+        given = await people.invite_user(office, name, anew=action == "renew")
     else:
         purpose: LinkPurpose = "password" if choice == "password" else "second_factor"
         given = await people.give_link(office, name, purpose)
-    people.send(provider.mail, given, provider_name=provider.policy.name)
+    people.send_link(provider.mail, given, provider_name=provider.policy.name)
 
 
 SECTION: Final = Section[ConsoleContext](

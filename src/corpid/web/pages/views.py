@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.flows.authentication.second_factors import SecondFactorQuestion
-    from corpid.rules.authentication.test_people import ListedTestPerson
+    from corpid.rules.directory.records import ListedTestPerson
     from corpid.web.pages.layout import FieldError, Frame, Link
 
 _CODE: Final = phrase("Code")
