@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.authentication import browsers, interaction_context, sign_in
-from corpid.flows.authentication.sessions import Authentication, complete
+from corpid.flows.authentication.sessions import Authentication, start_session
 from corpid.jose.encoding import base64url
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import acr
@@ -303,7 +303,7 @@ async def test_what_a_last_factor_took_in_vain_is_there_for_the_next_one(
             await without_this_passkey(made)
             completed = await made.audit("sign_in.complete")
             with pytest.raises(StaleStep):
-                await complete(request, visit, stale)
+                await start_session(request, visit, stale)
             assert await made.audit("sign_in.complete") == completed
             await made.code(browser, made.people["alice"])
             assert "code" in query_of(browser.left)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from corpid.flows.background_tasks import BackgroundTasks
-    from corpid.flows.oauth.client_clocks import ClientClocks
+    from corpid.flows.oauth.client_clocks import ClockSkews
     from corpid.flows.oauth.recently_issued import RecentlyIssued
     from corpid.flows.operations.buffers import DeprecatedUsage, HourlyCounters, RecentRefusals
     from corpid.flows.operations.signing_keys import ServerKeys, SigningKeys
@@ -183,7 +183,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class ServerNode:
     """This process and its engines, for operators."""
 
     version: str
@@ -210,7 +210,7 @@ class Provider:
     """Policy, ports, and state that a process keeps in memory."""
 
     policy: Policy
-    node: Node
+    node: ServerNode
     registry: Registry
     transient: TransientStore
     client_keys: ClientKeys
@@ -219,7 +219,7 @@ class Provider:
     mail: Mail
     signing_keys: SigningKeys
     registry_cache: RegistryCache
-    client_clocks: ClientClocks
+    client_clocks: ClockSkews
     usage: DeprecatedUsage
     refusals: RecentRefusals
     issued: RecentlyIssued

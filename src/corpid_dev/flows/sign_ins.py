@@ -101,7 +101,7 @@ async def at_once(
     entry = event(context, visit, user, AuditAction.SIGN_IN_SIMULATE, "ok", amr=" ".join(amr))
     await context.provider.registry.audit.write(entry, now=context.now)
     shown = sessions.Authentication(account=account, amr=amr, way=SecondFactorMethod.SIMULATED)
-    return await sessions.complete(context, visit, shown)
+    return await sessions.start_session(context, visit, shown)
 
 
 async def _account(context: RequestContext, developer: Developer, user_name: str) -> Account | None:

@@ -72,7 +72,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     extensions: int = 0
 
 
-_ACCOUNT_PAGE: Final = namespaces.ACCOUNT_PAGE.holding(Opening)
+_ACCOUNT_PAGE: Final = namespaces.ACCOUNT_PAGE.with_record(Opening)
 
 
 async def open_page(context: RequestContext, request: AccountRequest, page: str) -> AccountRequest:

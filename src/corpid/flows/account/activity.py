@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.authentication.records import Session
-    from corpid.rules.oauth.records import Client
 
 _SIGN_INS: Final = 20
 _NAME_CHARACTERS: Final = 16
@@ -69,7 +67,7 @@ class PastSignIn:
     """by the operator's file of today; empty without one, or without an address"""
 
 
-async def signed_in(context: RequestContext, request: AccountRequest) -> list[SignedInBrowser]:
+async def list_browsers(context: RequestContext, request: AccountRequest) -> list[SignedInBrowser]:
     """The browsers in which this person is signed in.
 
     This one comes first, then the others, the last used first. Source: D30
@@ -142,34 +140,29 @@ async def end_others(context: RequestContext, request: AccountRequest) -> None:
     await context.provider.registry.sessions.end_all(user_id, entry, but_browser=here)
 
 
-async def past(context: RequestContext, request: AccountRequest) -> list[PastSignIn]:
+async def list_sign_ins(context: RequestContext, request: AccountRequest) -> list[PastSignIn]:
     """The last sign-ins of this person, the latest first."""
     user_id = request.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="session", user_id=user_id))
     entries = await context.provider.registry.audit.sign_ins_of(user_id, limit=_SIGN_INS)
-    clients = {each.client_id for each in entries if each.client_id}
-    names = {each: await context.provider.registry.clients.get(each) for each in clients}
+    named = {each.client_id for each in entries if each.client_id}
+    clients = {each: await context.provider.registry.clients.get(each) for each in named}
     keys = {(each.entity_id,) for each in entries if each.entity_id}
     entities = await context.provider.registry.directory.read(Entity, keys)
-    # Looked up now, not stored: nothing more is kept than the address, and that goes as the audit's details do.
-    networks = [context.provider.networks.name(entry.detail.get("address", "")) for entry in entries]
     return [
-        _past(entry, names.get(entry.client_id), entities.get((entry.entity_id,)), network)
-        for entry, network in zip(entries, networks, strict=True)
+        PastSignIn(
+            at=entry.at,
+            account=not entry.client_id,
+            client_name=client.name if (client := clients.get(entry.client_id)) is not None else "",
+            entity_name=entity.name if (entity := entities.get((entry.entity_id,))) is not None else "",
+            amr=tuple(entry.detail.get("amr", "").split()),
+            way=entry.detail.get("way", ""),
+            device=entry.detail.get("device", ""),
+            # Looked up now, not stored: nothing more is kept than the address, and that goes as the audit's details do.
+            network=context.provider.networks.name(entry.detail.get("address", "")),
+        )
+        for entry in entries
     ]
-
-
-def _past(entry: AuditEntry, client: Client | None, entity: Entity | None, network: str) -> PastSignIn:
-    return PastSignIn(
-        at=entry.at,
-        account=not entry.client_id,
-        client_name=client.name if client is not None else "",
-        entity_name=entity.name if entity is not None else "",
-        amr=tuple(entry.detail.get("amr", "").split()),
-        way=entry.detail.get("way", ""),
-        device=entry.detail.get("device", ""),
-        network=network,
-    )
 
 
 async def choose_language(context: RequestContext, request: AccountRequest, *, language: str) -> None:

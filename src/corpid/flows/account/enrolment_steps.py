@@ -240,16 +240,18 @@ async def prove_passkey(context: RequestContext, loaded: EnrolmentContext, *, pa
     async with context.provider.transient.batch(context.now) as batch:
         await throttle.attempt_unguessable(context, batch)
     try:
-        await passkeys.verify_claim(
+        await passkeys.verify_own_passkey(
             context,
-            await passkeys.read_claim(context, passkey),
+            passkey,
             purpose=_PROOF,
             subject=enrolment.enrolment_id,
             entry_of=lambda owner: factor_event(context, owner, AuditAction.ENROLMENT_PASSKEY, "ok"),
-            only=user.user_id,
+            owner_id=user.user_id,
         )
     except PasskeyRefused as refusal:
-        entry = factor_event(context, user, AuditAction.ENROLMENT_PASSKEY, "refused", reason=passkeys.reason(refusal))
+        entry = factor_event(
+            context, user, AuditAction.ENROLMENT_PASSKEY, "refused", reason=passkeys.describe_refusal(refusal)
+        )
         if await throttle.rejection_counts(context, loaded.sent):
             await context.provider.registry.audit.write(entry, now=context.now)
         raise InvalidInput(phrase("This passkey was not accepted. Use another passkey or a code.")) from None
@@ -423,8 +425,8 @@ async def submit_passkey(context: RequestContext, loaded: EnrolmentContext, *, p
     step = enrolment.step
     if step not in {EnrolmentStep.FIRST, EnrolmentStep.SECOND_FACTOR}:
         raise StaleStep
-    made = await passkeys.newly_made(context, enrolment.enrolment_id, answer=passkey)
-    passkey_record = passkeys.of_person(context, enrolment.user_id, made)
+    made = await passkeys.verify_new_passkey(context, enrolment.enrolment_id, answer=passkey)
+    passkey_record = passkeys.make_record(context, enrolment.user_id, made)
     first = step is EnrolmentStep.FIRST
     return await enrolments.move(context, enrolment, step, passkey=passkey_record, passkey_first=first)
 
@@ -457,7 +459,7 @@ async def to_write(context: RequestContext, loaded: EnrolmentContext) -> Factors
     enrolment = loaded.enrolment
     if enrolment.step is not None or enrolment.finished:
         raise StaleStep
-    found = await links.holding(context.provider.registry, enrolment.link_hash, now=context.now)
+    found = await links.find_valid_link(context.provider.registry, enrolment.link_hash, now=context.now)
     if found is None:
         raise NotHere
     before = Credentials(user_id=enrolment.user_id) if found.invited else found.credentials

@@ -131,7 +131,7 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         return next_step(self.steps, set(self.done))
 
 
-_ENROLMENT: Final = namespaces.ENROLMENT.holding(Enrolment)
+_ENROLMENT: Final = namespaces.ENROLMENT.with_record(Enrolment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +232,7 @@ async def read_link(context: RequestContext, link_hash: str) -> OpenedLink:
     Spends nothing. Raises NotHere, InvitationExpired. Source: D50, SECURITY.md
     """
     registry = context.provider.registry
-    found = await links.holding(registry, link_hash, now=context.now)
+    found = await links.find_valid_link(registry, link_hash, now=context.now)
     if found is None:
         # The entity of an expired invitation can send it again.
         link = await registry.factors.link(link_hash)
@@ -274,7 +274,7 @@ async def open_link(context: RequestContext, browser: Browser, code: str, *, dig
     return opened_id
 
 
-async def opened_link(context: RequestContext, browser: Browser | None, opened_id: str) -> OpenedLink:
+async def find_opened_link(context: RequestContext, browser: Browser | None, opened_id: str) -> OpenedLink:
     """The opened link with this identifier, and its owner.
 
     Spends nothing. Raises NotOpened, NotHere. Source: D34, D50
@@ -376,7 +376,7 @@ async def load_own_enrolment(context: RequestContext, enrolment_id: str, browser
     user = None if joins else await registry.directory.user(enrolment.user_id)
     if not joins and (user is None or not user.enabled):
         raise NotHere
-    found = await links.holding(registry, enrolment.link_hash, now=context.now)
+    found = await links.find_valid_link(registry, enrolment.link_hash, now=context.now)
     if not enrolment.finished and found is None:
         raise NotHere
     if found is not None and found.invited is not None:

@@ -58,7 +58,7 @@ class UnprovenAddress(msgspec.Struct, frozen=True, kw_only=True):
     sent_at: int
 
 
-_WANTED: Final = namespaces.NEW_EMAIL.holding(UnprovenAddress)
+_WANTED: Final = namespaces.NEW_EMAIL.with_record(UnprovenAddress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,8 +137,8 @@ async def add(context: RequestContext, request: AccountRequest, cookie: str, *, 
         raise InvalidInput(
             phrase("You have {passkeys} passkeys, which is the most you can have.", passkeys=PASSKEYS_PER_PERSON)
         )
-    made = await passkeys.newly_made(context, request.session.session_id, answer=answer)
-    passkey = passkeys.of_person(context, request.user.user_id, made)
+    made = await passkeys.verify_new_passkey(context, request.session.session_id, answer=answer)
+    passkey = passkeys.make_record(context, request.user.user_id, made)
     before = factors.credentials
     change = FactorChange(before=before, after=before, add_passkey=passkey, passkeys_at_most=PASSKEYS_PER_PERSON)
     await write(context, request, change, AuditAction.FACTORS_ADD_PASSKEY, notifications.PASSKEY_ADDED)

@@ -62,7 +62,7 @@ async def load_request(
 
     None without a session, or after idling. Notes the use of the session, at most every two minutes. Source: D30, D34
     """
-    session_id = "" if browser is None else sessions.held_for(browser, purpose)
+    session_id = "" if browser is None else sessions.find_session_id(browser, purpose)
     if browser is None or not session_id:
         return None
     session = await context.provider.registry.sessions.get(session_id, now=context.now)
@@ -206,7 +206,7 @@ class _AcceptedForm(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     led_to: str
 
 
-_NEWEST_FORM: Final = namespaces.NEWEST_FORM.holding(_AcceptedForm)
+_NEWEST_FORM: Final = namespaces.NEWEST_FORM.with_record(_AcceptedForm)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -54,7 +54,7 @@ async def answer(context: RequestContext, user_name: str, *, browser_key: str, d
         ):
             notifications.no_link(context, user)
             return
-        link = await links.make(
+        link = await links.make_link(
             context.provider.registry,
             user,
             "password",

@@ -72,7 +72,7 @@ async def find_client(context: RequestContext, request: AuthorizationRequest) ->
     return client
 
 
-async def still_allowed(context: RequestContext, client: Client, interaction: Interaction) -> None:
+async def require_allowed(context: RequestContext, client: Client, interaction: Interaction) -> None:
     """Check again that the sign-in may be completed.
 
     Raises AccessDenied. Source: D50
@@ -259,7 +259,7 @@ async def conclude_sign_in(
     `after` the result of this step so far. Source: Spec "Completion", D50
     """
     try:
-        await still_allowed(context, client, after)
+        await require_allowed(context, client, after)
     except AccessDenied as error:
         return _refused(context, before, after, error)
     return machine.with_outcome(before, after, InteractionOutcome.CODE, now=context.now)

@@ -179,40 +179,35 @@ def _load_verification_meanwhile() -> None:
     threading.Thread(target=load_verification, name="passkey-verification", daemon=True).start()
 
 
-async def read_claim(context: RequestContext, answer: str) -> PasskeyAnswer:
-    """Return the claim of a browser's answer in JSON.
-
-    Raises PasskeyRefused. Source: WebAuthn §7.2, D46
-    """
-    parsed = law.parse_answer(answer)
-    passkey = await context.provider.registry.factors.passkey(law.credential_id(parsed))
-    user = await context.provider.registry.directory.user(passkey.user_id) if passkey else None
-    return PasskeyAnswer(answer=parsed, challenge=law.challenge_of(parsed), passkey=passkey, user=user)
-
-
-async def verify_claim(
+async def verify_own_passkey(
     context: RequestContext,
-    claim: PasskeyAnswer,
+    answer: str,
     *,
     purpose: str,
     subject: str,
     entry_of: Callable[[User], AuditEvent],
-    only: str = "",
-) -> tuple[User, Passkey]:
-    """Verify an answer; return the owner and the passkey after its use.
+    owner_id: str,
+) -> None:
+    """Verify a browser's answer, in JSON, with a passkey of one person.
 
     `entry_of` makes the audit entry of its use. The challenge, which was made for `purpose` and `subject`, is used up
-    first, whatever the result. `only` is the id of the one person whose passkeys are accepted; empty accepts any
-    person's. Raises PasskeyRefused and StaleStep. Source: WebAuthn §7.2, D46
+    first, whatever the result. Raises PasskeyRefused and StaleStep. Source: WebAuthn §7.2, D46
     """
+    parsed = law.parse_answer(answer)
+    passkey = await context.provider.registry.factors.passkey(law.credential_id(parsed))
+    user = await context.provider.registry.directory.user(passkey.user_id) if passkey else None
+    claim = PasskeyAnswer(answer=parsed, challenge=law.challenge_of(parsed), passkey=passkey, user=user)
     await _redeem(context, claim.challenge, purpose, subject)
-    return await _verified(context, claim, entry_of=entry_of, only=only)
+    await _verified(context, claim, entry_of=entry_of, only=owner_id)
 
 
 async def _verified(
     context: RequestContext, claim: PasskeyAnswer, *, entry_of: Callable[[User], AuditEvent], only: str
 ) -> tuple[User, Passkey]:
-    """Verify an answer as `verify_claim` does, after its challenge was used up."""
+    """Verify an answer whose challenge was used up.
+
+    Returns the owner, and the passkey after its use. `only` is the id of the one person whose passkeys are accepted; empty accepts any person's. Raises PasskeyRefused.
+    """
     passkey, user = claim.passkey, claim.user
     if passkey is None:
         raise PasskeyRefused("no such passkey is known here")
@@ -238,7 +233,7 @@ async def _verified(
     return user, used
 
 
-def reason(refusal: PasskeyRefused) -> str:
+def describe_refusal(refusal: PasskeyRefused) -> str:
     """Return the reason of a refusal for the audit log."""
     return repr(str(refusal)[:_REASON_CHARACTERS])
 
@@ -274,14 +269,14 @@ def creation_options(context: RequestContext, user: User, subject: str, *, known
     )
 
 
-def of_person(context: RequestContext, user_id: str, made: NewPasskey) -> Passkey:
+def make_record(context: RequestContext, user_id: str, made: NewPasskey) -> Passkey:
     """Return the record of a person's new passkey (D46)."""
     return Passkey(
         user_id=user_id, name=default_name(context), created_at=int(context.now), **msgspec.structs.asdict(made)
     )
 
 
-async def newly_made(context: RequestContext, subject: str, *, answer: str) -> NewPasskey:
+async def verify_new_passkey(context: RequestContext, subject: str, *, answer: str) -> NewPasskey:
     """Verify a new passkey and use up the challenge of its subject.
 
     Raises InvalidInput and StaleStep. Source: WebAuthn §7.1, D46
@@ -367,7 +362,7 @@ async def submit_passkey(context: RequestContext, loaded: InteractionContext, *,
         )
     except PasskeyRefused as refused:
         owner = account.user if account else None
-        entry = _event(context, loaded, owner, "refused", reason=reason(refused))
+        entry = _event(context, loaded, owner, "refused", reason=describe_refusal(refused))
         await context.provider.registry.audit.write(entry, now=context.now)
         raise InvalidInput(_OF_THIS_ACCOUNT if expected else _OF_ANY_ACCOUNT) from None
     amr = acr.PASSWORD_AND_PASSKEY if pending else acr.PASSKEY
@@ -376,7 +371,7 @@ async def submit_passkey(context: RequestContext, loaded: InteractionContext, *,
         last = await throttle.last_entity(context, name, browser_key, user_id=account.user.user_id)
         loaded = replace(loaded, last_entity=last)
     shown = sessions.Authentication(account=account, amr=amr, passkey=used.credential_id)
-    return await sessions.complete(context, loaded, shown)
+    return await sessions.start_session(context, loaded, shown)
 
 
 async def _claimed(
@@ -437,7 +432,7 @@ async def accept_offer(context: RequestContext, loaded: InteractionContext, *, a
     loaded.require(context, SignInEvent.MAKE_PASSKEY)
     user_id = interaction.user_id
     await throttle.attempt_change(context, user_id)
-    made = await newly_made(context, _offer_subject(loaded), answer=answer)
+    made = await verify_new_passkey(context, _offer_subject(loaded), answer=answer)
     account = await context.provider.registry.factors.account(user_id)
     if account is None or not account.user.enabled:
         raise StaleStep
@@ -447,7 +442,7 @@ async def accept_offer(context: RequestContext, loaded: InteractionContext, *, a
     change = FactorChange(
         before=credentials,
         after=credentials,
-        add_passkey=of_person(context, user_id, made),
+        add_passkey=make_record(context, user_id, made),
         passkeys_at_most=PASSKEYS_PER_PERSON,
         session_id=interaction.made_session_id,
     )

@@ -55,7 +55,7 @@ _UNGUESSED: Final = (None, SecondFactorMethod.RECOVERY, SecondFactorMethod.SIMUL
 _LONGEST_SIGN_IN_SECONDS: Final = INTERACTION_SECONDS * (1 + INTERACTION_EXTENSIONS)
 
 
-def held_for(browser: Browser, purpose: SessionPurpose) -> str:
+def find_session_id(browser: Browser, purpose: SessionPurpose) -> str:
     """Return the identifier of a browser's session; empty without one.
 
     Source: D30
@@ -86,7 +86,7 @@ async def list_live_sessions(context: RequestContext, browser: Browser | None, *
     return found
 
 
-def kept_in(
+def update_browser(
     browser: Browser,
     user_id: str,
     session: Session | None,
@@ -206,7 +206,9 @@ class Authentication(msgspec.Struct, frozen=True, kw_only=True):
     """true if the page said that this browser can create a passkey"""
 
 
-async def complete(context: RequestContext, loaded: InteractionContext, shown: Authentication) -> InteractionContext:
+async def start_session(
+    context: RequestContext, loaded: InteractionContext, shown: Authentication
+) -> InteractionContext:
     """Start the session after authentication and continue the sign-in.
 
     The sign-in is finished if nothing remains to be asked; one for the account's own pages ends here. Returns the
@@ -221,7 +223,7 @@ async def complete(context: RequestContext, loaded: InteractionContext, shown: A
     before, name = loaded.interaction, names.user_name(shown.account.user.user_name)
     finished, session = await _decided(context, loaded, shown, name)
     others = await list_live_sessions(context, loaded.browser, but_of=finished.user_id)
-    browser = kept_in(
+    browser = update_browser(
         loaded.browser,
         finished.user_id,
         session,

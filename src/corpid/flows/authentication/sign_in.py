@@ -364,7 +364,7 @@ async def submit_code(
         await _miss(context, loaded, user, way, guesses)
         raise InvalidInput(_WRONG_CODE[way])
     shown = sessions.Authentication(account=account, amr=acr.PASSWORD_AND_CODE, way=way, makes_passkeys=makes_passkeys)
-    return await sessions.complete(context, loaded, shown)
+    return await sessions.start_session(context, loaded, shown)
 
 
 async def choose_way(context: RequestContext, loaded: InteractionContext, *, way: str) -> InteractionContext:
@@ -609,7 +609,7 @@ async def _session_used(context: RequestContext, loaded: InteractionContext) -> 
     session = loaded.session
     if session is not None and loaded.browser.session_id == session.session_id:
         return browsers.of_browser(context, loaded.browser, session)
-    return await browsers.session_of(context, loaded.browser)
+    return await browsers.load_session(context, loaded.browser)
 
 
 def _made(loaded: InteractionContext) -> Session | None:

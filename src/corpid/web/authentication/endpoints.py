@@ -234,7 +234,7 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
     except interaction_context.NoInteraction:
         if sent is None:
             return page_response(request, web.renderer, endings.without_cookie(), status=403)
-        return page_response(request, web.renderer, endings.unknown(interactions.loss_reason(context)), status=404)
+        return page_response(request, web.renderer, endings.unknown(interactions.explain_loss(context)), status=404)
     except interaction_context.ForeignBrowser as stranger:
         await provider.registry_cache.refuse_maintenance(context.now)
         if request.method == "POST":
