@@ -18,7 +18,7 @@ from corpid.flows.authentication import passkeys, password_checks, second_factor
 from corpid.flows.authentication.second_factors import SecondFactorQuestion
 from corpid.flows.authentication.sign_in import WRONG_PASSWORD, InvalidInput
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication import records, totp
+from corpid.rules.authentication import records
 from corpid.rules.authentication.passkeys import PasskeyRefused
 from corpid.rules.authentication.passwords import PasswordRefused
 from corpid.rules.authentication.records import Credentials, FactorChange
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Membership, User
     from corpid.stores.sql.registry import Registry
 
-_MAILED_STEPS: Final = frozenset({EnrolmentStep.SECOND_FACTOR, EnrolmentStep.MAILED_CODE})
 _NAME_CHARACTERS: Final = 200
 NAME_TAKEN: Final = phrase("This user name is taken. Choose another one.")
 _NO_USER_NAME: Final = phrase(
@@ -126,9 +125,7 @@ async def prove_password(context: RequestContext, loaded: EnrolmentContext, *, p
     name, stored = names.user_name(user.user_name), known.password_hash
     if not await password_checks.fits(context, counted, name, password_hash=stored, password=password):
         if await throttle.rejection_counts(context, loaded.sent):
-            await context.provider.registry.audit.write(
-                factor_event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"), now=context.now
-            )
+            await context.write_audit(factor_event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"))
         raise InvalidInput(WRONG_PASSWORD)
     return await enrolments.move(context, enrolment, EnrolmentStep.PROVE_PASSWORD)
 
@@ -172,7 +169,7 @@ async def prove_code(context: RequestContext, loaded: EnrolmentContext, *, code:
     except second_factors.PerhapsUsed as refused:
         entry = factor_event(context, user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused", reason=str(refused))
         await context.counts.take_back(context.provider.transient, now=context.now)
-        await context.provider.registry.audit.write(entry, now=context.now)
+        await context.write_audit(entry)
         raise InvalidInput(refused.sentence) from None
     except WrongCode:
         await count_miss(context, loaded, guesses)
@@ -199,14 +196,12 @@ async def count_miss(context: RequestContext, loaded: EnrolmentContext, guesses:
         last = await second_factors.count_miss(context, batch, enrolment.enrolment_id)
         if last:
             await enrolments.stop(context, batch, enrolment)
-        await context.provider.registry.audit.write(
-            factor_event(context, loaded.user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused"), now=context.now
-        )
+        await context.write_audit(factor_event(context, loaded.user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused"))
         if guesses is not None and guesses.paused_until:
             entry = throttle.pause_event(
                 factor_event(context, loaded.user, AuditAction.ENROLMENT_PAUSE_CODES, "refused"), guesses
             )
-            await context.provider.registry.audit.write(entry, now=context.now)
+            await context.write_audit(entry)
     if last:
         raise enrolments.EnrolmentStopped
 
@@ -253,15 +248,20 @@ async def prove_passkey(context: RequestContext, loaded: EnrolmentContext, *, pa
             context, user, AuditAction.ENROLMENT_PASSKEY, "refused", reason=passkeys.describe_refusal(refusal)
         )
         if await throttle.rejection_counts(context, loaded.sent):
-            await context.provider.registry.audit.write(entry, now=context.now)
+            await context.write_audit(entry)
         raise InvalidInput(phrase("This passkey was not accepted. Use another passkey or a code.")) from None
     return await enrolments.move(context, enrolment, EnrolmentStep.PROVE_SECOND_FACTOR)
 
 
 def _at(loaded: EnrolmentContext, step: EnrolmentStep) -> Enrolment:
-    if loaded.enrolment.step is not step:
-        raise StaleStep
+    _require_step(loaded, step)
     return loaded.enrolment
+
+
+def _require_step(loaded: EnrolmentContext, *steps: EnrolmentStep) -> EnrolmentStep:
+    if (step := loaded.enrolment.step) is None or step not in steps:
+        raise StaleStep
+    return step
 
 
 def factor_event(
@@ -278,9 +278,7 @@ async def submit_password(context: RequestContext, loaded: EnrolmentContext, *, 
     Raises InvalidInput, Throttled, PasswordsBusy and StaleStep (D44, D47).
     """
     enrolment, user = loaded.enrolment, loaded.user
-    step = enrolment.step
-    if step not in {EnrolmentStep.FIRST, EnrolmentStep.PASSWORD}:
-        raise StaleStep
+    step = _require_step(loaded, EnrolmentStep.FIRST, EnrolmentStep.PASSWORD)
     attempt = await throttle.attempt_change(context, enrolment.link_hash)
     if loaded.sent is not None:
         loaded.sent.attempt = attempt
@@ -297,15 +295,8 @@ async def submit_app(context: RequestContext, loaded: EnrolmentContext, *, code:
 
     Raises InvalidInput and StaleStep. Source: D45
     """
-    enrolment = loaded.enrolment
-    if enrolment.step is not EnrolmentStep.SECOND_FACTOR:
-        raise StaleStep
-    try:
-        step = totp.matching_step(enrolments.app_secret(context, enrolment), code, context.now)
-    except totp.WrongCode:
-        raise InvalidInput(
-            phrase("This code is not right. Check that the app shows this account, then enter its latest code.")
-        ) from None
+    enrolment = _at(loaded, EnrolmentStep.SECOND_FACTOR)
+    step = enrolments.match_new_app(context, enrolments.app_secret(context, enrolment), code)
     return await enrolments.move(context, enrolment, EnrolmentStep.SECOND_FACTOR, app_step=step)
 
 
@@ -340,15 +331,14 @@ async def choose_way(context: RequestContext, loaded: EnrolmentContext, *, decis
     Raises InvalidInput and StaleStep. Source: D45
     """
     enrolment = loaded.enrolment
-    if enrolment.step not in _MAILED_STEPS:
-        raise StaleStep
+    step = _require_step(loaded, EnrolmentStep.SECOND_FACTOR, EnrolmentStep.MAILED_CODE)
     if decision == SecondFactorMethod.APP.value:
-        return await enrolments.claim_step(context, enrolment, enrolment.step, by_email=False)
+        return await enrolments.claim_step(context, enrolment, step, by_email=False)
     if decision != SecondFactorMethod.EMAIL.value or not second_factors.mails_codes(context, loaded.user):
         raise InvalidInput(phrase("Choose one of the options."))
     if not enrolment.by_email and second_factors.under_way(enrolment, now=context.now):
-        return await enrolments.claim_step(context, enrolment, enrolment.step, by_email=True)
-    return await _mail_code(context, loaded, enrolment.step)
+        return await enrolments.claim_step(context, enrolment, step, by_email=True)
+    return await _mail_code(context, loaded, step)
 
 
 async def _mail_code(context: RequestContext, loaded: EnrolmentContext, step: EnrolmentStep) -> Enrolment:
@@ -362,9 +352,7 @@ async def _mail_code(context: RequestContext, loaded: EnrolmentContext, step: En
     await sign_in.count_email(context, user, enrolment.browser_key, known=known)
     changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(context.now)}
     moved = await enrolments.claim_step(context, enrolment, step, **changes)
-    await context.provider.registry.audit.write(
-        factor_event(context, user, AuditAction.ENROLMENT_MAIL_CODE, "ok"), now=context.now
-    )
+    await context.write_audit(factor_event(context, user, AuditAction.ENROLMENT_MAIL_CODE, "ok"))
     why = notifications.setting_up(context.provider.policy.name)
     code = second_factors.code_of(context, moved.enrolment_id, moved, user)
     notifications.mailed_code(context, user, code, why=why)
@@ -376,9 +364,7 @@ async def submit_mailed_code(context: RequestContext, loaded: EnrolmentContext, 
 
     Five misses end the enrolment. Raises InvalidInput, EnrolmentStopped, Throttled and StaleStep. Source: D45, D47
     """
-    enrolment = loaded.enrolment
-    if enrolment.step is not EnrolmentStep.MAILED_CODE:
-        raise StaleStep
+    enrolment = _at(loaded, EnrolmentStep.MAILED_CODE)
     await count_attempt(context, loaded)
     try:
         second_factors.check_emailed_code(context, enrolment.enrolment_id, enrolment, loaded.user, code)
@@ -396,9 +382,7 @@ async def submit_codes(context: RequestContext, loaded: EnrolmentContext, *, kep
     `kept` is the form's field, not empty. With any `decision`, they have not, and are offered others. Raises
     InvalidInput and StaleStep. Source: D45, D73
     """
-    enrolment = loaded.enrolment
-    if enrolment.step is not EnrolmentStep.RECOVERY_CODES:
-        raise StaleStep
+    enrolment = _at(loaded, EnrolmentStep.RECOVERY_CODES)
     if decision:
         return await enrolments.claim_step(
             context, enrolment, EnrolmentStep.RECOVERY_CODES, other_codes=enrolment.other_codes + 1
@@ -421,10 +405,7 @@ async def submit_passkey(context: RequestContext, loaded: EnrolmentContext, *, p
 
     Raises InvalidInput and StaleStep (WebAuthn §7.1, D46).
     """
-    enrolment = loaded.enrolment
-    step = enrolment.step
-    if step not in {EnrolmentStep.FIRST, EnrolmentStep.SECOND_FACTOR}:
-        raise StaleStep
+    enrolment, step = loaded.enrolment, _require_step(loaded, EnrolmentStep.FIRST, EnrolmentStep.SECOND_FACTOR)
     made = await passkeys.verify_new_passkey(context, enrolment.enrolment_id, answer=passkey)
     passkey_record = passkeys.make_record(context, enrolment.user_id, made)
     first = step is EnrolmentStep.FIRST

@@ -194,6 +194,16 @@ def derived_codes(context: RequestContext, purpose: str, subject: str) -> tuple[
     )
 
 
+def match_new_app(context: RequestContext, secret: str, code: str) -> int:
+    """Return the step of the first code of a new app. Raises InvalidInput. Source: D45"""
+    try:
+        return totp.matching_step(secret, code, context.now)
+    except totp.WrongCode:
+        raise InvalidInput(
+            phrase("This code is not right. Check that the app shows this account, then enter its latest code.")
+        ) from None
+
+
 def _bytes(mac: str) -> bytes:
     return urlsafe_b64decode(mac + "=")
 

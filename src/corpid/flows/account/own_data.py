@@ -66,16 +66,14 @@ async def copy_data(context: RequestContext, request: AccountRequest) -> AsyncIt
     if account is None:  # the person was erased at this moment
         raise StaleStep
     counter = namespaces.DATA_COPIES.entry(context.provider.policy.deployment_url, user_id)
-    async with context.provider.transient.batch(context.now) as batch:
-        if await context.counts.count(batch, counter) > DATA_COPIES_PER_DAY:
-            raise InvalidInput(
-                phrase(
-                    "You have downloaded your data {copies} times today. Try again tomorrow.",
-                    copies=DATA_COPIES_PER_DAY,
-                )
+    if await context.count(counter) > DATA_COPIES_PER_DAY:
+        raise InvalidInput(
+            phrase(
+                "You have downloaded your data {copies} times today. Try again tomorrow.", copies=DATA_COPIES_PER_DAY
             )
+        )
     event = account_sessions.event(context, request, AuditAction.USER_DOWNLOAD)
-    await context.provider.registry.audit.write(event, now=context.now)
+    await context.write_audit(event)
     return _pieces(context, request, account)
 
 

@@ -111,16 +111,16 @@ async def ask(context: RequestContext, request: AccountRequest, *, email: str) -
     _authorise(request)
     issuer = context.provider.policy.deployment_url
     of_person = namespaces.NEW_EMAIL_CODES.entry(issuer, request.user.user_id)
-    if await _counted(context, of_person) > EMAIL_CODES_PER_PERSON:
+    if await context.count(of_person) > EMAIL_CODES_PER_PERSON:
         raise InvalidInput(phrase("We have sent you too many codes. Try again tomorrow."))
     to_address = namespaces.NEW_EMAIL_CODES_TO.entry(issuer, address.lower())
-    if await _counted(context, to_address) > EMAIL_CODES_PER_ADDRESS:
+    if await context.count(to_address) > EMAIL_CODES_PER_ADDRESS:
         raise InvalidInput(phrase("We have sent too many codes to this address. Try again tomorrow."), field="email")
     wanted = UnprovenAddress(wanted_id=context.provider.new_id(), email=address, sent_at=int(context.now))
     async with context.provider.transient.batch(context.now) as batch:
         await _entry(context, request).put(batch, wanted)
         event = account_sessions.event(context, request, AuditAction.USER_MAIL_CODE)
-        await context.provider.registry.audit.write(event, now=context.now)
+        await context.write_audit(event)
     why = phrase(
         "Somebody wants to use this e-mail address for their {name} account. If it is not you, do not share the code "
         "and ignore this e-mail: nothing happens without the code.",
@@ -128,11 +128,6 @@ async def ask(context: RequestContext, request: AccountRequest, *, email: str) -
     )
     to = msgspec.structs.replace(request.user, email=address)
     notifications.mailed_code(context, to, _code(context, request, wanted), why=why)
-
-
-async def _counted(context: RequestContext, entry: Entry[int]) -> int:
-    async with context.provider.transient.batch(context.now) as batch:
-        return await context.counts.count(batch, entry)
 
 
 def _checked(request: AccountRequest, email: str) -> str:
@@ -224,8 +219,7 @@ async def _require_code(context: RequestContext, request: AccountRequest, wanted
     It is counted before it is compared, and once for the same bytes.
     """
     misses = namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, wanted.wanted_id)
-    async with context.provider.transient.batch(context.now) as batch:
-        tries = await context.counts.count(batch, misses)
+    tries = await context.count(misses)
     if tries <= CODE_MISSES and second_factors.is_code(code, _code(context, request, wanted)):
         return
     if not await throttle.rejection_counts(context, request.sent):

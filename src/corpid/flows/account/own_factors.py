@@ -22,7 +22,7 @@ from corpid.flows.authentication import browsers, passkeys, password_checks, sec
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.jose.encoding import base64url
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication import records, totp
+from corpid.rules.authentication import records
 from corpid.rules.authentication.passwords import PasswordRefused
 from corpid.rules.authentication.records import FactorChange
 from corpid.rules.authentication.sign_in import StaleStep, fingerprint
@@ -261,12 +261,7 @@ async def set_up_app(context: RequestContext, request: AccountRequest, *, code: 
     await account_sessions.admit(context, request)
     shown = await offer(context, request, "app")
     secret = app_secret(context, shown)
-    try:
-        step = totp.matching_step(secret, code, context.now)
-    except totp.WrongCode:
-        raise InvalidInput(
-            phrase("This code is not right. Check that the app shows this account, then enter its latest code.")
-        ) from None
+    step = enrolments.match_new_app(context, secret, code)
     before = (await load_factors(context, request)).credentials
     await _spend(context, request, before, "app", shown)
     after = before.with_app(secret, "user", step=step)

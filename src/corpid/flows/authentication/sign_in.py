@@ -276,14 +276,12 @@ async def submit_password(
         right = False  # renamed meanwhile, and somebody else has the name now
     if not right or account is None or user is None or not user.enabled:
         if await throttle.rejection_counts(context, sent):
-            await context.provider.registry.audit.write(
-                event(context, loaded, user, AuditAction.SIGN_IN_PASSWORD, "refused"), now=context.now
-            )
+            await context.write_audit(event(context, loaded, user, AuditAction.SIGN_IN_PASSWORD, "refused"))
         raise InvalidInput(_WRONG if renewing is None else WRONG_PASSWORD)
     if not second_factors.pending_second_factor(context, account).ways:
         # Only a person who typed the correct password reads this reason.
         refused = without_second_factor(context, loaded, user)
-        await context.provider.registry.audit.write(refused, now=context.now)
+        await context.write_audit(refused)
         raise InvalidInput(no_second_factor(context))
     credentials = await password_checks.rehash_if_outdated(
         context, attempt, name, credentials=credentials, password=password
@@ -300,9 +298,7 @@ async def submit_password(
         if not await interactions.claim_request(context, batch, loaded.interaction):
             raise completion.OtherBrowser
         await interactions.save(context, batch, moved)
-        await context.provider.registry.audit.write(
-            event(context, loaded, user, AuditAction.SIGN_IN_PASSWORD, "ok"), now=context.now
-        )
+        await context.write_audit(event(context, loaded, user, AuditAction.SIGN_IN_PASSWORD, "ok"))
     return replace(loaded, interaction=moved)
 
 
@@ -328,9 +324,7 @@ async def count_email(context: RequestContext, user: User, browser_key: str, *, 
     if too many were sent within an hour. Source: D45, D47
     """
     issuer, browser = context.provider.policy.deployment_url, browser_key if known else ""
-    async with context.provider.transient.batch(context.now) as batch:
-        sent = await context.counts.count(batch, namespaces.MAILED_CODES.entry(issuer, user.user_id, browser))
-    if sent > MAILED_CODES_PER_HOUR:
+    if await context.count(namespaces.MAILED_CODES.entry(issuer, user.user_id, browser)) > MAILED_CODES_PER_HOUR:
         raise InvalidInput(phrase("We have sent you too many codes. Wait an hour, then try again."))
 
 
@@ -358,7 +352,7 @@ async def submit_code(
         entry = event(
             context, loaded, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value, reason=str(refused)
         )
-        await context.provider.registry.audit.write(entry, now=context.now)
+        await context.write_audit(entry)
         raise InvalidInput(refused.sentence) from None
     if not right:
         await _miss(context, loaded, user, way, guesses)
@@ -390,9 +384,7 @@ async def choose_way(context: RequestContext, loaded: InteractionContext, *, way
         async with context.provider.transient.batch(context.now) as batch:
             await interactions.claim_step(context, batch, interaction)
             await interactions.save(context, batch, moved)
-            await context.provider.registry.audit.write(
-                event(context, loaded, pending.user, AuditAction.SIGN_IN_MAIL_CODE, "ok"), now=context.now
-            )
+            await context.write_audit(event(context, loaded, pending.user, AuditAction.SIGN_IN_MAIL_CODE, "ok"))
         # Who knows only the password must not choose the language of what warns the owner.
         language = loaded.picked_language if loaded.last_entity is not None else ""
         why = notifications.signing_in(loaded.client.name, context.provider.policy.name)
@@ -417,7 +409,7 @@ async def require_password_given(
         user = loaded.lacks_second_factor
         async with context.provider.transient.batch(context.now) as batch:
             await _throttle(context, batch, loaded, user)
-        await context.provider.registry.audit.write(without_second_factor(context, loaded, user), now=context.now)
+        await context.write_audit(without_second_factor(context, loaded, user))
     loaded.require(context, event)
     if loaded.awaiting_second_factor is None:
         raise StaleStep
@@ -483,7 +475,7 @@ async def _accepts(
             await second_factors.accept_recovery(context, user, code, entry)
         else:
             second_factors.check_emailed_code(context, at.interaction_id, at, user, code)
-            await context.provider.registry.audit.write(entry, now=context.now)
+            await context.write_audit(entry)
     except WrongCode:
         return False
     return True
@@ -511,7 +503,7 @@ async def _miss(
         misses = await context.counts.count(batch, of_owner)
         try:
             for each in events:
-                await context.provider.registry.audit.write(each, now=context.now)
+                await context.write_audit(each)
         except StoreUnavailable:
             await context.counts.take_back_within(batch)
             raise
