@@ -21,13 +21,13 @@ from corpid import __version__, engines, periodic_tasks
 from corpid.engines import StartError, new_id, new_user_id
 from corpid.flows import rate_limits
 from corpid.flows.background_tasks import BackgroundTasks
-from corpid.flows.oauth.client_clocks import ClientClocks
+from corpid.flows.oauth.client_clocks import ClockSkews
 from corpid.flows.oauth.recently_issued import RecentlyIssued
 from corpid.flows.operations.audit_stream import AuditStream
 from corpid.flows.operations.buffers import DeprecatedUsage, HourlyCounters, RecentRefusals
 from corpid.flows.operations.readiness import Readiness, recovering_until
 from corpid.flows.rate_limits import RateLimit, RateLimits
-from corpid.flows.request_context import Node, Policy, Provider
+from corpid.flows.request_context import Policy, Provider, ServerNode
 from corpid.jose import algorithms
 from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.outbound.client_keys import Egress, FetchedClientKeys
@@ -228,7 +228,7 @@ def _provider(
         mail=mail,
         signing_keys=_signing_keys(policy, stores.registry, extension),
         registry_cache=extension.registry_cache(stores.registry),
-        client_clocks=ClientClocks(stores.registry, __version__),
+        client_clocks=ClockSkews(stores.registry, __version__),
         usage=DeprecatedUsage(),
         refusals=RecentRefusals(),
         issued=RecentlyIssued(),
@@ -316,7 +316,7 @@ def _with_tested_algorithms(rules: A) -> A:
     )
 
 
-def _node(settings: Settings, now: int, key_encryption_key: str) -> Node:
+def _node(settings: Settings, now: int, key_encryption_key: str) -> ServerNode:
     """This process as it registers itself, without secrets (D43, D49)."""
     shared = {"key_encryption_key": key_encryption_key}
     generations = {}
@@ -334,7 +334,7 @@ def _node(settings: Settings, now: int, key_encryption_key: str) -> Node:
         seen_at=now,
         settings=shared,
     )
-    return Node(
+    return ServerNode(
         version=process.version,
         host=process.host,
         started_at=process.started_at,

@@ -10,10 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
-from corpid.rules.directory.person_names import canonical
-from corpid.rules.emails import Action, Code, Email, Facts, UrlLine
 from corpid.rules.directory.names import canonical
-from corpid.rules.emails import Action, Address, Code, Email, Facts
+from corpid.rules.emails import Action, Code, Email, Facts, UrlLine
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import counted, phrase
 
