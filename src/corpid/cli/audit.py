@@ -285,7 +285,7 @@ async def _stream(after: int | None) -> tuple[str, Progress, ZoneInfo]:
         registry = stores.registry
         if after is not None and not await audit_stream.set_position(registry, stores.actor, after, now=stores.clock()):
             output.fail("the position changed at the same moment: try again")
-        return chosen.audit_stream, await audit_stream.progress(registry, stores.actor), chosen.timezone
+        return chosen.audit_stream, await audit_stream.read_progress(registry, stores.actor), chosen.timezone
 
 
 async def _seal() -> tuple[int, int]:

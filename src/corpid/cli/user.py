@@ -710,7 +710,7 @@ async def _erase(user: str, *, unrequested: bool) -> ErasureResult:
         return await erasure.erase(
             opened.registry,
             opened.erase,
-            await erasure.identifier(opened.registry, user),
+            await erasure.identify_person(opened.registry, user),
             actor=opened.actor,
             now=opened.clock(),
             mail=mail,

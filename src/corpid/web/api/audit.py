@@ -13,7 +13,7 @@ from corpid.rules.directory import audit_reading
 from corpid.web.api.calls import Answer, cursor, number, place, plain
 from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query
 from corpid.web.api.problems import Problem
-from corpid.web.http.documents import Document
+from corpid.web.http.documents import PublicDocument
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -61,9 +61,9 @@ async def audit_keys(call: Call) -> Response:
 
 
 @lru_cache(maxsize=4)
-def _key_set(keys: tuple[ProviderKey, ...]) -> Document:
+def _key_set(keys: tuple[ProviderKey, ...]) -> PublicDocument:
     """The document of some keys, each of which takes time to open."""
-    return Document(msgspec.json.encode(audit_seals.public_keys(keys)), KEY_SET)
+    return PublicDocument(msgspec.json.encode(audit_seals.public_keys(keys)), KEY_SET)
 
 
 async def _query(call: Call, *, before: int) -> AuditQuery:
