@@ -76,7 +76,7 @@ def _as_json_of_api(request: Request, error: Exception, web: WebContext) -> Resp
 
 
 def _as_problem(request: Request, error: Exception, web: WebContext) -> Response:
-    from corpid.web.api.problems import response  # noqa: PLC0415 - see `first_use._api_application`
+    from corpid.web.api.problems import response  # noqa: PLC0415 - see `first_use`
     from corpid.web.api.security import challenge  # noqa: PLC0415
 
     return response(request, error, challenge(web))
@@ -325,7 +325,8 @@ class Router:
             status = getattr(answer, "status_code", 0)
             if status == TemporarilyUnavailable.status or scope["state"]["log"].get("reason") in _OWN_REASONS:
                 await take_back_counts(request, self._context.provider)
-            if "reason" in scope["state"]["log"]:
+            # Those of the admin API are in the log alone.
+            if "reason" in scope["state"]["log"] and route.endpoint is not admin_api:
                 self._note_refusal(scope, route)
         await answer(scope, receive, send)
 

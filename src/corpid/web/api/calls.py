@@ -249,7 +249,8 @@ class Call:
 
     def _mac(self, body: bytes) -> str:
         """A MAC that differs between requests with the same key."""
-        path, query = self.request.scope["path"], self.request.scope["query_string"].decode("latin-1")
+        path = self.request.scope["path"].removeprefix(self.web.base_path)
+        query = self.request.scope["query_string"].decode("latin-1")
         content = body.hex() if len(body) <= BODY_BYTES else sha256(body).hexdigest()
         return self.context.keys.mac("api request", path, query, content, self.actor.reason)
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from corpid import __version__
+from corpid.rules.oauth.api_server import API_PATH
 from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.web.api.calls import CHANGE_REASON
-from corpid.web.api.schemas import components
+from corpid.web.api.schemas import Schema, components
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from starlette.routing import BaseRoute
+    from collections.abc import Iterator, Mapping, Sequence
 
     from corpid.web.api.operation import Operation
 
 SCHEME: Final = "api"
+MOST_ID_CHARACTERS: Final = 1024
+_KINDS: Final[Mapping[Any, Schema]] = {str: {"type": "string"}, int: {"type": "integer"}, bool: {"type": "boolean"}}
 _ALWAYS: Final = (400, 401, 403, 429, 503)
 _MEANINGS: Final[Mapping[int, str]] = {
     400: "A parameter or the body cannot be read",
@@ -40,24 +41,31 @@ _ABOUT: Final = (
 )
 
 
-def describe_operation(operation: Operation) -> dict[str, Any]:
-    """The documentation of an operation, as FastAPI takes it."""
-    extra: dict[str, Any] = {"security": [{SCHEME: [operation.scope]}] if operation.scope else []}
-    parameters = list(_headers(operation))
-    if parameters:
-        extra["parameters"] = parameters
-    if operation.body:
-        schema = {"$ref": f"#/components/schemas/{operation.body}"}
-        extra["requestBody"] = {
-            "required": True,
-            "content": {kind: {"schema": schema} for kind in operation.media_types},
-        }
+def build_document(operations: Sequence[Operation], base_url: str) -> dict[str, Any]:
+    """The document of a deployment. Source: OpenAPI 3.1"""
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _describe_operation(operation)
+    flow = {"tokenUrl": f"{base_url}/api/token", "scopes": dict(API_SCOPE_MEANINGS)}
     return {
-        "summary": operation.summary,
-        "description": operation.description,
-        "tags": [operation.tag],
-        "responses": {operation.status: _success(operation), **_requested(operation), **_errors(operation)},
-        "openapi_extra": extra,
+        "openapi": "3.1.0",
+        "info": {
+            "title": "CorpID admin API",
+            "description": _ABOUT.replace("{base_url}", base_url),
+            "version": __version__,
+        },
+        "servers": [{"url": base_url + API_PATH}],
+        "paths": paths,
+        "components": {
+            "schemas": components(),
+            "securitySchemes": {
+                SCHEME: {
+                    "type": "oauth2",
+                    "description": "client_credentials; the token is bound to a DPoP key and sent with a proof (RFC 9449).",
+                    "flows": {"clientCredentials": flow},
+                }
+            },
+        },
     }
 
 
@@ -70,45 +78,46 @@ def statuses(operation: Operation) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def build_document(routes: Sequence[BaseRoute], base_url: str, path: str) -> dict[str, Any]:
-    """The document of a deployment. Source: OpenAPI 3.1"""
-    from fastapi.openapi.utils import get_openapi  # noqa: PLC0415 - loaded with the application
-
-    found: dict[str, Any] = get_openapi(
-        title="CorpID admin API",
-        version=__version__,
-        openapi_version="3.1.0",
-        description=_ABOUT.replace("{base_url}", base_url),
-        routes=list(routes),
-        servers=[{"url": base_url + path}],
-        separate_input_output_schemas=False,
-    )
-    found["paths"] = {name.removeprefix(path): item for name, item in found["paths"].items()}
-    for item in found["paths"].values():
-        for operation in item.values():
-            if "422" not in _declared_statuses(operation):
-                operation["responses"].pop("422", None)
-    flow = {"tokenUrl": f"{base_url}/api/token", "scopes": dict(API_SCOPE_MEANINGS)}
-    found["components"] = {
-        "schemas": components(),
-        "securitySchemes": {
-            SCHEME: {
-                "type": "oauth2",
-                "description": "client_credentials; the token is bound to a DPoP key and sent with a proof (RFC 9449).",
-                "flows": {"clientCredentials": flow},
-            }
-        },
+def _describe_operation(operation: Operation) -> dict[str, Any]:
+    responses = {operation.status: _success(operation), **_requested(operation), **_errors(operation)}
+    described: dict[str, Any] = {
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "description": operation.description,
+        "operationId": operation.name,
+        "parameters": [*_parameters(operation), *_headers(operation)],
+        "responses": {str(status): response for status, response in responses.items()},
+        "security": [{SCHEME: [operation.scope]}] if operation.scope else [],
     }
-    return found
+    if not described["parameters"]:
+        del described["parameters"]
+    if operation.body:
+        schema = {"$ref": f"#/components/schemas/{operation.body}"}
+        content = {kind: {"schema": schema} for kind in operation.media_types}
+        described["requestBody"] = {"required": True, "content": content}
+    return described
 
 
-def _declared_statuses(operation: Mapping[str, Any]) -> set[str]:
-    """The statuses that are ours: FastAPI adds one of its own."""
-    return {
-        status
-        for status, answer in operation["responses"].items()
-        if "application/problem+json" in answer.get("content", {}) or not status.startswith("4")
-    }
+def _parameters(operation: Operation) -> Iterator[dict[str, Any]]:
+    """The parameters in path and query."""
+    if operation.takes_object:
+        schema = {"type": "string", "minLength": 1, "maxLength": MOST_ID_CHARACTERS}
+        yield _parameter("path", "id", "The member `id` of the object.", schema, required=True)
+    for query in operation.queries:
+        schema = dict(_KINDS.get(query.kind) or {"enum": list(get_args(query.kind)), "type": "string"})
+        if not query.needed and query.default is None:
+            schema = {"anyOf": [schema, {"type": "null"}]}
+        bounds = {"maximum": query.most, "minimum": query.least}
+        schema |= {name: bound for name, bound in bounds.items() if bound is not None}
+        yield _parameter("query", query.name, query.description, schema, required=query.needed, default=query.default)
+
+
+def _parameter(
+    where: str, name: str, description: str, schema: Schema, *, required: bool, default: object = None
+) -> dict[str, Any]:
+    described = {**schema, "description": description, **({} if default is None else {"default": default})}
+    described["title"] = name.replace("_", " ").title()
+    return {"name": name, "in": where, "required": required, "schema": described, "description": description}
 
 
 def _headers(operation: Operation) -> list[dict[str, Any]]:

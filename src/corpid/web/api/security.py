@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from corpid.web.api.operation import Operation
     from corpid.web.context import WebContext
 
-WEB: Final = "corpid.web"
-"""in a request's scope: the WebContext"""
-METHOD: Final = "corpid.method"
-"""in a request's scope: the method as it was sent, which a proof names"""
-
-
 _NOBODY: Final = ApiClient(client_id="", scopes=frozenset())
 """the caller of an operation without a token: no rule allows it anything"""
 
@@ -66,7 +60,7 @@ async def _actor(request: Request, context: RequestContext) -> ApiClient:
     target = request.scope.get("raw_path") or request.scope["path"].encode()
     return await api_tokens.verify(
         context,
-        method=request.scope[METHOD],
+        method=request.method,
         path=target.partition(b"?")[0].decode("latin-1"),
         authorization=headers(request, b"authorization"),
         proofs=headers(request, b"dpop"),
