@@ -77,9 +77,8 @@ def _as_json_of_api(request: Request, error: Exception, web: WebContext) -> Resp
 
 def _as_problem(request: Request, error: Exception, web: WebContext) -> Response:
     from corpid.web.api.problems import response  # noqa: PLC0415 - see `first_use`
-    from corpid.web.api.security import challenge  # noqa: PLC0415
 
-    return response(request, error, challenge(web))
+    return response(request, error, web)
 
 
 def _as_scim_error(request: Request, error: Exception, web: WebContext) -> Response:

@@ -15,10 +15,10 @@ from starlette.routing import compile_path
 from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.values import suggestion
 from corpid.rules.oauth.api_server import API_PATH
+from corpid.web.api.calls import admit
 from corpid.web.api.openapi import MOST_ID_CHARACTERS, build_document
 from corpid.web.api.operations import OPERATIONS
 from corpid.web.api.problems import Problem
-from corpid.web.api.security import admit
 from corpid.web.http.documents import Document
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.web.api.operation import Operation, Query
+    from corpid.web.api.operations import Operation, Query
     from corpid.web.context import WebContext
 
 _DOCUMENT_PATH: Final = f"{API_PATH}/openapi.json"

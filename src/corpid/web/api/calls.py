@@ -1,4 +1,4 @@
-"""A call of the admin API, and its answer."""
+"""A call of the admin API: its admission, its body and its answer (D59)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
 from starlette.requests import ClientDisconnect
@@ -18,25 +18,30 @@ from starlette.responses import Response
 from corpid.flows import namespaces
 from corpid.flows.directory.objects import Administration, ObjectNotFound
 from corpid.flows.large import in_thread_if_many
+from corpid.flows.oauth import api_tokens, rate_limits
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, once_at_end, run_once
 from corpid.ports import StoredResponse
+from corpid.rules.directory.actors import ApiClient
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.json_nodes import json_value
 from corpid.rules.directory.members import without_bookkeeping
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.limits import BODY_BYTES
+from corpid.rules.oauth.api_server import API_PATH
+from corpid.rules.oauth.errors import InsufficientScope
+from corpid.rules.oauth.refusals import Reason
 from corpid.web.api.problems import Problem
-from corpid.web.http.requests import encoding_fault, headers
+from corpid.web.http.requests import client_request, encoding_fault, headers
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from starlette.requests import Request
 
     from corpid.flows.provider import Provider
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.actors import ApiClient
     from corpid.rules.directory.json_nodes import Json
+    from corpid.web.api.operations import Operation
     from corpid.web.context import WebContext
 
 JSON: Final = "application/json"
@@ -47,6 +52,8 @@ KEYS_PER_DAY: Final = 100_000
 """of one client: each is a row for a day"""
 CHANGE_REASON: Final = "Change-Reason"
 """a header: addresses are logged on the way, and a merge patch has no place for it (RFC 9110 §17.9)"""
+_NOBODY: Final = ApiClient(client_id="", scopes=frozenset())
+"""the caller of an operation without a token: no rule allows it anything"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +90,18 @@ class Call:
     def provider(self) -> Provider:
         """The provider of the first issuer."""
         return self.context.provider
+
+    def location(self, collection: str, identifier: str) -> str:
+        """The address of an object."""
+        return f"{self.provider.policy.base_url}{API_PATH}/{collection}/{quote(identifier, safe='')}"
+
+    def after(self, width: int) -> tuple[str, ...]:
+        """The place after which a page begins; empty for the first one.
+
+        Raises Problem for a cursor that no list of this width has given.
+        """
+        sent = self.given["cursor"]
+        return () if sent is None else read_cursor(sent, width)
 
     @property
     def administration(self) -> Administration:
@@ -167,7 +186,7 @@ class Call:
             raise Problem(400, f"Idempotency-Key must be 1 to {KEY_CHARACTERS} printable ASCII characters, sent once")
         return key
 
-    async def carried_out(
+    async def carry_out(
         self, body: bytes, work: Callable[[], Awaitable[Answer]], again: Callable[[StoredResponse], Awaitable[Answer]]
     ) -> Response:
         """Carry out a POST, once if it names an Idempotency-Key.
@@ -177,7 +196,7 @@ class Call:
         """
         key = self.key()
         if key is None:
-            return self._answered(await work())
+            return self._respond(await work())
         mac, made = self._mac(body), list[Answer]()
 
         async def stored() -> StoredResponse:
@@ -188,9 +207,9 @@ class Call:
         registry, client_id = self.provider.registry, self.actor.client_id
         with self.exclude_others(f"key {key}"):
             first, repeated = await run_once(registry, client_id, key, mac, stored, now=self.context.now)
-        return await self._repeated(first, again) if repeated else self._answered(made[-1])
+        return await self._repeat(first, again) if repeated else self._respond(made[-1])
 
-    async def carried_out_at_end(
+    async def carry_out_at_end(
         self,
         body: bytes,
         work: Callable[[Callable[[Answer], Awaitable[None]] | None], Awaitable[Answer]],
@@ -198,11 +217,11 @@ class Call:
     ) -> Response:
         """Carry out a long POST, once if it names an Idempotency-Key.
 
-        `work` gets what it awaits in the transaction of its last change, with the answer. The rest as of `carried_out`.
+        `work` gets what it awaits in the transaction of its last change, with the answer. The rest as of `carry_out`.
         """
         key = self.key()
         if key is None:
-            return self._answered(await work(None))
+            return self._respond(await work(None))
         mac, made = await in_thread_if_many(lambda: self._mac(body), len(body) // _BYTES_AT_ONCE), list[Answer]()
 
         async def stored(save: Callable[[StoredResponse], Awaitable[None]]) -> StoredResponse:
@@ -213,7 +232,7 @@ class Call:
         registry, client_id = self.provider.registry, self.actor.client_id
         with self.exclude_others(f"key {key}"):
             first, repeated = await once_at_end(registry, client_id, key, mac, stored, now=self.context.now)
-        return await self._repeated(first, again) if repeated else self._answered(made[-1])
+        return await self._repeat(first, again) if repeated else self._respond(made[-1])
 
     async def _count_key(self) -> None:
         """Count a new key of this client.
@@ -227,11 +246,11 @@ class Call:
             detail = f"A client can send {KEYS_PER_DAY:,} keys a day: continue without Idempotency-Key, or later"
             raise Problem(429, detail, headers={"Retry-After": "3600"})
 
-    def _answered(self, answer: Answer) -> Response:
+    def _respond(self, answer: Answer) -> Response:
         self.provider.registry_cache.drop()
-        return plain(answer)
+        return respond(answer)
 
-    async def _repeated(self, first: StoredResponse, again: Callable[[StoredResponse], Awaitable[Answer]]) -> Response:
+    async def _repeat(self, first: StoredResponse, again: Callable[[StoredResponse], Awaitable[Answer]]) -> Response:
         """The first answer again.
 
         Raises Problem if what it showed is there no more.
@@ -274,7 +293,90 @@ class Call:
             self.web.api_calls.discard(named)
 
 
-def reason_of(request: Request) -> str:
+async def admit(request: Request, web: WebContext, operation: Operation) -> Call:
+    """Admit a request, before its parameters or its body are read.
+
+    Raises Problem and the errors of OAuth (D24, D47, D59).
+    """
+    context = await client_request(request, web.provider)
+    await web.provider.rate_limits.address(rate_limits.API, context.address, context.now, context.counts)
+    if not operation.scope:
+        return Call(request=request, web=web, context=context, actor=_NOBODY)
+    actor = await _actor(request, context)
+    request.scope["state"]["log"]["client_id"] = actor.client_id
+    await web.provider.rate_limits.client(
+        rate_limits.API, actor.client_id, context.address, context.now, context.counts
+    )
+    if operation.scope not in actor.scopes:
+        raise InsufficientScope(
+            Reason.ACCESS_TOKEN_SCOPE, f"the token lacks the scope {operation.scope}", scope=operation.scope
+        )
+    if actor.entity_id and not operation.bound:
+        raise Problem(403, "Clients bound to an entity cannot use this")
+    if not operation.in_maintenance:
+        await web.provider.registry_cache.refuse_maintenance(context.now)
+    if operation.conditional and not headers(request, b"if-match"):
+        raise Problem(428, "If-Match is required: the entity tag of the object that you have read")
+    actor = msgspec.structs.replace(
+        actor, request=context.request_id, address=context.address, reason=_read_reason(request)
+    )
+    return Call(request=request, web=web, context=context, actor=actor)
+
+
+def parse_json(content: bytes) -> Json:
+    """A strict JSON value. Raises Problem."""
+    try:
+        return json_value(content)
+    except DirectoryError as error:
+        raise Problem(400, f"The body cannot be read: {error.problems[0].reason}") from None
+
+
+def respond(answer: Answer) -> Response:
+    """The response of a call that is not repeated."""
+    return _response(_encoded(answer), answer.status, answer.headers)
+
+
+def show(members: Mapping[str, Any], *, location: str = "", shows: str = "") -> Answer:
+    """The answer that shows an object, with its entity tag; 201 with the location of one that was added."""
+    headers = {"ETag": members["etag"], **({"Location": location} if location else {})}
+    return Answer(body=members, status=201 if location else 200, headers=headers, shows=shows)
+
+
+def respond_page(items: Sequence[Mapping[str, Any]], after: tuple[str, ...] | None) -> Response:
+    """A page of a list; `after` is the place of its last item, if others follow."""
+    return respond(Answer(body={"items": items, "next": write_cursor(after)} if after else {"items": items}))
+
+
+def write_cursor(after: tuple[str, ...]) -> str:
+    """A place in a list, opaque to callers. Source: D59"""
+    return base64.urlsafe_b64encode(msgspec.json.encode(after)).rstrip(b"=").decode("ascii")
+
+
+def read_cursor(text: str, width: int) -> tuple[str, ...]:
+    """The place that a cursor means.
+
+    Raises Problem for a text that no list of this width has given.
+    """
+    try:
+        octets = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        after = msgspec.json.decode(octets, type=tuple[str, ...])
+    except (ValueError, binascii.Error, RecursionError):
+        after = ()
+    if len(after) != width or any("\0" in part or not part.isprintable() for part in after):
+        detail = "This is not a cursor of this list: use the member next of a page, with the same filters"
+        raise Problem(400, detail, faults=[{"parameter": "cursor", "detail": detail}])
+    return after
+
+
+def read_number(text: str) -> int:
+    """A number in a cursor.
+
+    Raises Problem for what no list has given.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS else int(*read_cursor("", 1))
+
+
+def _read_reason(request: Request) -> str:
     """The text of the header Change-Reason; empty if there is none.
 
     Printable ASCII with UTF-8 in percent-encoding, since not all of HTTP carries more. Raises Problem. Source: D55, RFC
@@ -294,17 +396,16 @@ def reason_of(request: Request) -> str:
     return reason
 
 
-def parse_json(content: bytes) -> Json:
-    """A strict JSON value. Raises Problem."""
-    try:
-        return json_value(content)
-    except DirectoryError as error:
-        raise Problem(400, f"The body cannot be read: {error.problems[0].reason}") from None
-
-
-def plain(answer: Answer) -> Response:
-    """The response of a call that is not repeated."""
-    return _response(_encoded(answer), answer.status, answer.headers)
+async def _actor(request: Request, context: RequestContext) -> ApiClient:
+    """The client of the access token and its proof."""
+    target = request.scope.get("raw_path") or request.scope["path"].encode()
+    return await api_tokens.verify(
+        context,
+        method=request.method,
+        path=target.partition(b"?")[0].decode("latin-1"),
+        authorization=headers(request, b"authorization"),
+        proofs=headers(request, b"dpop"),
+    )
 
 
 def _encoded(answer: Answer) -> bytes:
@@ -313,32 +414,3 @@ def _encoded(answer: Answer) -> bytes:
 
 def _response(body: bytes, status: int, headers: Mapping[str, str]) -> Response:
     return Response(body, status, {"Cache-Control": "no-store", **headers}, JSON if body else None)
-
-
-def cursor(after: tuple[str, ...]) -> str:
-    """A place in a list, opaque to callers. Source: D59"""
-    return base64.urlsafe_b64encode(msgspec.json.encode(after)).rstrip(b"=").decode("ascii")
-
-
-def number(text: str) -> int:
-    """A number in a cursor.
-
-    Raises Problem for what no list has given.
-    """
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS else int(*place("", 1))
-
-
-def place(text: str, width: int) -> tuple[str, ...]:
-    """The place that a cursor means.
-
-    Raises Problem for a text that no list of this width has given.
-    """
-    try:
-        octets = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        after = msgspec.json.decode(octets, type=tuple[str, ...])
-    except (ValueError, binascii.Error, RecursionError):
-        after = ()
-    if len(after) != width or any("\0" in part or not part.isprintable() for part in after):
-        detail = "This is not a cursor of this list: use the member next of a page, with the same filters"
-        raise Problem(400, detail, faults=[{"parameter": "cursor", "detail": detail}])
-    return after
