@@ -1,4 +1,4 @@
-"""A call of the admin API: its admission, its body and its answer (D59)."""
+"""A call of the admin API, and its answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import ClientDisconnect
@@ -18,20 +18,15 @@ from starlette.responses import Response
 from corpid.flows import namespaces
 from corpid.flows.directory.objects import Administration, ObjectNotFound
 from corpid.flows.large import in_thread_if_many
-from corpid.flows.oauth import api_tokens, rate_limits
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, once_at_end, run_once
 from corpid.ports import StoredResponse
-from corpid.rules.directory.actors import ApiClient
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.json_nodes import json_value
 from corpid.rules.directory.members import without_bookkeeping
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth.api_server import API_PATH
-from corpid.rules.oauth.errors import InsufficientScope
-from corpid.rules.oauth.refusals import Reason
 from corpid.web.api.problems import Problem
-from corpid.web.http.requests import client_request, encoding_fault, headers
+from corpid.web.http.requests import encoding_fault, headers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -40,8 +35,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.provider import Provider
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.directory.actors import ApiClient
     from corpid.rules.directory.json_nodes import Json
-    from corpid.web.api.operations import Operation
     from corpid.web.context import WebContext
 
 JSON: Final = "application/json"
@@ -52,8 +47,6 @@ KEYS_PER_DAY: Final = 100_000
 """of one client: each is a row for a day"""
 CHANGE_REASON: Final = "Change-Reason"
 """a header: addresses are logged on the way, and a merge patch has no place for it (RFC 9110 §17.9)"""
-_NOBODY: Final = ApiClient(client_id="", scopes=frozenset())
-"""the caller of an operation without a token: no rule allows it anything"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,36 +286,6 @@ class Call:
             self.web.api_calls.discard(named)
 
 
-async def admit(request: Request, web: WebContext, operation: Operation) -> Call:
-    """Admit a request, before its parameters or its body are read.
-
-    Raises Problem and the errors of OAuth (D24, D47, D59).
-    """
-    context = await client_request(request, web.provider)
-    await web.provider.rate_limits.address(rate_limits.API, context.address, context.now, context.counts)
-    if not operation.scope:
-        return Call(request=request, web=web, context=context, actor=_NOBODY)
-    actor = await _actor(request, context)
-    request.scope["state"]["log"]["client_id"] = actor.client_id
-    await web.provider.rate_limits.client(
-        rate_limits.API, actor.client_id, context.address, context.now, context.counts
-    )
-    if operation.scope not in actor.scopes:
-        raise InsufficientScope(
-            Reason.ACCESS_TOKEN_SCOPE, f"the token lacks the scope {operation.scope}", scope=operation.scope
-        )
-    if actor.entity_id and not operation.bound:
-        raise Problem(403, "Clients bound to an entity cannot use this")
-    if not operation.in_maintenance:
-        await web.provider.registry_cache.refuse_maintenance(context.now)
-    if operation.conditional and not headers(request, b"if-match"):
-        raise Problem(428, "If-Match is required: the entity tag of the object that you have read")
-    actor = msgspec.structs.replace(
-        actor, request=context.request_id, address=context.address, reason=_read_reason(request)
-    )
-    return Call(request=request, web=web, context=context, actor=actor)
-
-
 def parse_json(content: bytes) -> Json:
     """A strict JSON value. Raises Problem."""
     try:
@@ -337,13 +300,19 @@ def respond(answer: Answer) -> Response:
 
 
 def show(members: Mapping[str, Any], *, location: str = "", shows: str = "") -> Answer:
-    """The answer that shows an object, with its entity tag; 201 with the location of one that was added."""
+    """The answer that shows an object, with its entity tag.
+
+    201 with the location of an object that was added.
+    """
     headers = {"ETag": members["etag"], **({"Location": location} if location else {})}
     return Answer(body=members, status=201 if location else 200, headers=headers, shows=shows)
 
 
 def respond_page(items: Sequence[Mapping[str, Any]], after: tuple[str, ...] | None) -> Response:
-    """A page of a list; `after` is the place of its last item, if others follow."""
+    """A page of a list.
+
+    `after` is the place of its last item, if others follow.
+    """
     return respond(Answer(body={"items": items, "next": write_cursor(after)} if after else {"items": items}))
 
 
@@ -374,38 +343,6 @@ def read_number(text: str) -> int:
     Raises Problem for what no list has given.
     """
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS else int(*read_cursor("", 1))
-
-
-def _read_reason(request: Request) -> str:
-    """The text of the header Change-Reason; empty if there is none.
-
-    Printable ASCII with UTF-8 in percent-encoding, since not all of HTTP carries more. Raises Problem. Source: D55, RFC
-    9110 §5.5
-    """
-    sent = headers(request, CHANGE_REASON.encode().lower())
-    try:
-        reason = unquote_to_bytes(b"".join(sent).decode("ascii")).decode().strip(" ")
-    except UnicodeDecodeError:
-        reason = "\0"
-    if len(sent) > 1 or len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
-        raise Problem(
-            400,
-            f"{CHANGE_REASON} must be one line of at most {MOST_REASON_CHARACTERS} characters, sent once: ASCII, and "
-            "other characters as UTF-8 in percent-encoding",
-        )
-    return reason
-
-
-async def _actor(request: Request, context: RequestContext) -> ApiClient:
-    """The client of the access token and its proof."""
-    target = request.scope.get("raw_path") or request.scope["path"].encode()
-    return await api_tokens.verify(
-        context,
-        method=request.method,
-        path=target.partition(b"?")[0].decode("latin-1"),
-        authorization=headers(request, b"authorization"),
-        proofs=headers(request, b"dpop"),
-    )
 
 
 def _encoded(answer: Answer) -> bytes:

@@ -1,4 +1,4 @@
-"""What the admin API offers on the deployment as a whole.
+"""The deployment in the admin API.
 
 Audit, refusals of clients, signing keys, maintenance and the overview (D28, D42, D53, D57, D58, Spec 7).
 """

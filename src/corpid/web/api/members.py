@@ -1,4 +1,7 @@
-"""What the admin API offers on an entity's members: invitations, and access reviews, which are read only (D59, D60)."""
+"""Members of an entity in the admin API (D59, D60).
+
+Invitations, and access reviews, which are read only, since people decide.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the admin API offers on a person: sessions, locks, consents, and their deletion (D30, D45, D57, D59, D61)."""
+"""People in the admin API: sessions, locks, consents and deletion.
+
+Source: D30, D45, D57, D59, D61
+"""
 
 from __future__ import annotations
 

@@ -128,7 +128,10 @@ def response(request: Request, error: Exception, web: WebContext) -> Response:
 
 
 def _of_oauth(request: Request, raised: Exception, web: WebContext) -> Problem:
-    """A refusal of access token or proof, with the challenge (RFC 9449 §7.1), or a fault."""
+    """A refusal of access token or proof, or a fault.
+
+    With the challenge of an access token (RFC 9449 §7.1).
+    """
     rules = web.provider.policy.api
     challenge = f'{rules.scheme} algs="{" ".join(rules.proof_algorithms)}"'
     error = errors.as_oauth_error(raised)
