@@ -10,7 +10,8 @@ import pytest
 
 from corpid import settings
 from corpid.cli.doctor import local_checks
-from corpid.ports import AuditEvent, Upsert
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.oauth.records import Client
 from tests.cli.test_clients import ADD
 from tests.machine import free_port
@@ -93,7 +94,7 @@ def test_the_migration_report_is_one_and_says_who_cannot_reach_the_successor(sev
 
 
 def about(chosen: settings.Settings) -> dict[str, Any]:
-    return {finding.about: finding for finding in local_checks.look(chosen)}
+    return {finding.about: finding for finding in local_checks.check_node(chosen)}
 
 
 async def written(stores: Stores) -> None:

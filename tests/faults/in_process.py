@@ -12,7 +12,7 @@ from argon2.profiles import CHEAPEST
 
 from corpid import settings
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import Upsert
+from corpid.rules.directory.changes import Upsert
 from corpid.web.http import server
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.browser import Browser
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.web.http.connections import Limits
 
 THREADS, WAITING = 1, 2

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication import interactions, throttle
 from corpid.jose.encoding import base64url
-from corpid.ports import AuditEvent, Delete
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.changes import Delete
 from corpid.rules.directory.records import User
 from tests.authenticator import KEYS, MAY_SYNC, PRESENT, SYNCED, VERIFIED, Authenticator, client_data
 from tests.contexts import context
@@ -321,7 +322,7 @@ async def test_guesses_at_the_password_never_shut_the_way_of_a_passkey(made: Wor
     key = await passkey(made)
     for number in range(7):
         with suppress(throttle.Throttled):
-            await throttle.attempt(await context(made.provider), "alice", f"b{number}", known=False)
+            await throttle.attempt_password(await context(made.provider), "alice", f"b{number}", known=False)
     assert await use(made, await at_sign_in(made), key) == "Choose who you act for"
 
 

@@ -13,16 +13,24 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from itertools import count, product
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError, VerifyMismatchError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
-from corpid.flows.event_log import log
-from corpid.ports import COMMAND_LINE, HashingSource, PasswordsBusy
-from corpid.rules.authentication.password_hash import HashCost, stored_cost
-from corpid.rules.authentication.password_rules import LONGEST_TYPED, SHORTEST, normalise_password, typed_forms
+from corpid.event_log import log
+from corpid.rules.authentication.passwords import (
+    COMMAND_LINE,
+    LONGEST_TYPED,
+    SHORTEST_PASSWORD,
+    HashCost,
+    HashingSource,
+    list_typed_forms,
+    normalise_password,
+    read_hash_cost,
+)
+from corpid.rules.failures import PasswordsBusy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,8 +55,26 @@ def _hash_of_nobody(profile: Parameters) -> str:
     return f"$argon2id$v={profile.version}${cost}${salt}${digest}"
 
 
+class Passwords(Protocol):
+    """argon2id in separate threads (D44)."""
+
+    async def verify(self, password_hash: str | None, password: str, *, source: HashingSource) -> bool:
+        """With None the same work is done, and the answer is False.
+
+        Raises PasswordsBusy.
+        """
+
+    async def hash(self, password: str, *, source: HashingSource) -> str:
+        """The hash to store. Raises PasswordsBusy."""
+
+    def guessable(self) -> AbstractSet[str]:
+        """Predictable passwords, casefolded: for `password_rules.chosen_password`."""
+
+    def is_outdated(self, password_hash: str) -> bool: ...
+
+
 class Argon2Passwords:
-    """The port Passwords: argon2id with the parameters of `profile`.
+    """Passwords by argon2id with the parameters of `profile`.
 
     `profile` is RFC 9106's second one. `threads` hashes run at a time; `waiting` more (16 per thread) wait in turn, by
     their source. Beyond them PasswordsBusy is raised. Source: D44, D47
@@ -90,7 +116,7 @@ class Argon2Passwords:
 
         One that costs more in memory or work is not lowered. Ask it after `verify` (D44).
         """
-        stored = stored_cost(password_hash)
+        stored = read_hash_cost(password_hash)
         return stored is None or self._cost.exceeds(stored)
 
     def close(self) -> None:
@@ -101,7 +127,7 @@ class Argon2Passwords:
         return await asyncio.wrap_future(self._threads.submit(work, source))
 
     def _fits_typed(self, password_hash: str | None, password: str) -> bool:
-        forms = typed_forms(password) if len(password) <= LONGEST_TYPED else ("",)
+        forms = list_typed_forms(password) if len(password) <= LONGEST_TYPED else ("",)
         return any(self._fits(password_hash, _encoded(each)) for each in forms)
 
     def _fits(self, password_hash: str | None, octets: bytes) -> bool:
@@ -415,15 +441,17 @@ def guessable_passwords() -> frozenset[str]:
     Source: D44
     """
     patterns = (_keyboard_walks(), _repetitions(), _decorated_words(), _word_pairs(), iter(_PASSPHRASES))
-    return frozenset(text for pattern in patterns for text in pattern if SHORTEST <= len(text) <= _LONGEST_GUESSABLE)
+    return frozenset(
+        text for pattern in patterns for text in pattern if SHORTEST_PASSWORD <= len(text) <= _LONGEST_GUESSABLE
+    )
 
 
 def _keyboard_walks() -> Iterator[str]:
     for row in _KEYBOARD_ROWS:
         there, endless = row + row[::-1], row * 4
-        yield from (endless[:length] for length in range(SHORTEST, len(endless)))
-        yield from (endless[::-1][:length] for length in range(SHORTEST, len(endless)))
-        yield from (there[:length] for length in range(SHORTEST, len(there) + 1))
+        yield from (endless[:length] for length in range(SHORTEST_PASSWORD, len(endless)))
+        yield from (endless[::-1][:length] for length in range(SHORTEST_PASSWORD, len(endless)))
+        yield from (there[:length] for length in range(SHORTEST_PASSWORD, len(there) + 1))
     for first, second in product(_KEYBOARD_ROWS, repeat=2):
         yield from (first[:length] + second[:length] for length in (6, 7, 8))
         yield from (first[:10] + second[:length] for length in (2, 3, 4))
@@ -447,7 +475,7 @@ def _repetitions() -> Iterator[str]:
         *_COMMON_WORDS,
     )
     for piece in pieces:
-        yield from ((piece * length)[:length] for length in range(SHORTEST, _LONGEST_GUESSABLE + 1))
+        yield from ((piece * length)[:length] for length in range(SHORTEST_PASSWORD, _LONGEST_GUESSABLE + 1))
 
 
 def _decorated_words() -> Iterator[str]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from corpid import app, settings
-from corpid.ports import AuditEvent
+from corpid.rules.audit_records import AuditEvent
 from tests import engines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
 
 NOW: Final = 1_800_000_000.0
 EVENT: Final = AuditEvent(actor="operator", action="test.change")

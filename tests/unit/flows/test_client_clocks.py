@@ -11,9 +11,8 @@ from msgspec import structs
 
 from corpid.flows.oauth import dpop
 from corpid.flows.oauth.client_clocks import ClientClocks
-from corpid.flows.operations.server_processes import Registration
+from corpid.flows.operations.process_reports import Registration
 from corpid.flows.request_context import request_context
-from corpid.ports import Delete, StoreUnavailable, Upsert
 from corpid.rules.client_clocks import (
     CHECKED_SECONDS,
     KNOWN_AFTER_SECONDS,
@@ -22,6 +21,8 @@ from corpid.rules.client_clocks import (
     PERIOD_SECONDS,
 )
 from corpid.rules.data_loss import DataLoss
+from corpid.rules.directory.changes import Delete, Upsert
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.client_assertion import Assertion
 from corpid.rules.oauth.errors import InvalidClient, OAuthError, TemporarilyUnavailable
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.rules.server_processes import ServerProcess
 
 NOTICED = 3

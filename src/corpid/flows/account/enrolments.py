@@ -20,13 +20,12 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.account import links
 from corpid.flows.account.links import EnrolmentStep, chosen_steps, next_step
-from corpid.flows.authentication import sent_forms, throttle
+from corpid.flows.authentication import throttle
 from corpid.flows.authentication.interactions import claim_step_of
-from corpid.flows.authentication.sent_forms import SentForm
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.ports import LinkPurpose
+from corpid.flows.authentication.throttle import SentForm
 from corpid.rules.authentication import link_codes, records, totp
-from corpid.rules.authentication.records import Passkey
+from corpid.rules.authentication.records import LinkPurpose, Passkey
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.records import User
 from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS, SHOWN_ONCE_SECONDS
@@ -38,8 +37,10 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import EmailChange, Link, OpenInvitation, TransientBatch
+    from corpid.rules.authentication.records import EmailChange, FactorLink
+    from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.records import Entity
+    from corpid.stores.transient import TransientBatch
 
 _PURPOSE: Final = "enrolment"
 
@@ -169,7 +170,7 @@ def step_name(enrolment: Enrolment) -> str:
 def form_place(enrolment: Enrolment) -> tuple[str, ...]:
     """The place of the current step's form, if it is not accepted.
 
-    `stored_forms` keeps it there. A step that has moved on has another place. Source: D73
+    `encrypted_values` keeps it there. A step that has moved on has another place. Source: D73
     """
     return ("enrolment", enrolment.enrolment_id, step_name(enrolment))
 
@@ -217,7 +218,7 @@ def codes_are_readable(context: RequestContext, enrolment: Enrolment) -> bool:
 class OpenedLink:
     """A valid link and its owner."""
 
-    link: Link
+    link: FactorLink
     user: User
     invited: OpenInvitation | None = None
     """the invitation that it answers, if it is an entity's"""
@@ -268,7 +269,7 @@ async def open_link(context: RequestContext, browser: Browser, code: str, *, dig
     except NotHere:
         if digest:
             place = ("link code", browser.browser_id)
-            await sent_forms.counts(context, SentForm(place=place, digest=digest, attempt=attempt))
+            await throttle.rejection_counts(context, SentForm(place=place, digest=digest, attempt=attempt))
         raise
     opened_id = derive_opened_id(context, browser.browser_id, link_hash)
     async with context.provider.transient.batch(context.now) as batch:
@@ -298,7 +299,7 @@ def _opened_entry(context: RequestContext, opened_id: str) -> Entry[str]:
     return namespaces.OPENED_LINK.entry(context.provider.policy.base_url, opened_id)
 
 
-async def begin(context: RequestContext, link: Link, browser: Browser, *, user_id: str = "") -> Enrolment:
+async def begin(context: RequestContext, link: FactorLink, browser: Browser, *, user_id: str = "") -> Enrolment:
     """Begin an enrolment with a link, in the first browser.
 
     In that browser a second time continues it. `user_id` is that of a new person, if the link's owner is a placeholder.

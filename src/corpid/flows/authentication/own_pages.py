@@ -13,14 +13,14 @@ from msgspec.structs import replace
 
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS
 from corpid.rules.oauth import acr
-from corpid.rules.oauth.authorization_response import AuthorizationResponse
+from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
 from corpid.rules.oauth.records import AuthorizationRequest, Client
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import SessionPurpose
+    from corpid.rules.authentication.records import SessionPurpose
 
 PATHS: Final[Mapping[SessionPurpose, str]] = {"account": "/account", "manage": "/manage", "console": "/console"}
 """the path of the pages of each purpose, below base_url"""

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.ports import HashingSource, PasswordsBusy
-from corpid.rules.authentication.password_rules import chosen_password
+from corpid.rules.authentication.passwords import HashingSource, require_allowed_password
 from corpid.rules.directory import names
+from corpid.rules.failures import PasswordsBusy
 from corpid.rules.networks import neighbourhood
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Passwords
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.directory.records import User
 
@@ -24,7 +24,9 @@ async def hash_password(passwords: Passwords, user: User, password: str, *, sour
 
     Raises PasswordRefused and PasswordsBusy. Source: D44
     """
-    chosen = chosen_password(password, user_name=user.user_name, name=user.name, blocklist=passwords.guessable())
+    chosen = require_allowed_password(
+        password, user_name=user.user_name, name=user.name, blocklist=passwords.guessable()
+    )
     return await passwords.hash(chosen, source=source)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.flows.directory.administrators import still_acting
+from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.ports import Delete, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ProvisioningToken
+from corpid.rules.directory.changes import Delete, Precondition, Upsert
 from corpid.rules.directory.provisioning_tokens import (
     LONGEST_LIFE_DAYS,
     MOST_TOKENS,
@@ -27,8 +27,9 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.ports import AuditEvent, Registry
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.registry import Registry
 
 
 async def makers(registry: Registry, entity_id: str, tokens: Iterable[RegisteredProvisioningToken]) -> dict[str, str]:
@@ -80,7 +81,7 @@ async def add_token(
     )  # fmt: skip
     if not dry_run:
         written = Upsert(record, _event(actor, AuditAction.PROVISIONING_TOKEN_ADD, record))
-        guards = [Precondition(type(entity), entity.key, entity), *await still_acting(registry, actor)]
+        guards = [Precondition(type(entity), entity.key, entity), *await check_still_acting(registry, actor)]
         await registry.directory.write([*guards, Precondition(RegisteredProvisioningToken, record.key, None), written])
     return record
 
@@ -112,7 +113,7 @@ async def remove_token(
         )
     if not dry_run:
         event = _event(actor, AuditAction.PROVISIONING_TOKEN_REMOVE, record)
-        await registry.directory.write([*await still_acting(registry, actor), Delete(record, event)])
+        await registry.directory.write([*await check_still_acting(registry, actor), Delete(record, event)])
     return record
 
 

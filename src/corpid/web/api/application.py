@@ -13,7 +13,8 @@ import msgspec
 from pydantic import Field, TypeAdapter, ValidationError
 from starlette.routing import compile_path
 
-from corpid.flows.oauth import api_tokens, rate_limits
+from corpid.flows import rate_limits
+from corpid.flows.oauth import api_tokens
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.nodes import SHOWN

@@ -56,7 +56,7 @@ async def read_request(call: Call, request_id: str) -> Answer:
 
 async def list_approvals(call: Call) -> Response:
     """A page of requests, the oldest first (D55)."""
-    found = await approvals.requests(
+    found = await approvals.list_requests(
         call.provider.registry,
         call.actor,
         entity_id=call.given["entity"] or call.actor.entity_id,
@@ -98,7 +98,7 @@ async def _visible_request(call: Call, request_id: str) -> RequestSummary:
     """A request that the caller may know of, whatever its token allows."""
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
-        return await approvals.request(call.provider.registry, everything, request_id, now=call.context.now)
+        return await approvals.read_request(call.provider.registry, everything, request_id, now=call.context.now)
     except (Forbidden, approvals.NoRequest):
         raise ObjectNotFound from None
 

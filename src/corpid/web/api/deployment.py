@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from corpid.flows.directory import objects
-from corpid.flows.oauth.recent_refusals import refusals_of
-from corpid.flows.operations import audit, audit_seals, readiness, signing_keys
+from corpid.flows.operations import audit, audit_seals, buffers, readiness, signing_keys
 from corpid.flows.operations.overview import overview
-from corpid.ports import AuditQuery
 from corpid.rules import signing_keys as rules
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.rules.directory.json_nodes import pointer
 from corpid.rules.directory.nodes import SHOWN
@@ -28,9 +27,10 @@ from corpid.web.http.documents import Document
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from corpid.ports import ClientRefusal, StoredResponse
     from corpid.rules.directory.json_nodes import Json
     from corpid.rules.directory.objects import Resource
+    from corpid.rules.oauth.api_client import StoredResponse
+    from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.rules.signing_keys import ProviderKey
     from corpid.web.api.calls import Call
 
@@ -42,7 +42,7 @@ async def list_audit(call: Call) -> Response:
     """Audit entries, the latest first (D57)."""
     after = call.after(1)
     query = await _audit_query(call, before=read_number(after[0]) if after else 0)
-    found = await audit.part(call.provider.registry, query, limit=call.given["limit"], actor=call.actor)
+    found = await audit.read_part(call.provider.registry, query, limit=call.given["limit"], actor=call.actor)
     return respond_page(
         [msgspec.structs.asdict(entry) for entry in found.entries], (str(found.before),) if found.before else None
     )
@@ -81,7 +81,7 @@ async def read_overview(call: Call) -> Response:
 async def list_refusals(call: Call, resource: Resource) -> Response:
     """The latest refusals of a relying party (D28)."""
     found = await objects.read_object(call.administration, resource, call.given["id"])
-    every = await refusals_of(call.provider.registry, str(found.members["client_id"]), actor=call.actor)
+    every = await buffers.list_refusals(call.provider.registry, str(found.members["client_id"]), actor=call.actor)
     return respond_page([_refusal(each) for each in every], None)
 
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpid.flows.directory import access_review, invitations, objects, provisioning
-from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.provisioning import MemberDetails
+from corpid.flows.directory import access_review, invitations, member_changes, objects
+from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.invitations import email_state, was_invitation
+from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.members import without_bookkeeping
 from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.objects import ENTITY, RESOURCES, InvalidObject, MemberFault, object_id, unknown_member
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.directory.access_review import ReviewedPerson
-    from corpid.ports import StoredResponse
     from corpid.rules.directory.json_nodes import Json
     from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
+    from corpid.rules.oauth.api_client import StoredResponse
     from corpid.web.api.calls import Call
 
 _TEXTS: Final = ("entity", "user_name", "external_id", "name", "email")
@@ -44,7 +45,7 @@ async def list_invitations(call: Call) -> Response:
     if not entity_id:
         raise InvalidObject([MemberFault("/entity", "entity is required: the entity that invites")])
     after, limit = "".join(call.after(1)), call.given["limit"]
-    found = await invitations.open_invitations(
+    found = await invitations.list_open_invitations(
         call.provider.registry, entity_id, actor=call.actor, after=after, limit=limit
     )
     return respond_page(
@@ -65,7 +66,7 @@ async def add_invitation(call: Call) -> Response:
     refuse_early(call.actor, "write", Object(kind="membership", entity_id=entity_id))
 
     async def add() -> Answer:
-        made = await provisioning.submit_invitation(
+        made = await member_changes.submit_invitation(
             call.provider.registry, _invitation_limit(call), details, actor=call.actor, entity_id=entity_id, send=send,
             reason=call.actor.reason, now=call.context.now, new_id=call.web.new_user_id,
         )  # fmt: skip
@@ -87,7 +88,7 @@ async def resend_invitation(call: Call) -> Response:
     found = await _invitation(call, call.given["id"])
 
     async def resend() -> Answer:
-        sent = await invitations.send_again(
+        sent = await invitations.send_invitation_again(
             call.provider.registry, _invitation_limit(call), found, actor=call.actor, now=call.context.now
         )
         return Answer(body=_invitation_members(call, sent), shows=sent.membership_id)
@@ -137,8 +138,8 @@ async def _invitation(call: Call, membership_id: str) -> Membership:
     """An invitation that the caller may know of, whatever its token allows."""
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
-        found = (await provisioning.member(call.provider.registry, membership_id, actor=everything)).membership
-    except provisioning.UnknownMember:
+        found = (await load_member(call.provider.registry, membership_id, actor=everything)).membership
+    except UnknownMember:
         raise objects.ObjectNotFound from None
     if not was_invitation(found):
         raise objects.ObjectNotFound

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpid.flows.directory import apply, object_lists, objects
+from corpid.flows.directory import apply, objects
 from corpid.flows.large import in_thread_if_many, without_collector
 from corpid.flows.oauth import api_tokens
 from corpid.rules.directory.access import Object, refuse_early
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from corpid.ports import StoredResponse
     from corpid.rules.directory.document import Document
     from corpid.rules.directory.json_nodes import JsonDocument
     from corpid.rules.directory.objects import Resource
+    from corpid.rules.oauth.api_client import StoredResponse
     from corpid.web.api.calls import Call
 
 YAML: Final = "application/yaml"
@@ -48,8 +48,8 @@ async def list_objects(call: Call, resource: Resource) -> Response:
         detail = "name cannot be combined with other filters, and clients bound to an entity cannot use it"
         raise Problem(400, "A query parameter is not valid", faults=[{"parameter": "name", "detail": detail}])
     by, limit = call.administration, call.given["limit"]
-    after = call.after(object_lists.width(by, resource, wanted))
-    found = await object_lists.list_objects(by, resource, wanted, after=after, limit=limit)
+    after = call.after(objects.count_place_parts(by, resource, wanted))
+    found = await objects.list_objects(by, resource, wanted, after=after, limit=limit)
     return respond_page([each.members for each in found.found], found.after)
 
 
@@ -150,7 +150,7 @@ async def _applied(
     try:
         _refuse_kinds(call, document)
         await _refuse_chosen_ids(call, document)
-        return await apply.apply(
+        return await apply.apply_document(
             call.provider.registry,
             call.provider.passwords,
             body,

@@ -17,16 +17,16 @@ from corpid.flows.operations.overview import (
     SigningKeyDates,
     Traffic,
 )
-from corpid.ports import AuditEntry
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEntry
 from corpid.rules.audit_seals import SealFinding
 from corpid.rules.diagnostics import Finding
 from corpid.rules.directory.invitations import EmailState
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.hourly_counts import Point
+from corpid.rules.oauth.api_client import API_SCOPE_MEANINGS
 from corpid.rules.oauth.api_server import API_PATH
-from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.web.api.calls import CHANGE_REASON
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from corpid.rules.directory.actors import Scope
     from corpid.rules.directory.objects import Resource
+    from corpid.rules.oauth.api_client import ApiScope
     from corpid.web.api.calls import Call
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -55,7 +55,7 @@ class Operation:
     tag: str
     summary: str
     description: str
-    scope: Scope | Literal[""]
+    scope: ApiScope | Literal[""]
     """empty: it needs no token"""
     run: Callable[[Call], Awaitable[Response]]
     queries: tuple[Query, ...] = ()
@@ -98,8 +98,8 @@ _FILTERS: Final = {
 
 def _of(resource: Resource) -> Iterator[Operation]:
     """The five operations on a kind of record."""
-    read: Scope = "clients.read" if resource.kind == "client" else "directory.read"
-    write: Scope = "clients.write" if resource.kind == "client" else "directory.write"
+    read: ApiScope = "clients.read" if resource.kind == "client" else "directory.read"
+    write: ApiScope = "clients.write" if resource.kind == "client" else "directory.write"
     plural = resource.path.replace("-", " ")
     one, title = f"/{resource.path}/{{id}}", resource.title
     bound = resource.kind != "client"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpid.flows.authentication.code_guesses import LINK, UNKNOWN
-from corpid.flows.directory import consents, deletion_requests, sessions
+from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
+from corpid.flows.directory import person_records
 from corpid.flows.directory.objects import ObjectChanged, ObjectNotFound
 from corpid.flows.operations import erasure
 from corpid.rules.directory.names import is_storable
@@ -20,12 +20,13 @@ from corpid.web.api.problems import Problem
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from corpid.ports import Session, StoredResponse
+    from corpid.rules.authentication.records import Session
     from corpid.rules.directory.records import User
+    from corpid.rules.oauth.api_client import StoredResponse
     from corpid.rules.oauth.consent import Consent
     from corpid.web.api.calls import Call
 
-_WHERE: Final = {UNKNOWN: "new", LINK: "link"}
+_WHERE: Final = {UNKNOWN_BROWSERS: "new", LINK_GUESSES: "link"}
 """group of browsers → its word, as the audit has it; any other is a known browser"""
 
 
@@ -33,7 +34,9 @@ async def list_sessions(call: Call) -> Response:
     """A page of a person's sessions, the latest first."""
     registry, limit, after = call.provider.registry, call.given["limit"], call.after(2)
     start = (-read_number(after[0]), after[1]) if after else None
-    user, found = await sessions.sessions_of(registry, call.given["user"], actor=call.actor, now=call.context.now)
+    user, found = await person_records.list_sessions(
+        registry, call.given["user"], actor=call.actor, now=call.context.now
+    )
     if user is None:
         return respond_page([], None)
     rest = sorted((each for each in found if start is None or _session_order(each) > start), key=_session_order)
@@ -51,13 +54,13 @@ async def end_session(call: Call) -> Response:
     _, found = await _session(call)
     if not call.matches(_session_tag(call, found)):
         raise ObjectChanged
-    if not await sessions.end_session(call.provider.registry, found, actor=call.actor):
+    if not await person_records.end_session(call.provider.registry, found, actor=call.actor):
         raise ObjectNotFound
     return respond(Answer(status=204))
 
 
 async def end_sessions(call: Call) -> Response:
-    if not await sessions.end_sessions(call.provider.registry, call.given["user"], actor=call.actor):
+    if not await person_records.end_sessions(call.provider.registry, call.given["user"], actor=call.actor):
         raise ObjectNotFound
     return respond(Answer(status=204))
 
@@ -65,7 +68,7 @@ async def end_sessions(call: Call) -> Response:
 async def list_locks(call: Call) -> Response:
     """The pauses after wrong codes that hold for a person."""
     registry = call.provider.registry
-    user, found = await sessions.locks_of(registry, call.given["user"], actor=call.actor, now=call.context.now)
+    user, found = await person_records.list_locks(registry, call.given["user"], actor=call.actor, now=call.context.now)
     if user is None:
         return respond_page([], None)
     items = [
@@ -84,7 +87,7 @@ async def list_locks(call: Call) -> Response:
 async def end_locks(call: Call) -> Response:
     """End the pauses and delays of a person."""
     provider = call.provider
-    ended = await sessions.end_locks(
+    ended = await person_records.end_locks(
         provider.registry, provider.transient, provider.policy.deployment_url, call.given["user"],
         actor=call.actor, now=call.context.now,
     )  # fmt: skip
@@ -96,7 +99,9 @@ async def end_locks(call: Call) -> Response:
 async def list_consents(call: Call) -> Response:
     """A page of what a person agreed to share."""
     registry, limit, after = call.provider.registry, call.given["limit"], call.after(4)
-    user, found = await consents.consents_of_named(registry, call.actor, call.given["user"], now=call.context.now)
+    user, found = await person_records.list_consents_by_name(
+        registry, call.actor, call.given["user"], now=call.context.now
+    )
     rest = sorted((each for each in found if _consent_place(each) > after), key=_consent_place)
     items = [_consent_members(user, each) for each in rest[:limit] if user is not None]
     return respond_page(items, _consent_place(rest[limit - 1]) if len(rest) > limit else None)
@@ -105,7 +110,7 @@ async def list_consents(call: Call) -> Response:
 async def list_deletion_requests(call: Call) -> Response:
     """A page of people who asked to be deleted."""
     after, limit = "".join(call.after(1)), call.given["limit"]
-    found = await deletion_requests.requests(call.provider.registry, call.actor, after=after, limit=limit)
+    found = await person_records.list_deletion_requests(call.provider.registry, call.actor, after=after, limit=limit)
     items = [
         {"user": each.user.user_name, "user_id": each.user.user_id, "requested_at": each.requested_at}
         for each in found.found
@@ -143,14 +148,16 @@ async def _session(call: Call) -> tuple[User, Session]:
         user_id, name = read_cursor(call.given["id"], 2)
     except Problem:
         raise ObjectNotFound from None
-    found = await sessions.session(call.provider.registry, user_id, name, actor=call.actor, now=call.context.now)
+    found = await person_records.find_session(
+        call.provider.registry, user_id, name, actor=call.actor, now=call.context.now
+    )
     if found is None:
         raise ObjectNotFound
     return found
 
 
 def _session_order(session: Session) -> tuple[int, str]:
-    return -session.auth_time, sessions.name_of(session)
+    return -session.auth_time, person_records.derive_session_name(session)
 
 
 def _session_tag(call: Call, session: Session) -> str:
@@ -160,7 +167,7 @@ def _session_tag(call: Call, session: Session) -> str:
 
 def _session_members(call: Call, user: User, session: Session) -> dict[str, Any]:
     return {
-        "id": write_cursor((user.user_id, sessions.name_of(session))),
+        "id": write_cursor((user.user_id, person_records.derive_session_name(session))),
         "user": user.user_name,
         "user_id": user.user_id,
         "purpose": session.purpose,

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from corpid.jose.compact import MAX_BYTES
-from corpid.ports import Conflict, LastOwnerRemoved, NameTaken, PasswordsBusy, StoreUnavailable
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import Conflict, LastOwnerRemoved, NameTaken
+from corpid.rules.failures import PasswordsBusy, StoreUnavailable
 from corpid.rules.oauth.client_assertion import claimed_client_id
 from corpid.rules.oauth.errors import (
     CredentialsRequired,
@@ -27,9 +28,9 @@ from corpid.rules.oauth.errors import (
     TooManyRequests,
     UnsupportedContentCoding,
     UseDPoPNonce,
+    misplaced_parameters,
     public_members,
 )
-from corpid.rules.oauth.explanations import misplaced_parameters
 from corpid.rules.oauth.parameters import lone
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import Phrase, counted, phrase

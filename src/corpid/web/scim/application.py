@@ -13,8 +13,8 @@ from scim2_server.requests import ScimRequest
 from scim2_server.routing import ROUTES, match_pattern
 from starlette.responses import Response
 
+from corpid.flows import rate_limits
 from corpid.flows.directory import provisioning_tokens
-from corpid.flows.oauth import rate_limits
 from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth import tokens
 from corpid.rules.oauth.errors import InvalidToken

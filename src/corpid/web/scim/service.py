@@ -26,7 +26,7 @@ from scim2_server.responses import ScimResponse
 from scim2_server.routing import Operation
 from scim2_server.service import ScimService, scim_exception_of
 
-from corpid.ports import ChangedMeanwhile
+from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.json_nodes import json_value
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.scim import documents, filters, patches
