@@ -16,7 +16,7 @@ from corpid.flows.directory.clients import add_api_client
 from corpid.rules.oauth.api_client import API_SCOPES
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.stores.sql.open import open_postgresql
-from corpid.web.api.calls import cursor
+from corpid.web.api.calls import write_cursor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -118,7 +118,7 @@ def _calls(portal: Portal, places: Places) -> dict[str, Call]:
     user, member = places.user, places.member
 
     def at(*parts: str) -> str:
-        return f"cursor={cursor(parts)}"
+        return f"cursor={write_cursor(parts)}"
 
     return {
         "people": _list(portal, lambda n: f"users?{at(user(n))}"),

@@ -18,7 +18,7 @@ from tests.protocol.directory import ALICE, CAROL
 from tests.protocol.provider import World
 
 if TYPE_CHECKING:
-    from corpid.web.api.operation import Operation
+    from corpid.web.api.operations import Operation
 
 
 def addressed(operation: Operation) -> str:

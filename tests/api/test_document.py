@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from corpid.rules.directory.objects import RESOURCES, read_new
 from corpid.web.api.application import document
+from corpid.web.api.openapi import EXAMPLES
 from corpid.web.api.operations import OPERATIONS
-from corpid.web.api.schemas import EXAMPLES
 from scripts.tables import API_BASE_URL, API_DOCUMENT
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from corpid.flows.operations.signing_keys import ROTATED_EVERY_SECONDS
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.records import Administrator, Membership, User
-from corpid.web.api.schemas import EXAMPLES
+from corpid.web.api.openapi import EXAMPLES
 from tests.api.calling import ENTITY, HARBOUR, ORCHARD, Api, bound, calling, pointers
 from tests.protocol.directory import ALICE, BOB
 

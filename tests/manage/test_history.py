@@ -17,7 +17,7 @@ from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.changes import Delete, Upsert
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, Service, ThirdPartyGrant
-from corpid.web.pages.csv_file import CsvFile
+from corpid.web.pages.responses import CsvFile
 from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal, portal
 from tests.sign_in.world import World, entity
 
@@ -175,7 +175,7 @@ def test_every_table_for_spreadsheets_is_written_by_one_piece() -> None:
     """Else another would have to know what a formula is."""
     package = Path(corpid.__file__).parent
     writing = [str(file.relative_to(package)) for file in package.rglob("*.py") if "csv.writer(" in file.read_text()]
-    assert writing == ["web/pages/csv_file.py"]
+    assert writing == ["web/pages/responses.py"]
 
 
 async def test_sub_administrators_see_no_history(made: World) -> None:

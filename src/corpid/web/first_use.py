@@ -7,14 +7,12 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from starlette.responses import Response
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from functools import _lru_cache_wrapper
 
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.responses import Response
 
     from corpid.web.context import WebContext
     from corpid.web.route import Endpoint
@@ -38,43 +36,19 @@ def _make_alone(make: Callable[[], object]) -> None:
         make()
 
 
-@cache
-def _api_application() -> ASGIApp:
-    """The admin API's application.
-
-    Most processes need none of it, and loading it takes as long as a start.
-    """
-    from corpid.web.api.application import application  # noqa: PLC0415
-
-    return application()
-
-
-class _AdminApi(Response):
-    """An answer that the admin API gives, which is an ASGI application."""
-
-    def __init__(self, web: WebContext) -> None:
-        self._web: Final = web
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = await _on_first_use(_api_application)
-        inner = {**scope, "path": scope["path"].removeprefix(self._web.base_path), "corpid.web": self._web}
-        try:
-            await answer(inner, receive, send)
-        finally:
-            scope["route"] = inner.get("route", scope["route"])
-
-
-async def admin_api(request: Request, web: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
-    """Answer a request to the admin API."""
-    return _AdminApi(web)
-
-
 def _answering(load: _lru_cache_wrapper[Endpoint]) -> Endpoint:
-    """An endpoint that is loaded on first use, as the admin API."""
+    """An endpoint that is loaded on first use."""
 
     async def answer(request: Request, web: WebContext) -> Response:
         endpoint = await _on_first_use(load)
         return await endpoint(request, web)
+
+    return answer
+
+
+@cache
+def _admin_api() -> Endpoint:
+    from corpid.web.api.application import answer  # noqa: PLC0415
 
     return answer
 
@@ -100,6 +74,7 @@ def _console() -> Endpoint:
     return answer
 
 
+admin_api: Final = _answering(_admin_api)
 scim: Final = _answering(_scim)
 portal: Final = _answering(_portal)
 console: Final = _answering(_console)

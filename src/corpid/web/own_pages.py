@@ -32,10 +32,9 @@ from corpid.texts import phrase
 from corpid.web import repeated_forms
 from corpid.web.context import ENTERED
 from corpid.web.http.requests import cookie, form_bytes, headers, may_complete, page_request
-from corpid.web.pages.errors import ErrorContext, as_page
+from corpid.web.pages.errors import ErrorContext, as_page, refusal_of
 from corpid.web.pages.layout import BARE, Link
-from corpid.web.pages.plain import not_found, remember_language
-from corpid.web.pages.refusals import refusal_of
+from corpid.web.pages.public_pages import not_found, remember_language
 from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled_page
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
 from corpid.web.pages.views import Problem, in_frame

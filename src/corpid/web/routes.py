@@ -34,7 +34,7 @@ from corpid.web.http.connections import OVERLOADED
 from corpid.web.http.requests import form_bytes, headers, take_back_counts
 from corpid.web.oauth import api_server as api_endpoints
 from corpid.web.oauth import endpoints
-from corpid.web.pages import errors, plain, well_known
+from corpid.web.pages import errors, public_pages
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
 from corpid.web.route import Route, as_json, as_page
@@ -75,10 +75,9 @@ def _as_json_of_api(request: Request, error: Exception, web: WebContext) -> Resp
 
 
 def _as_problem(request: Request, error: Exception, web: WebContext) -> Response:
-    from corpid.web.api.problems import response  # noqa: PLC0415 - see `first_use._api_application`
-    from corpid.web.api.security import challenge  # noqa: PLC0415
+    from corpid.web.api.problems import response  # noqa: PLC0415 - see `first_use`
 
-    return response(request, error, challenge(web))
+    return response(request, error, web)
 
 
 def _as_scim_error(request: Request, error: Exception, web: WebContext) -> Response:
@@ -122,9 +121,9 @@ _FAILS: Final[Mapping[Endpoint, Fails]] = {
 _AT_ROOT: Final = tuple(
     Route(path=path, methods=("GET",), endpoint=endpoint, fails=as_json, at_root=True)
     for path, endpoint in (
-        (well_known.CHANGE_PASSWORD_PATH, well_known.change_password),
-        (well_known.PASSKEY_ENDPOINTS_PATH, well_known.passkey_endpoints),
-        (well_known.SECURITY_PATH, well_known.security),
+        (public_pages.CHANGE_PASSWORD_PATH, public_pages.change_password),
+        (public_pages.PASSKEY_ENDPOINTS_PATH, public_pages.passkey_endpoints),
+        (public_pages.SECURITY_PATH, public_pages.security),
     )
 )
 
@@ -207,9 +206,9 @@ def table(served: Sequence[Generation], *, first: bool = True, further: Sequence
         Route(path=discovery.JWKS_PATH, methods=get, endpoint=endpoints.jwks, fails=as_json),
         *((*api, *_AT_ROOT) if first else ()),
         *pages_with_forms,
-        Route(path="/", methods=get, endpoint=plain.home, fails=as_page),
-        Route(path=f"{LANGUAGE_PATH}{{rest}}", methods=get, endpoint=plain.language, fails=as_page),
-        Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=plain.static_file, fails=as_json),
+        Route(path="/", methods=get, endpoint=public_pages.home, fails=as_page),
+        Route(path=f"{LANGUAGE_PATH}{{rest}}", methods=get, endpoint=public_pages.language, fails=as_page),
+        Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=public_pages.static_file, fails=as_json),
         *(
             (
                 Route(path=f"{api_server.API_PATH}/{{rest}}", endpoint=admin_api, fails=_as_problem, part="api"),
@@ -316,7 +315,7 @@ class Router:
         if route is not None and route.developer:
             route, redirect = (route, self._without_key(request)) if self._opens(request) else (None, None)
         if route is None:
-            answer = await plain.not_found(request, self._context)
+            answer = await public_pages.not_found(request, self._context)
         else:
             scope["route"] = route
             answer = redirect or await self._answer(request, route)
@@ -324,7 +323,8 @@ class Router:
             status = getattr(answer, "status_code", 0)
             if status == TemporarilyUnavailable.status or scope["state"]["log"].get("reason") in _OWN_REASONS:
                 await take_back_counts(request, self._context.provider)
-            if "reason" in scope["state"]["log"]:
+            # Those of the admin API are in the log alone.
+            if "reason" in scope["state"]["log"] and route.endpoint is not admin_api:
                 self._note_refusal(scope, route)
         await answer(scope, receive, send)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from starlette.responses import Response
 
-from corpid.web.pages.plain import not_found
+from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from corpid.web.pages.client_fields import (
     typed_in,
     values_of,
 )
+from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import FormView, Frame, Link, PageView, ViewPart
-from corpid.web.pages.plain import not_found
-from corpid.web.pages.refusals import refusal_of
+from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other
 from corpid_dev.flows import clients as flow
 from corpid_dev.flows.clients import ClientRefused

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import Reason
-from corpid.web.pages.plain import not_found
+from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE
 from corpid_dev.flows import inspection
 from corpid_dev.flows.exchanges import SUBSCRIBERS, TooManySubscribers

@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from corpid.web.http.requests import client_request, headers
-from corpid.web.pages.plain import not_found
+from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.route import as_json, as_page
 from corpid_dev.web import endpoints, orders_page

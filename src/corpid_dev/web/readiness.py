@@ -20,7 +20,7 @@ from corpid.texts import phrase
 from corpid.web.context import with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, ViewPart
-from corpid.web.pages.plain import not_found
+from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE, page_for_browser, require_own_form, see_other
 from corpid_dev.flows.readiness_runs import RunInProgress, RunRequest
 from corpid_dev.web import stored_forms

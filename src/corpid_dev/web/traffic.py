@@ -13,7 +13,7 @@ import msgspec
 
 from corpid.texts import phrase
 from corpid.web.pages.layout import Frame, Link, PageView, ViewPart
-from corpid.web.pages.plain import not_found
+from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import page_response, see_other
 from corpid_dev.flows import inspection
 from corpid_dev.flows.inspection import failing, has_worked

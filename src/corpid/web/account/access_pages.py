@@ -24,8 +24,8 @@ from corpid.web import sites
 from corpid.web.account import views
 from corpid.web.account.page_context import AccountContext, account_path, frame, moment
 from corpid.web.pages import access_texts, role_fields
+from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
-from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:

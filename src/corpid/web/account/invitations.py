@@ -30,7 +30,7 @@ from corpid.web.account.views import Accept, Invitation
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.own_pages import EXTEND
 from corpid.web.pages.layout import Frame, Link
-from corpid.web.pages.plain import not_found
+from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import enter, page_response, require_own_form, see_other
 
 if TYPE_CHECKING:

@@ -1,161 +1,166 @@
-"""The admin API as an ASGI application, made once in a process (D59).
-
-It is made when it is first needed: what it costs is no part of a start. The provider of a request travels in its scope.
-"""
+"""The admin API: from a request to its operation, with its admission (D59)."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 from functools import cache
-from inspect import Parameter, Signature
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from urllib.parse import unquote_to_bytes
 
 import msgspec
-from fastapi import FastAPI, Path
-from fastapi import Query as QueryParameter
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response  # noqa: TC002 - FastAPI reads the annotations of its endpoints
+from pydantic import Field, TypeAdapter, ValidationError
+from starlette.routing import compile_path
 
+from corpid.flows import rate_limits
+from corpid.flows.oauth import api_tokens
+from corpid.rules.directory.actors import ApiClient
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.values import suggestion
-from corpid.rules.oauth.api_server import API_PATH as PATH
-from corpid.rules.oauth.errors import TemporarilyUnavailable
-from corpid.web.api.openapi import build_document, describe_operation
+from corpid.rules.oauth.api_server import API_PATH
+from corpid.rules.oauth.errors import InsufficientScope
+from corpid.rules.oauth.refusals import Reason
+from corpid.web.api.calls import CHANGE_REASON, Call
+from corpid.web.api.openapi import MOST_ID_CHARACTERS, build_document
 from corpid.web.api.operations import OPERATIONS
-from corpid.web.api.problems import Problem, response
-from corpid.web.api.security import METHOD, WEB, admit, challenge
+from corpid.web.api.problems import Problem
 from corpid.web.http.documents import PublicDocument
-from corpid.web.http.requests import take_back_counts
+from corpid.web.http.requests import client_request, headers
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    import re
+    from collections.abc import Iterator
 
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.requests import Request
+    from starlette.responses import Response
 
-    from corpid.web.api.calls import Call
-    from corpid.web.api.operation import Operation
+    from corpid.flows.request_context import RequestContext
+    from corpid.web.api.operations import Operation, Query
     from corpid.web.context import WebContext
 
-_CALL: Final = "corpid.call"
+_NOBODY: Final = ApiClient(client_id="", scopes=frozenset())
+"""the caller of an operation without a token: no rule allows it anything"""
+_DOCUMENT_PATH: Final = f"{API_PATH}/openapi.json"
 _CACHED_SECONDS: Final = 300
 _MAKING: Final = Lock()
 _DOCUMENTS: Final[dict[str, PublicDocument]] = {}
 """by base_url"""
-_NO_TELEMETRY: Final = {
-    "tracing": False, "metrics": False, "logs": False, "operation_spans": False, "auto_configure": False,
-}  # fmt: skip
-"""spans and metrics are ours: they hold nothing that a caller sent (D48)"""
 
 
-@cache
-def application() -> ASGIApp:
-    """The application of every provider of this process."""
-    api = FastAPI(
-        title="CorpID admin API",
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        telemetry=_NO_TELEMETRY,  # type: ignore[arg-type]
-    )
+class _Path(NamedTuple):
+    """A path and the operations on it, by their methods."""
+
+    path: str
+    """for log and metrics (D48)"""
+    pattern: re.Pattern[str]
+    operations: dict[str, Operation]
+
+
+def _paths() -> Iterator[_Path]:
+    found: dict[str, dict[str, Operation]] = {}
     for operation in OPERATIONS:
-        api.router.routes.append(_Route(operation))
-    api.router.add_route(f"{PATH}/openapi.json", _openapi, methods=["GET"], name="openapi")
-    api.add_exception_handler(HTTPException, _refused)
-    return _without_body_of_head(api)
+        found.setdefault(API_PATH + operation.path, {})[operation.method] = operation
+    for path, operations in found.items():
+        yield _Path(path, compile_path(path)[0], operations)
+
+
+_PATHS: Final = tuple(_paths())
+
+
+async def answer(request: Request, web: WebContext) -> Response:
+    """Answer one request; admission comes before anything of it is looked at.
+
+    Raises Problem, the errors of OAuth, and what the flows raise. Source: D32, D59
+    """
+    path = request.scope["path"].removeprefix(web.base_path)
+    method = "GET" if request.method == "HEAD" else request.method
+    if path == _DOCUMENT_PATH and method == "GET":
+        return await _openapi(request, web.provider.policy.base_url)
+    found = next(((each, match) for each in _PATHS if (match := each.pattern.fullmatch(path))), None)
+    if found is None:
+        raise Problem(404, "Nothing is served at this path")
+    request.scope["route"], named = found[0], found[1].groupdict()
+    operation = found[0].operations.get(method)
+    if operation is None:
+        allowed = sorted(found[0].operations)
+        methods = ", ".join((*allowed, "HEAD") if "GET" in allowed else allowed)
+        raise Problem(405, f"Use {methods}", headers={"Allow": methods})
+    call = await _admit(request, web, operation)
+    _check_query(request, operation)
+    if len(named.get("id", "")) > MOST_ID_CHARACTERS:
+        raise Problem(404, "There is no such object")
+    call.given = named | _queries(request, operation)
+    return await operation.run(call)
 
 
 @cache
 def document(base_url: str) -> bytes:
     """The OpenAPI document of a deployment, as JSON. Source: OpenAPI 3.1, D59"""
-    routes = [_Route(operation) for operation in OPERATIONS]
-    return msgspec.json.format(msgspec.json.encode(build_document(routes, base_url, PATH)), indent=2)
+    return msgspec.json.format(msgspec.json.encode(build_document(OPERATIONS, base_url)), indent=2)
 
 
-async def _openapi(request: Request) -> Response:
-    base_url = request.scope[WEB].provider.policy.base_url
-    found = _DOCUMENTS.get(base_url)
-    if found is None:
-        found = await asyncio.to_thread(_made, base_url)
-    return found.response(request, cache_seconds=_CACHED_SECONDS)
+async def _admit(request: Request, web: WebContext, operation: Operation) -> Call:
+    """Admit a request, before its parameters or its body are read.
 
-
-def _made(base_url: str) -> PublicDocument:
-    """The document, made once even if several callers ask together.
-
-    Call it in a thread: it takes a quarter of a second.
+    Raises Problem and the errors of OAuth (D24, D47, D59).
     """
-    with _MAKING:
-        if base_url not in _DOCUMENTS:
-            _DOCUMENTS[base_url] = PublicDocument(document(base_url), "application/json")
-    return _DOCUMENTS[base_url]
-
-
-class _Route(APIRoute):
-    """The route of an operation.
-
-    Admission comes before anything of the request is looked at.
-    """
-
-    def __init__(self, operation: Operation) -> None:
-        self._operation: Final = operation
-        super().__init__(
-            PATH + operation.path,
-            _endpoint(operation),
-            methods=[operation.method],
-            operation_id=operation.name,
-            response_model=None,
-            status_code=operation.status,
-            **describe_operation(operation),
+    context = await client_request(request, web.provider)
+    await web.provider.rate_limits.address(rate_limits.API, context.address, context.now, context.counts)
+    if not operation.scope:
+        return Call(request=request, web=web, context=context, actor=_NOBODY)
+    actor = await _actor(request, context)
+    request.scope["state"]["log"]["client_id"] = actor.client_id
+    await web.provider.rate_limits.client(
+        rate_limits.API, actor.client_id, context.address, context.now, context.counts
+    )
+    if operation.scope not in actor.scopes:
+        raise InsufficientScope(
+            Reason.ACCESS_TOKEN_SCOPE, f"the token lacks the scope {operation.scope}", scope=operation.scope
         )
-
-    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
-        answer, operation = super().get_route_handler(), self._operation
-
-        async def handle(request: Request) -> Response:
-            web: WebContext = request.scope[WEB]
-            try:
-                request.scope[_CALL] = await admit(request, web, operation)
-                _check_query(request, operation)
-                return await answer(request)
-            except RequestValidationError as error:
-                return response(request, _invalid(error), challenge(web))
-            except Exception as error:  # noqa: BLE001 - the one place where whatever an operation raises is rendered
-                refusal = response(request, error, challenge(web))
-                if refusal.status_code == TemporarilyUnavailable.status:
-                    await take_back_counts(request, web.provider)
-                return refusal
-
-        return handle
+    if actor.entity_id and not operation.bound:
+        raise Problem(403, "Clients bound to an entity cannot use this")
+    if not operation.in_maintenance:
+        await web.provider.registry_cache.refuse_maintenance(context.now)
+    if operation.conditional and not headers(request, b"if-match"):
+        raise Problem(428, "If-Match is required: the entity tag of the object that you have read")
+    actor = msgspec.structs.replace(
+        actor, request=context.request_id, address=context.address, reason=_read_reason(request)
+    )
+    return Call(request=request, web=web, context=context, actor=actor)
 
 
-def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
-    """A function with the operation's parameters, which FastAPI reads and checks."""
+async def _actor(request: Request, context: RequestContext) -> ApiClient:
+    """The client of the access token and its proof."""
+    target = request.scope.get("raw_path") or request.scope["path"].encode()
+    return await api_tokens.verify(
+        context,
+        method=request.method,
+        path=target.partition(b"?")[0].decode("latin-1"),
+        authorization=headers(request, b"authorization"),
+        proofs=headers(request, b"dpop"),
+    )
 
-    async def run(request: Request, **given: Any) -> Response:  # noqa: ANN401
-        call: Call = request.scope[_CALL]
-        call.given = given
-        return await operation.run(call)
 
-    keyword = Parameter.KEYWORD_ONLY
-    parameters = [Parameter("request", Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)]
-    if operation.takes_object:
-        path = Path(description="The member `id` of the object.", min_length=1, max_length=1024)
-        parameters.append(Parameter("id", keyword, annotation=Annotated[str, path]))
-    for query in operation.queries:
-        kind = query.kind if query.needed or query.default is not None else query.kind | None
-        documented_as = QueryParameter(description=query.description, ge=query.least, le=query.most)
-        default = Parameter.empty if query.needed else query.default
-        parameters.append(Parameter(query.name, keyword, annotation=Annotated[kind, documented_as], default=default))
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__name__ = operation.name
-    return run
+def _read_reason(request: Request) -> str:
+    """The text of the header Change-Reason; empty if there is none.
+
+    Printable ASCII with UTF-8 in percent-encoding, since not all of HTTP carries more. Raises Problem. Source: D55, RFC
+    9110 §5.5
+    """
+    sent = headers(request, CHANGE_REASON.encode().lower())
+    try:
+        reason = unquote_to_bytes(b"".join(sent).decode("ascii")).decode().strip(" ")
+    except UnicodeDecodeError:
+        reason = "\0"
+    if len(sent) > 1 or len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
+        raise Problem(
+            400,
+            f"{CHANGE_REASON} must be one line of at most {MOST_REASON_CHARACTERS} characters, sent once: ASCII, and "
+            "other characters as UTF-8 in percent-encoding",
+        )
+    return reason
 
 
 def _check_query(request: Request, operation: Operation) -> None:
@@ -180,48 +185,43 @@ def _check_query(request: Request, operation: Operation) -> None:
         raise Problem(400, "A query parameter is not valid", faults=faults)
 
 
-def _invalid(error: RequestValidationError) -> Problem:
-    faults = []
-    for fault in error.errors():
-        where, *names = fault["loc"]
-        if where == "path":
-            return Problem(404, "There is no such object")
-        faults.append({"parameter": str(names[0]) if names else "", "detail": str(fault["msg"])})
-    return Problem(400, "A query parameter is not valid", faults=faults)
+def _queries(request: Request, operation: Operation) -> dict[str, Any]:
+    """The values of the query parameters, by their names."""
+    given, faults = dict[str, Any](), list[dict[str, str]]()
+    for query in operation.queries:
+        sent = request.query_params.get(query.name)
+        if sent is None:
+            given[query.name] = query.default
+            if query.needed:
+                faults.append({"parameter": query.name, "detail": "Field required"})
+            continue
+        try:
+            given[query.name] = _reader(query).validate_python(sent)
+        except ValidationError as error:
+            faults += [{"parameter": query.name, "detail": fault["msg"]} for fault in error.errors()]
+    if faults:
+        raise Problem(400, "A query parameter is not valid", faults=faults)
+    return given
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    """Unknown paths and methods."""
-    web = request.scope[WEB]
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    allowed: list[str] = sorted({each.method for each, path in _PATHS if path.fullmatch(request.scope["path"])})
-    if status == 405 and allowed:
-        allowed += ["HEAD"] if "GET" in allowed else []
-        methods = ", ".join(allowed)
-        return response(request, Problem(405, f"Use {methods}", headers={"Allow": methods}), challenge(web))
-    return response(request, Problem(404, "Nothing is served at this path"), challenge(web))
+@cache
+def _reader(query: Query) -> TypeAdapter[Any]:
+    return TypeAdapter(Annotated[query.kind, Field(ge=query.least, le=query.most)])  # type: ignore[arg-type]
 
 
-_PATHS: Final = [
-    (operation, re.compile(re.escape(PATH + operation.path).replace(r"\{id\}", "[^/]+"))) for operation in OPERATIONS
-]
+async def _openapi(request: Request, base_url: str) -> Response:
+    found = _DOCUMENTS.get(base_url)
+    if found is None:
+        found = await asyncio.to_thread(_made, base_url)
+    return found.response(request, cache_seconds=_CACHED_SECONDS)
 
 
-def _without_body_of_head(api: ASGIApp) -> ASGIApp:
-    """HEAD is answered wherever GET is (D32)."""
+def _made(base_url: str) -> PublicDocument:
+    """The document, made and compressed once even if several callers ask together.
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        scope[METHOD] = scope["method"]
-        if scope["method"] != "HEAD":
-            await api(scope, receive, send)
-            return
-
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.body":
-                message = {**message, "body": b""}
-            await send(message)
-
-        scope["method"] = "GET"
-        await api(scope, receive, sending)
-
-    return answer
+    Call it in a thread: it takes as long as several requests.
+    """
+    with _MAKING:
+        if base_url not in _DOCUMENTS:
+            _DOCUMENTS[base_url] = PublicDocument(document(base_url), "application/json")
+    return _DOCUMENTS[base_url]

@@ -16,8 +16,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, ApprovalState
 from corpid.rules.directory.objects import unknown_member
-from corpid.rules.oauth.api_server import API_PATH
-from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, cursor, place, plain
+from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, respond, respond_page, show
 from corpid.web.api.problems import Problem
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import ChangeRequest
     from corpid.web.api.calls import Call
 
+ACCEPTED: Final = 202
 _DECISIONS: Final = {
     ApprovalState.APPROVED.value: approvals.approve,
     ApprovalState.DECLINED.value: approvals.decline,
@@ -42,8 +42,8 @@ async def approval_response(call: Call, request: ChangeRequest) -> Answer:
     Source: D55, RFC 9110 §15.3.3
     """
     found = await approvals.summarise_request(call.provider.registry, request, call.context.now)
-    location = f"{call.provider.policy.base_url}{API_PATH}/approvals/{quote(request.request_id, safe='')}"
-    return Answer(body=_members(call, found), status=202, headers={"Location": location}, shows=request.request_id)
+    headers = {"Location": call.location("approvals", request.request_id)}
+    return Answer(body=_approval_members(call, found), status=ACCEPTED, headers=headers, shows=request.request_id)
 
 
 async def read_request(call: Call, request_id: str) -> Answer:
@@ -51,41 +51,34 @@ async def read_request(call: Call, request_id: str) -> Answer:
 
     Raises objects.ObjectNotFound if it is there no more. Source: D55, D59
     """
-    everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
-    try:
-        found = await approvals.read_request(call.provider.registry, everything, request_id, now=call.context.now)
-    except (Forbidden, approvals.NoRequest):
-        raise ObjectNotFound from None
-    return Answer(body=_members(call, found))
+    return Answer(body=_approval_members(call, await _visible_request(call, request_id)))
 
 
 async def list_approvals(call: Call) -> Response:
     """A page of requests, the oldest first (D55)."""
-    after = place(call.given["cursor"], 1)[0] if call.given["cursor"] is not None else ""
-    page = await approvals.list_requests(
+    found = await approvals.list_requests(
         call.provider.registry,
         call.actor,
         entity_id=call.given["entity"] or call.actor.entity_id,
         state=call.given["state"] or "",
         now=call.context.now,
-        after=quote(after, safe=""),
+        after=quote("".join(call.after(1)), safe=""),
         limit=call.given["limit"],
     )
-    content: dict[str, Any] = {"items": [_members(call, found) for found in page.found]}
-    if page.after:
-        content["next"] = cursor((page.after,))
-    return plain(Answer(body=content))
+    return respond_page(
+        [_approval_members(call, each) for each in found.found], (found.after,) if found.after else None
+    )
 
 
 async def read_approval(call: Call) -> Response:
     """One request (D55)."""
-    return plain(_answer(call, await _visible(call)))
+    return respond(show(_approval_members(call, await _visible_request(call, call.given["id"]))))
 
 
 async def change_approval(call: Call) -> Response:
     """Take one's own request back (D55, D59)."""
     patch = await call.json(MERGE_PATCH, JSON)
-    found = await _visible(call)
+    found = await _visible_request(call, call.given["id"])
     if not call.matches(call.tag(found.request)):
         raise ObjectChanged
     decide = _DECISIONS[_state(patch)]
@@ -97,15 +90,16 @@ async def change_approval(call: Call) -> Response:
         now=call.context.now,
     )
     call.provider.registry_cache.drop()
-    return plain(_answer(call, await approvals.summarise_request(call.provider.registry, after, call.context.now)))
+    summary = await approvals.summarise_request(call.provider.registry, after, call.context.now)
+    return respond(show(_approval_members(call, summary)))
 
 
-async def _visible(call: Call) -> RequestSummary:
+async def _visible_request(call: Call, request_id: str) -> RequestSummary:
     """A request that the caller may know of, whatever its token allows."""
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
-        return await approvals.read_request(call.provider.registry, everything, call.given["id"], now=call.context.now)
-    except Forbidden:
+        return await approvals.read_request(call.provider.registry, everything, request_id, now=call.context.now)
+    except (Forbidden, approvals.NoRequest):
         raise ObjectNotFound from None
 
 
@@ -125,12 +119,7 @@ def _state(patch: Json) -> str:
     raise Problem(422, "The body is not valid: see errors", faults=faults)
 
 
-def _answer(call: Call, found: RequestSummary) -> Answer:
-    members = _members(call, found)
-    return Answer(body=members, headers={"ETag": members["etag"]})
-
-
-def _members(call: Call, found: RequestSummary) -> dict[str, Any]:
+def _approval_members(call: Call, found: RequestSummary) -> dict[str, Any]:
     request = found.request
     return {
         "id": request.request_id,

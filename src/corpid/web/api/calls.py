@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import ClientDisconnect
@@ -19,16 +19,16 @@ from corpid.flows import namespaces
 from corpid.flows.directory.objects import Administration, ObjectNotFound
 from corpid.flows.large import in_thread_if_many
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, once_at_end, run_once
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.nodes import DirectoryError, json_value
 from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth.api_client import StoredResponse
+from corpid.rules.oauth.api_server import API_PATH
 from corpid.web.api.problems import Problem
 from corpid.web.http.requests import encoding_fault, headers
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -81,6 +81,18 @@ class Call:
     def provider(self) -> Provider:
         """The provider of the first issuer."""
         return self.context.provider
+
+    def location(self, collection: str, identifier: str) -> str:
+        """The address of an object."""
+        return f"{self.provider.policy.base_url}{API_PATH}/{collection}/{quote(identifier, safe='')}"
+
+    def after(self, width: int) -> tuple[str, ...]:
+        """The place after which a page begins; empty for the first one.
+
+        Raises Problem for a cursor that no list of this width has given.
+        """
+        sent = self.given["cursor"]
+        return () if sent is None else read_cursor(sent, width)
 
     @property
     def administration(self) -> Administration:
@@ -165,7 +177,7 @@ class Call:
             raise Problem(400, f"Idempotency-Key must be 1 to {KEY_CHARACTERS} printable ASCII characters, sent once")
         return key
 
-    async def carried_out(
+    async def carry_out(
         self, body: bytes, work: Callable[[], Awaitable[Answer]], again: Callable[[StoredResponse], Awaitable[Answer]]
     ) -> Response:
         """Carry out a POST, once if it names an Idempotency-Key.
@@ -175,7 +187,7 @@ class Call:
         """
         key = self.key()
         if key is None:
-            return self._answered(await work())
+            return self._respond(await work())
         mac, made = self._mac(body), list[Answer]()
 
         async def stored() -> StoredResponse:
@@ -186,9 +198,9 @@ class Call:
         registry, client_id = self.provider.registry, self.actor.client_id
         with self.exclude_others(f"key {key}"):
             first, repeated = await run_once(registry, client_id, key, mac, stored, now=self.context.now)
-        return await self._repeated(first, again) if repeated else self._answered(made[-1])
+        return await self._repeat(first, again) if repeated else self._respond(made[-1])
 
-    async def carried_out_at_end(
+    async def carry_out_at_end(
         self,
         body: bytes,
         work: Callable[[Callable[[Answer], Awaitable[None]] | None], Awaitable[Answer]],
@@ -196,11 +208,11 @@ class Call:
     ) -> Response:
         """Carry out a long POST, once if it names an Idempotency-Key.
 
-        `work` gets what it awaits in the transaction of its last change, with the answer. The rest as of `carried_out`.
+        `work` gets what it awaits in the transaction of its last change, with the answer. The rest as of `carry_out`.
         """
         key = self.key()
         if key is None:
-            return self._answered(await work(None))
+            return self._respond(await work(None))
         mac, made = await in_thread_if_many(lambda: self._mac(body), len(body) // _BYTES_AT_ONCE), list[Answer]()
 
         async def stored(save: Callable[[StoredResponse], Awaitable[None]]) -> StoredResponse:
@@ -211,7 +223,7 @@ class Call:
         registry, client_id = self.provider.registry, self.actor.client_id
         with self.exclude_others(f"key {key}"):
             first, repeated = await once_at_end(registry, client_id, key, mac, stored, now=self.context.now)
-        return await self._repeated(first, again) if repeated else self._answered(made[-1])
+        return await self._repeat(first, again) if repeated else self._respond(made[-1])
 
     async def _count_key(self) -> None:
         """Count a new key of this client.
@@ -225,11 +237,11 @@ class Call:
             detail = f"A client can send {KEYS_PER_DAY:,} keys a day: continue without Idempotency-Key, or later"
             raise Problem(429, detail, headers={"Retry-After": "3600"})
 
-    def _answered(self, answer: Answer) -> Response:
+    def _respond(self, answer: Answer) -> Response:
         self.provider.registry_cache.drop()
-        return plain(answer)
+        return respond(answer)
 
-    async def _repeated(self, first: StoredResponse, again: Callable[[StoredResponse], Awaitable[Answer]]) -> Response:
+    async def _repeat(self, first: StoredResponse, again: Callable[[StoredResponse], Awaitable[Answer]]) -> Response:
         """The first answer again.
 
         Raises Problem if what it showed is there no more.
@@ -247,7 +259,8 @@ class Call:
 
     def _mac(self, body: bytes) -> str:
         """A MAC that differs between requests with the same key."""
-        path, query = self.request.scope["path"], self.request.scope["query_string"].decode("latin-1")
+        path = self.request.scope["path"].removeprefix(self.web.base_path)
+        query = self.request.scope["query_string"].decode("latin-1")
         content = body.hex() if len(body) <= BODY_BYTES else sha256(body).hexdigest()
         return self.context.keys.mac("api request", path, query, content, self.actor.reason)
 
@@ -271,26 +284,6 @@ class Call:
             self.web.api_calls.discard(named)
 
 
-def reason_of(request: Request) -> str:
-    """The text of the header Change-Reason; empty if there is none.
-
-    Printable ASCII with UTF-8 in percent-encoding, since not all of HTTP carries more. Raises Problem. Source: D55, RFC
-    9110 §5.5
-    """
-    sent = headers(request, CHANGE_REASON.encode().lower())
-    try:
-        reason = unquote_to_bytes(b"".join(sent).decode("ascii")).decode().strip(" ")
-    except UnicodeDecodeError:
-        reason = "\0"
-    if len(sent) > 1 or len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
-        raise Problem(
-            400,
-            f"{CHANGE_REASON} must be one line of at most {MOST_REASON_CHARACTERS} characters, sent once: ASCII, and "
-            "other characters as UTF-8 in percent-encoding",
-        )
-    return reason
-
-
 def parse_json(content: bytes) -> Json:
     """A strict JSON value. Raises Problem."""
     try:
@@ -299,33 +292,34 @@ def parse_json(content: bytes) -> Json:
         raise Problem(400, f"The body cannot be read: {error.problems[0].reason}") from None
 
 
-def plain(answer: Answer) -> Response:
+def respond(answer: Answer) -> Response:
     """The response of a call that is not repeated."""
     return _response(_encoded(answer), answer.status, answer.headers)
 
 
-def _encoded(answer: Answer) -> bytes:
-    return b"" if answer.body is None else msgspec.json.encode(answer.body)
+def show(members: Mapping[str, Any], *, location: str = "", shows: str = "") -> Answer:
+    """The answer that shows an object, with its entity tag.
+
+    201 with the location of an object that was added.
+    """
+    headers = {"ETag": members["etag"], **({"Location": location} if location else {})}
+    return Answer(body=members, status=201 if location else 200, headers=headers, shows=shows)
 
 
-def _response(body: bytes, status: int, headers: Mapping[str, str]) -> Response:
-    return Response(body, status, {"Cache-Control": "no-store", **headers}, JSON if body else None)
+def respond_page(items: Sequence[Mapping[str, Any]], after: tuple[str, ...] | None) -> Response:
+    """A page of a list.
+
+    `after` is the place of its last item, if others follow.
+    """
+    return respond(Answer(body={"items": items, "next": write_cursor(after)} if after else {"items": items}))
 
 
-def cursor(after: tuple[str, ...]) -> str:
+def write_cursor(after: tuple[str, ...]) -> str:
     """A place in a list, opaque to callers. Source: D59"""
     return base64.urlsafe_b64encode(msgspec.json.encode(after)).rstrip(b"=").decode("ascii")
 
 
-def number(text: str) -> int:
-    """A number in a cursor.
-
-    Raises Problem for what no list has given.
-    """
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS else int(*place("", 1))
-
-
-def place(text: str, width: int) -> tuple[str, ...]:
+def read_cursor(text: str, width: int) -> tuple[str, ...]:
     """The place that a cursor means.
 
     Raises Problem for a text that no list of this width has given.
@@ -339,3 +333,19 @@ def place(text: str, width: int) -> tuple[str, ...]:
         detail = "This is not a cursor of this list: use the member next of a page, with the same filters"
         raise Problem(400, detail, faults=[{"parameter": "cursor", "detail": detail}])
     return after
+
+
+def read_number(text: str) -> int:
+    """A number in a cursor.
+
+    Raises Problem for what no list has given.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS else int(*read_cursor("", 1))
+
+
+def _encoded(answer: Answer) -> bytes:
+    return b"" if answer.body is None else msgspec.json.encode(answer.body)
+
+
+def _response(body: bytes, status: int, headers: Mapping[str, str]) -> Response:
+    return Response(body, status, {"Cache-Control": "no-store", **headers}, JSON if body else None)

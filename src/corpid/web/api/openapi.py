@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import msgspec
 
 from corpid import __version__
+from corpid.flows.operations.overview import (
+    CountOfClient,
+    CountOfRefusals,
+    EngineStates,
+    Overview,
+    ProcessSummary,
+    SigningKeyDates,
+    Traffic,
+)
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEntry
+from corpid.rules.audit_seals import SealFinding
+from corpid.rules.diagnostics import Finding
+from corpid.rules.directory.invitations import EmailState
+from corpid.rules.directory.objects import RESOURCES
+from corpid.rules.directory.sections import SECTIONS
+from corpid.rules.hourly_counts import Point
 from corpid.rules.oauth.api_client import API_SCOPE_MEANINGS
+from corpid.rules.oauth.api_server import API_PATH
 from corpid.web.api.calls import CHANGE_REASON
-from corpid.web.api.schemas import components
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from starlette.routing import BaseRoute
+    from corpid.rules.directory.objects import Resource
+    from corpid.web.api.operations import Operation
 
-    from corpid.web.api.operation import Operation
+Schema = dict[str, Any]
 
 SCHEME: Final = "api"
+MOST_ID_CHARACTERS: Final = 1024
+"""of an identifier in a path"""
+_KINDS: Final[Mapping[Any, Schema]] = {str: {"type": "string"}, int: {"type": "integer"}, bool: {"type": "boolean"}}
 _ALWAYS: Final = (400, 401, 403, 429, 503)
 _MEANINGS: Final[Mapping[int, str]] = {
     400: "A parameter or the body cannot be read",
@@ -38,30 +62,207 @@ _ABOUT: Final = (
     "private_key_jwt and DPoP (RFC 9449); docs/api.md describes every step. Errors are problem "
     "details (RFC 9457)."
 )
+_TEXT: Final[Schema] = {"type": "string"}
+_NUMBER: Final[Schema] = {"type": "integer"}
+_MAYBE_NUMBER: Final[Schema] = {"type": ["integer", "null"]}
+_LINA: Final = "5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10"
+EXAMPLES: Final[Mapping[str, Schema]] = {
+    "Entity": {"entity_id": "E1001", "type": "UEN", "country": "SG", "name": "Harbour Bakery Pte. Ltd."},
+    "User": {"user_name": "lina", "name": "Tan Lina", "email": "lina@example.org"},
+    "Membership": {"user": "lina", "entity": "E1001"},
+    "Service": {"service_id": "TAX-FILING", "name": "Tax filing", "roles": ["Preparer", "Approver"]},
+    "Assignment": {"user": "lina", "entity": "E1001", "service": "TAX-FILING", "role": "Preparer"},
+    "ThirdPartyGrant": {"client_entity": "E1001", "third_party": "E2002", "service": "TAX-FILING", "role": "Preparer"},
+    "ThirdPartyAssignment": {
+        "user": "ravi", "third_party": "E2002", "client_entity": "E1001", "service": "TAX-FILING", "role": "Preparer",
+    },
+    "Administrator": {"user": "lina", "entity": "E1001", "level": "administrator"},
+    "Client": {
+        "client_id": "books", "name": "Books", "redirect_uris": ["https://books.example.org/callback"],
+        "jwks_uri": "https://books.example.org/jwks.json",
+    },
+}  # fmt: skip
+"""title of a resource → a new object"""
+_CHANGES: Final[Mapping[str, Schema]] = {
+    "Entity": {"name": "Harbour Bakery and Café Pte. Ltd."},
+    "User": {"email": "tan.lina@example.org"},
+    "Membership": {"enabled": False},
+    "Service": {
+        "roles": ["Preparer", "Approver", "Viewer"],
+        "role_descriptions": {"Viewer": "Sees returns and changes nothing."},
+    },
+    "Assignment": {"end_date": "2027-12-31"},
+    "ThirdPartyGrant": {"end_date": None},
+    "ThirdPartyAssignment": {"end_date": "2027-12-31"},
+    "Administrator": {"level": "sub_administrator", "services": ["TAX-FILING"]},
+    "Client": {"enabled": False},
+}
+_DIFFERENCES: Final[Schema] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "sign": {"type": "string", "enum": ["+", "~", "-"]}, "subject": _TEXT,
+            "members": {"type": "array", "items": _TEXT},
+        },
+        "required": ["sign", "subject", "members"],
+    },
+}  # fmt: skip
+"""changes as `corpid apply --json` prints them"""
+_KEY: Final[Schema] = {
+    "id": "Zk3_signing", "state": "in use", "created_at": 1795000000, "signs_from": 1795007200, "retired_at": None,
+    "revoked_at": None, "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
+}  # fmt: skip
+_ENTRY: Final[Schema] = {
+    "number": 4711, "at": 1795000000, "actor": "client:payroll", "action": AuditAction.ASSIGNMENT_ADD.value,
+    "object": f"{_LINA}/E1001/TAX-FILING/Preparer//", "client_id": "", "entity_id": "E1001", "other_entity_id": "",
+    "outcome": "ok", "request_id": "7f3a90c1d2e4b586", "detail": {}, "before": {}, "after": {"role": "Preparer"},
+    "erased": False,
+}  # fmt: skip
+_CHANGE: Final[Schema] = {
+    "sign": "+", "subject": "assignment: lina for E1001 at TAX-FILING as Preparer", "members": [],
+}  # fmt: skip
+_APPROVAL: Final[Schema] = {
+    "id": "6b0a1f80-s3ytNpJ0C3", "entity": "E1001", "state": "pending", "requester": "client:payroll",
+    "requester_name": "client:payroll", "reason": "Covers for Ravi in December", "changes": [_CHANGE],
+    "created_at": 1795000000, "expires_at": 1796209600, "decided_at": None, "decided_by": "", "decided_reason": "",
+    "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
+}  # fmt: skip
+_VERIFIED: Final[Schema] = {
+    "seals": 20, "sealed_to": 20113, "sealed_at": 1795000000, "digest": sha256(b"").hexdigest(), "entries": 20100,
+    "pruned": 0, "erased": 3, "unsealed": 0, "first_unsealed": 0, "last_unsealed": 0, "found": 1,
+    "findings": [{"object": "entry", "number": 4711, "problem": "changed", "text": "Entry 4711 was changed."}],
+    "next": 20,
+}  # fmt: skip
+_SESSION: Final[Schema] = {
+    "id": "WyI1YjBiNmQwZSIsIjNmIl0", "user": "lina", "user_id": _LINA, "purpose": "sign_in", "entity": "E1001",
+    "device": "Firefox on Windows", "amr": ["pwd", "otp", "mfa"], "signed_in_at": 1795000000, "seen_at": 1795000120,
+    "expires_at": 1795028800, "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
+}  # fmt: skip
+_REFUSAL: Final[Schema] = {
+    "client": "books", "claimed": False, "at": 1795000000, "reference": "4f1d2c3b5a69", "method": "POST", "path": "/request",
+    "reason": "assertion_expired", "detail": "client_assertion: exp is 65 s in the past",
+    "remedy": "Send an assertion that was made for this request.",
+}  # fmt: skip
+_NEW_INVITATION: Final[Schema] = {"entity": "E1001", "name": "Tan Mei", "email": "mei@example.org"}
+_INVITATION: Final[Schema] = {
+    "id": "0f9d7c52-6a3b-4f0e-9a55-7d1c2b3a4e5f", "entity": "E1001", "user_name": "mei@example.org", "external_id": "",
+    "name": "Tan Mei", "email": "mei@example.org", "state": "invited", "email_state": "waiting", "email_sent_at": None,
+    "created_at": 1795000000, "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
+}  # fmt: skip
+_PUBLIC_KEY: Final[Schema] = {
+    "kty": "EC", "crv": "P-256", "use": "sig", "kid": "Zk3_audit", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+    "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+}  # fmt: skip
+_CONSENT: Final[Schema] = {
+    "user": "lina", "user_id": _LINA, "client": "rp1", "entity": "E1001", "issuer": "first",
+    "scopes": ["openid", "user.name"], "since": 1795000000, "until": 1826536000,
+}  # fmt: skip
+_ACCESS_REVIEW: Final[Schema] = {
+    "entity": "E1001", "due_at": 1826536000, "began_at": 1826000000, "began_by": f"user:{_LINA}", "people": 12,
+    "kept": 7, "signed_off_at": 1795000000, "signed_off_by": f"user:{_LINA}", "last_kept": 11, "last_ended": 2,
+}  # fmt: skip
+_REVIEWED: Final[Schema] = {
+    "membership": "0c5f9f2e-6c1b-4b53-9a55-1f2d7e0c9d11", "user_id": _LINA, "user": "lina", "name": "Lina Rahman",
+    "enabled": True, "invited": False, "level": "administrator", "services": [],
+    "roles": [{"service": "PERMITS", "role": "Approver", "sub_entity": "", "ref": "", "start_date": "0001-01-01",
+               "end_date": "2027-12-31", "parameters": []}],
+    "third_party_roles": [], "reviewed": False, "decision": "", "decided_at": None, "decided_by": "",
+    "seen": "5b0b6d0e9a1c4f7d8e2a3b4c5d6e7f80",
+}  # fmt: skip
+_DELETION_REQUEST: Final[Schema] = {"user": "lina", "user_id": _LINA, "requested_at": 1795000000}
+_ERASED: Final[Schema] = {"user_id": _LINA, "details": 42, "remarks": []}
+_LOCK: Final[Schema] = {
+    "user": "lina", "user_id": _LINA, "browser": "new", "guesses": 20, "ends_at": 1795000900,
+}  # fmt: skip
+_NOW: Final = 1_800_000_000
+_TRAFFIC: Final = Traffic(
+    period="7 days",
+    points=(Point(begins_at=_NOW, sign_ins=120, refusals=2),),
+    clients=(CountOfClient(client_id="books", name="Books", sign_ins=120, refusals=2),),
+    reasons=(CountOfRefusals(reason="assertion_audience", count=2),),
+)
+_OVERVIEW: Final = Overview(
+    at=_NOW,
+    maintenance=False,
+    week=_TRAFFIC,
+    quarter=msgspec.structs.replace(_TRAFFIC, period="90 days"),
+    keys=(
+        SigningKeyDates(
+            kid="Qk3fJz0sV6o1l2b8mN4tYw9xRc5aHd7uEg", state="in use", signs_from=_NOW - 86400, retired_at=None
+        ),
+    ),
+    key_dates=(),
+    ending=(),
+    engines=EngineStates(
+        version="0.1.0",
+        host="node1",
+        started_at=_NOW - 3600,
+        workers=2,
+        database="PostgreSQL",
+        transient="Valkey",
+        sends_mail=True,
+        not_ready="",
+    ),
+    processes=(
+        ProcessSummary(
+            host="node1",
+            number=812,
+            address="0.0.0.0:8000",
+            version="0.1.0",
+            started_at=_NOW - 3600,
+            seen_at=_NOW - 20,
+            live=True,
+            answers=True,
+            settings={
+                "base_url": "https://login.example.org",
+                "key_encryption_key": "Zk1c0pQ4",
+            },
+            differs_in=(),
+        ),
+    ),
+    findings=(
+        Finding(
+            about="signing keys",
+            verdict="warning",
+            seen="Qk3fJz0sV6o1l2b8mN4tYw9xRc5aHd7uEg has signed for 401 days.",
+            change="Change: run `corpid key rotate`, once a year.",
+        ),
+    ),
+)
+_PUBLIC_NAMES: Final = {"SigningKeyDates": "KeyShown", "EngineStates": "Engines", "ProcessSummary": "ProcessShown"}
+"""class → name of its schema, where they differ: callers may have generated code from the names"""
 
 
-def describe_operation(operation: Operation) -> dict[str, Any]:
-    """The documentation of an operation, as FastAPI takes it."""
-    extra: dict[str, Any] = {"security": [{SCHEME: [operation.scope]}] if operation.scope else []}
-    parameters = list(_headers(operation))
-    if parameters:
-        extra["parameters"] = parameters
-    if operation.body:
-        schema = {"$ref": f"#/components/schemas/{operation.body}"}
-        extra["requestBody"] = {
-            "required": True,
-            "content": {kind: {"schema": schema} for kind in operation.media_types},
-        }
+def build_document(operations: Sequence[Operation], base_url: str) -> dict[str, Any]:
+    """The document of a deployment. Source: OpenAPI 3.1"""
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _describe_operation(operation)
+    flow = {"tokenUrl": f"{base_url}/api/token", "scopes": dict(API_SCOPE_MEANINGS)}
     return {
-        "summary": operation.summary,
-        "description": operation.description,
-        "tags": [operation.tag],
-        "responses": {operation.status: _success(operation), **_requested(operation), **_errors(operation)},
-        "openapi_extra": extra,
+        "openapi": "3.1.0",
+        "info": {
+            "title": "CorpID admin API",
+            "description": _ABOUT.replace("{base_url}", base_url),
+            "version": __version__,
+        },
+        "servers": [{"url": base_url + API_PATH}],
+        "paths": paths,
+        "components": {
+            "schemas": _components(),
+            "securitySchemes": {
+                SCHEME: {
+                    "type": "oauth2",
+                    "description": "client_credentials; the token is bound to a DPoP key and sent with a proof (RFC 9449).",
+                    "flows": {"clientCredentials": flow},
+                }
+            },
+        },
     }
 
 
-def statuses(operation: Operation) -> tuple[int, ...]:
+def _statuses(operation: Operation) -> tuple[int, ...]:
     """The statuses of the errors that an operation can answer."""
     found = {*_ALWAYS, *operation.errors} - (set() if operation.scope else {401, 403})
     found |= {404} if operation.takes_object else set()
@@ -70,45 +271,81 @@ def statuses(operation: Operation) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def build_document(routes: Sequence[BaseRoute], base_url: str, path: str) -> dict[str, Any]:
-    """The document of a deployment. Source: OpenAPI 3.1"""
-    from fastapi.openapi.utils import get_openapi  # noqa: PLC0415 - loaded with the application
+def _components() -> dict[str, Schema]:
+    """Every named schema."""
+    found: dict[str, Schema] = {}
+    for resource in RESOURCES:
+        found |= _record_schemas(resource)
+    return {**found, **_other_schemas()}
 
-    found: dict[str, Any] = get_openapi(
-        title="CorpID admin API",
-        version=__version__,
-        openapi_version="3.1.0",
-        description=_ABOUT.replace("{base_url}", base_url),
-        routes=list(routes),
-        servers=[{"url": base_url + path}],
-        separate_input_output_schemas=False,
-    )
-    found["paths"] = {name.removeprefix(path): item for name, item in found["paths"].items()}
-    for item in found["paths"].values():
-        for operation in item.values():
-            if "422" not in _declared_statuses(operation):
-                operation["responses"].pop("422", None)
-    flow = {"tokenUrl": f"{base_url}/api/token", "scopes": dict(API_SCOPE_MEANINGS)}
-    found["components"] = {
-        "schemas": components(),
-        "securitySchemes": {
-            SCHEME: {
-                "type": "oauth2",
-                "description": "client_credentials; the token is bound to a DPoP key and sent with a proof (RFC 9449).",
-                "flows": {"clientCredentials": flow},
-            }
-        },
+
+def _example(title: str) -> Schema:
+    """An object of a resource as it is shown."""
+    new = EXAMPLES[title]
+    shown = {"id": str(next(iter(new.values()))), **new, "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"'}
+    if title == "User":
+        shown["id"] = _LINA
+    if "user" in new:
+        shown |= {"id": "WyI1YjBiNmQwZSJd", "user_id": _LINA}
+    return shown
+
+
+def _overview() -> dict[str, dict[str, Any]]:
+    """The schema of the overview, with those of its parts."""
+    reference = "#/components/schemas/{name}"
+    _, made = msgspec.json.schema_components((Overview,), ref_template=reference)
+    text = msgspec.json.encode(made).decode()
+    for name, public in _PUBLIC_NAMES.items():
+        text = text.replace(f'"{reference.format(name=name)}"', f'"{reference.format(name=public)}"')
+        text = text.replace(f'"{name}":', f'"{public}":').replace(f'"title":"{name}"', f'"title":"{public}"')
+    parts: dict[str, dict[str, Any]] = msgspec.json.decode(text)
+    for part in parts.values():
+        # The first line of a docstring; the rest is for those who read the code.
+        part["description"] = part.get("description", "").partition("\n")[0]
+    parts["Overview"]["examples"] = [msgspec.to_builtins(_OVERVIEW)]
+    return parts
+
+
+def _describe_operation(operation: Operation) -> dict[str, Any]:
+    responses = {operation.status: _success(operation), **_requested(operation), **_errors(operation)}
+    described: dict[str, Any] = {
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "description": operation.description,
+        "operationId": operation.name,
+        "parameters": [*_parameters(operation), *_headers(operation)],
+        "responses": {str(status): response for status, response in responses.items()},
+        "security": [{SCHEME: [operation.scope]}] if operation.scope else [],
     }
-    return found
+    if not described["parameters"]:
+        del described["parameters"]
+    if operation.body:
+        schema = {"$ref": f"#/components/schemas/{operation.body}"}
+        content = {kind: {"schema": schema} for kind in operation.media_types}
+        described["requestBody"] = {"required": True, "content": content}
+    return described
 
 
-def _declared_statuses(operation: Mapping[str, Any]) -> set[str]:
-    """The statuses that are ours: FastAPI adds one of its own."""
-    return {
-        status
-        for status, answer in operation["responses"].items()
-        if "application/problem+json" in answer.get("content", {}) or not status.startswith("4")
-    }
+def _parameters(operation: Operation) -> Iterator[dict[str, Any]]:
+    """The parameters in path and query."""
+    if operation.takes_object:
+        schema = {"type": "string", "minLength": 1, "maxLength": MOST_ID_CHARACTERS}
+        yield _parameter("path", "id", "The member `id` of the object.", schema, required=True)
+    for query in operation.queries:
+        schema = dict(_KINDS.get(query.kind) or {"enum": list(get_args(query.kind)), "type": "string"})
+        if not query.needed and query.default is None:
+            schema = {"anyOf": [schema, {"type": "null"}]}
+        bounds = {"maximum": query.most, "minimum": query.least}
+        schema |= {name: bound for name, bound in bounds.items() if bound is not None}
+        yield _parameter("query", query.name, query.description, schema, required=query.needed, default=query.default)
+
+
+def _parameter(
+    where: str, name: str, description: str, schema: Schema, *, required: bool, default: object = None
+) -> dict[str, Any]:
+    described = {**schema, "description": description, **({} if default is None else {"default": default})}
+    described["title"] = name.replace("_", " ").title()
+    return {"name": name, "in": where, "required": required, "schema": described, "description": description}
 
 
 def _headers(operation: Operation) -> list[dict[str, Any]]:
@@ -166,4 +403,319 @@ def _requested(operation: Operation) -> dict[int | str, dict[str, Any]]:
 
 def _errors(operation: Operation) -> dict[int | str, dict[str, Any]]:
     problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {status: {"description": _MEANINGS[status], "content": problem} for status in statuses(operation)}
+    return {status: {"description": _MEANINGS[status], "content": problem} for status in _statuses(operation)}
+
+
+def _record_schemas(resource: Resource) -> dict[str, Schema]:
+    title, properties = resource.title, resource.properties
+    read_only: Schema = {
+        "id": {**_TEXT, "readOnly": True, "description": "Identifies the object in a path; opaque."},
+        "etag": {**_TEXT, "readOnly": True, "description": "The entity tag, for If-Match."},
+    }
+    if resource.names_user:
+        read_only["user_id"] = {**_TEXT, "readOnly": True, "description": "The person's UUID, which never changes."}
+    shown = {**read_only, **{name: _loose(schema) for name, schema in properties.items()}}
+    patched = {name: _nullable(schema) for name, schema in properties.items() if name not in resource.identity}
+    closed = {"type": "object", "additionalProperties": False}
+    return {
+        title: {
+            **closed, "properties": shown, "required": ["id", "etag", *resource.required],
+            "examples": [_example(title)],
+        },
+        f"New{title}": {
+            **closed, "properties": properties, "required": resource.required, "examples": [EXAMPLES[title]],
+        },
+        f"{title}Patch": {**closed, "properties": patched, "examples": [_CHANGES[title]]},
+        f"{title}Page": _page({"$ref": f"#/components/schemas/{title}"}, _example(title)),
+    }  # fmt: skip
+
+
+def _loose(schema: Schema) -> Schema:
+    """As it is shown: a later version may know more values."""
+    return {name: value for name, value in schema.items() if name != "enum"}
+
+
+def _nullable(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _page(items: Schema, one: Schema) -> Schema:
+    following = {**_TEXT, "description": "The cursor of the next page; missing on the last page."}
+    return {
+        "type": "object",
+        "properties": {"items": {"type": "array", "items": items}, "next": following},
+        "required": ["items"],
+        "examples": [{"items": [one]}],
+    }
+
+
+def _other_schemas() -> dict[str, Schema]:
+    key = {"type": "object", "properties": dict.fromkeys(("id", "state", "etag"), _TEXT), "examples": [_KEY]}
+    key["properties"] |= {"created_at": _NUMBER}  # type: ignore[operator]
+    key["properties"] |= dict.fromkeys(("signs_from", "retired_at", "revoked_at"), _MAYBE_NUMBER)  # type: ignore[operator]
+    key["required"] = list(_KEY)
+    fault = {
+        "type": "object",
+        "properties": {
+            "pointer": {**_TEXT, "description": "JSON pointer of the member (RFC 6901)."},
+            "parameter": {**_TEXT, "description": "Name of the query parameter."},
+            "line": {**_TEXT, "description": "Line of a document in YAML."},
+            "detail": {**_TEXT, "description": "What is wrong, and what is allowed."},
+        },
+        "required": ["detail"],
+    }
+    maintenance = {"maintenance": {"type": "boolean"}}
+    return {
+        "Problem": {
+            "type": "object",
+            "description": "Problem details (RFC 9457).",
+            "properties": {
+                "type": _TEXT, "title": _TEXT, "status": _NUMBER, "detail": _TEXT,
+                "reference": {**_TEXT, "description": "Identifies the request in the log."},
+                "errors": {"type": "array", "items": fault},
+            },
+            "required": ["type", "title", "status", "detail", "reference"],
+        },
+        "Key": key,
+        "KeyPage": _page({"$ref": "#/components/schemas/Key"}, _KEY),
+        "NewKey": {
+            "type": "object", "properties": {"at_once": {"type": "boolean"}}, "additionalProperties": False,
+            "examples": [{}],
+        },
+        "KeySet": {
+            "type": "object", "description": "A JWK Set (RFC 7517).",
+            "properties": {"keys": {"type": "array", "items": {"type": "object"}}}, "required": ["keys"],
+            "examples": [{"keys": [_PUBLIC_KEY]}],
+        },
+        "ClientRefusal": _refusal(),
+        "ClientRefusalPage": _page({"$ref": "#/components/schemas/ClientRefusal"}, _REFUSAL),
+        "Session": _session(),
+        "SessionPage": _page({"$ref": "#/components/schemas/Session"}, _SESSION),
+        "Consent": _shown(
+            _CONSENT,
+            {**dict.fromkeys(("since", "until"), _NUMBER), "scopes": {"type": "array", "items": _TEXT}},
+            "What a person agreed to share with a relying party, for an entity.",
+        ),
+        "ConsentPage": _page({"$ref": "#/components/schemas/Consent"}, _CONSENT),
+        "AccessReview": _shown(
+            _ACCESS_REVIEW,
+            {
+                **dict.fromkeys(("people", "kept", "last_kept", "last_ended"), _NUMBER),
+                **dict.fromkeys(("due_at", "began_at", "signed_off_at"), _MAYBE_NUMBER),
+            },
+            "The yearly access review of an entity: the next or open one, and the last one.",
+        ),
+        "ReviewedPerson": _reviewed_person(),
+        "ReviewedPersonPage": _page({"$ref": "#/components/schemas/ReviewedPerson"}, _REVIEWED),
+        "DeletionRequest": _shown(
+            _DELETION_REQUEST, {"requested_at": _NUMBER}, "A person who asked to be deleted, and when."
+        ),
+        "DeletionRequestPage": _page({"$ref": "#/components/schemas/DeletionRequest"}, _DELETION_REQUEST),
+        "Erased": _shown(
+            _ERASED,
+            {
+                "details": {**_NUMBER, "description": "Audit entries that lost their details."},
+                "remarks": {"type": "array", "items": _TEXT},
+            },
+            "An erased person, by what is left of them.",
+        ),
+        "Lock": _lock(),
+        "LockPage": _page({"$ref": "#/components/schemas/Lock"}, _LOCK),
+        "Invitation": _invitation(),
+        "NewInvitation": _new_invitation(),
+        "InvitationPage": _page({"$ref": "#/components/schemas/Invitation"}, _INVITATION),
+        "Approval": _approval(),
+        "ApprovalPatch": {
+            "type": "object", "properties": {"state": {"type": "string", "enum": ["withdrawn"]}},
+            "required": ["state"], "additionalProperties": False, "examples": [{"state": "withdrawn"}],
+        },
+        "ApprovalPage": _page({"$ref": "#/components/schemas/Approval"}, _APPROVAL),
+        "AuditEntry": _entry(),
+        "AuditPage": _page({"$ref": "#/components/schemas/AuditEntry"}, _ENTRY),
+        "AuditVerification": _verification(),
+        **_overview(),
+        "Maintenance": {
+            "type": "object", "properties": maintenance, "required": ["maintenance"], "additionalProperties": False,
+            "examples": [{"maintenance": False}],
+        },
+        "DirectoryDocument": {
+            "type": "object",
+            "description": "A directory file: docs/directory.md has its sections and keys.",
+            "properties": {name.split(".")[0]: {} for name in SECTIONS},
+            "additionalProperties": False,
+            "examples": [{"entities": {"E1001": {"type": "UEN", "country": "SG", "name": "Harbour Bakery Pte. Ltd."}}}],
+        },
+        "Applied": {
+            "type": "object",
+            "description": "What `corpid apply --json` prints, with its warnings.",
+            "properties": {
+                "changes": _DIFFERENCES,
+                "kept": {
+                    "type": "array",
+                    "description": "Records that stay because others wrote them (docs/directory.md, \"Who wins\").",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "verb": {"type": "string", "enum": ["add", "change", "remove"]},
+                            "subject": _TEXT,
+                            **{name: {"type": "array", "items": _TEXT} for name in ("members", "sources", "by")},
+                        },
+                        "required": ["verb", "subject", "members", "sources", "by"],
+                    },
+                },
+                "written": {"type": "boolean"},
+                "warnings": {"type": "array", "items": _TEXT},
+            },
+            "required": ["changes", "kept", "written", "warnings"],
+            "examples": [
+                {
+                    "changes": [{"sign": "+", "subject": "entity E1001", "members": ["type: UEN"]}],
+                    "kept": [],
+                    "written": True,
+                    "warnings": [],
+                }
+            ],
+        },
+    }  # fmt: skip
+
+
+def _session() -> Schema:
+    kinds: dict[str, Schema] = {
+        **dict.fromkeys(("signed_in_at", "seen_at", "expires_at"), _NUMBER),
+        "amr": {"type": "array", "items": _TEXT},
+        "purpose": {
+            **_TEXT,
+            "description": "sign_in for single sign-on; account, manage or console for the pages of the provider itself.",
+        },
+        "entity": {**_TEXT, "description": "The entity chosen last; empty before the first choice."},
+        "device": {**_TEXT, "description": "Browser and operating system, if known."},
+    }
+    return _shown(_SESSION, kinds, "A browser in which a person is signed in.")
+
+
+def _refusal() -> Schema:
+    kinds: dict[str, Schema] = {
+        "claimed": {"type": "boolean", "description": "Whether nobody had proven that the request was the client's."},
+        "at": {**_NUMBER, "description": "Epoch seconds."},
+        "reference": {**_TEXT, "description": "The reference that the answer named."},
+        "reason": {**_TEXT, "description": "A code of the catalogue of refusals (docs/reference/errors.md)."},
+    }
+    return _shown(_REFUSAL, kinds, "A refused request of a relying party.")
+
+
+def _lock() -> Schema:
+    kinds: dict[str, Schema] = {
+        "guesses": _NUMBER, "ends_at": _NUMBER,
+        "browser": {**_TEXT, "description": "known, new for all others together, or link for enrolments by a link."},
+    }  # fmt: skip
+    return _shown(_LOCK, kinds, "A pause after too many wrong codes.")
+
+
+def _invitation() -> Schema:
+    kinds: dict[str, Schema] = {
+        "email_sent_at": _MAYBE_NUMBER, "created_at": _NUMBER,
+        "user_name": {**_TEXT, "description": "The entity's name for the member; the address if the entity set none."},
+        "state": {"type": "string", "enum": ["invited", "accepted"]},
+        "email_state": {
+            "type": "string", "enum": list(get_args(EmailState)),
+            "description": "none: no e-mail is to be sent. waiting: a server will send it. refused: the mail server "
+            "reports no such mailbox. no_mail: it waits, because this deployment sends no e-mail (`mail_url`).",
+        },
+    }  # fmt: skip
+    return _shown(_INVITATION, kinds, "An invitation to act for an entity, as the entity wrote it.")
+
+
+def _new_invitation() -> Schema:
+    return {
+        "type": "object",
+        "properties": {
+            "entity": {**_TEXT, "description": "The entity that invites; by default the client's own entity."},
+            "name": {**_TEXT, "description": "The person's name."},
+            "email": {**_TEXT, "description": "The address that the e-mail goes to."},
+            "user_name": {**_TEXT, "description": "The entity's name for the member; by default the address."},
+            "external_id": {**_TEXT, "description": "The member's identifier in another system."},
+            "send": {"type": "boolean", "default": True, "description": "Whether to send the e-mail."},
+        },
+        "required": ["name", "email"],
+        "additionalProperties": False,
+        "examples": [_NEW_INVITATION],
+    }  # fmt: skip
+
+
+def _shown(example: Schema, kinds: Mapping[str, Schema], description: str) -> Schema:
+    return {
+        "type": "object",
+        "description": description,
+        "properties": {name: kinds.get(name, _TEXT) for name in example},
+        "required": list(example),
+        "examples": [example],
+    }
+
+
+def _approval() -> Schema:
+    kinds: dict[str, Schema] = {
+        "changes": _DIFFERENCES, "created_at": _NUMBER, "expires_at": _NUMBER, "decided_at": _MAYBE_NUMBER,
+        "state": {**_TEXT, "description": "pending, approved (and done), declined, withdrawn or expired."},
+        "entity": {**_TEXT, "description": "The entity whose administrators decide."},
+        "requester": {**_TEXT, "description": "The actor, as in the audit."},
+        "requester_name": {**_TEXT, "description": "For a person, the user name."},
+    }  # fmt: skip
+    return {
+        "type": "object",
+        "description": "A change that needs another administrator's approval.",
+        "properties": {name: kinds.get(name, _TEXT) for name in _APPROVAL},
+        "required": list(_APPROVAL),
+        "examples": [_APPROVAL],
+    }
+
+
+def _reviewed_person() -> Schema:
+    """A person of an access review."""
+    flag: Schema = {"type": "boolean"}
+    roles: Schema = {"type": "array", "items": {"type": "object"}}
+    kinds: dict[str, Schema] = {
+        **dict.fromkeys(("enabled", "invited", "reviewed"), flag),
+        **dict.fromkeys(("roles", "third_party_roles"), roles),
+        "services": {"anyOf": [{"type": "array", "items": _TEXT}, {"const": "all"}]},
+        "decided_at": _MAYBE_NUMBER,
+        "reviewed": {**flag, "description": "Whether the person was kept with exactly what they may do now."},
+        "seen": {**_TEXT, "description": "Names what is shown; it changes if anything of it changes."},
+    }
+    return _shown(_REVIEWED, kinds, "A person of an entity, what they may do, and the decision about it.")
+
+
+def _verification() -> Schema:
+    finding = {name: _NUMBER if name == "number" else _TEXT for name in SealFinding.__struct_fields__}
+    described = {
+        "digest": {
+            **_TEXT,
+            "description": "Digest of the last seal of this part, as in the log; empty if the part has no seal.",
+        },
+        "entries": {**_NUMBER, "description": "Sealed entries that exist."},
+        "pruned": {**_NUMBER, "description": "Sealed entries that were removed by age."},
+        "erased": {**_NUMBER, "description": "Entries whose details were erased."},
+        "unsealed": {**_NUMBER, "description": "Entries that are not protected yet; counted in the last part."},
+        "found": {**_NUMBER, "description": "Number of problems; `findings` has at most 1,000."},
+        "findings": {"type": "array", "items": {"type": "object", "properties": finding, "required": list(finding)}},
+        "next": {**_MAYBE_NUMBER, "description": "The `after` of the next part; null after the last one."},
+    }
+    return {
+        "type": "object",
+        "description": "The output of `corpid audit verify --json` for a part of the seals.",
+        "properties": {name: described.get(name, _NUMBER) for name in _VERIFIED},
+        "required": list(_VERIFIED),
+        "examples": [_VERIFIED],
+    }
+
+
+def _entry() -> Schema:
+    objects = ("detail", "before", "after")
+    kinds: dict[str, Schema] = {"number": _NUMBER, "at": _NUMBER, "erased": {"type": "boolean"}}
+    kinds |= {key: {"type": "object"} for key in objects}
+    names = AuditEntry.__struct_fields__
+    return {
+        "type": "object",
+        "properties": {name: kinds.get(name, _TEXT) for name in names},
+        "required": list(names),
+        "examples": [_ENTRY],
+    }

@@ -5,30 +5,85 @@ Routes, scopes, rate limits, the OpenAPI document and the tests of access follow
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from corpid.rules.directory.approvals import OF_ENTITIES
 from corpid.rules.directory.objects import CLIENT, RESOURCES
 from corpid.rules.directory.records import RequestState
-from corpid.web.api import (
-    access_reviews,
-    approvals,
-    audit,
-    consents,
-    endpoints,
-    erasure,
-    invitations,
-    overview,
-    sessions,
-)
-from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query
+from corpid.web.api import approvals, deployment, members, objects, people
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from starlette.responses import Response
 
     from corpid.rules.directory.objects import Resource
     from corpid.rules.oauth.api_client import ApiScope
+    from corpid.web.api.calls import Call
+
+Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A query parameter."""
+
+    name: str
+    description: str
+    kind: Any = str
+    default: Any = None
+    needed: bool = False
+    least: int | None = None
+    most: int | None = None
+
+
+CURSOR: Final = Query(name="cursor", description="The member `next` of the previous page.")
+LIMIT: Final = Query(name="limit", description="Number of objects per page.", kind=int, default=50, least=1, most=200)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation: its name, its parameters, and who may call it."""
+
+    name: str
+    """its operationId"""
+    method: Method
+    path: str
+    """below the path of the API; `{id}` names an object"""
+    tag: str
+    summary: str
+    description: str
+    scope: ApiScope | Literal[""]
+    """empty: it needs no token"""
+    run: Callable[[Call], Awaitable[Response]]
+    queries: tuple[Query, ...] = ()
+    body: str = ""
+    """the schema of its body; empty: it takes none"""
+    media_types: tuple[str, ...] = ("application/json",)
+    answer: str = ""
+    """the schema of its answer; empty: it has no body"""
+    answer_type: str = "application/json"
+    status: int = 200
+    errors: tuple[int, ...] = ()
+    """further than those of every operation"""
+    conditional: bool = False
+    """whether it demands If-Match"""
+    requested: bool = False
+    """whether it is requested if it needs approval (202)"""
+    repeatable: bool = False
+    """whether an Idempotency-Key makes it safe to send again"""
+    bound: bool = True
+    """whether clients that are bound to an entity may call it at all"""
+    in_maintenance: bool = False
+    """whether it is carried out while maintenance is on"""
+
+    @property
+    def takes_object(self) -> bool:
+        """True if its path names an object."""
+        return "{id}" in self.path
+
 
 _FILTERS: Final = {
     "search": "The beginning of the identifier; for people, of the user name.",
@@ -57,7 +112,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         summary=f"List {plural}",
         description=f"A page of {plural}, sorted by key; people by user name, people of an entity by membership.",
         scope=read,
-        run=partial(endpoints.list_objects, resource=resource),
+        run=partial(objects.list_objects, resource=resource),
         queries=(*(Query(name=name, description=_FILTERS[name]) for name in resource.filters), LIMIT, CURSOR),
         answer=f"{title}Page",
         **common,
@@ -69,7 +124,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         summary=f"Add {resource.noun}",
         description=f"Adds {resource.noun} by the rules of a directory file (docs/directory.md), completely or not at all.",
         scope=write,
-        run=partial(endpoints.add_object, resource=resource),
+        run=partial(objects.add_object, resource=resource),
         body=f"New{title}",
         answer=title,
         status=201,
@@ -85,7 +140,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         summary=f"Read {resource.noun}",
         description=f"Shows {resource.noun} with its entity tag.",
         scope=read,
-        run=partial(endpoints.read_object, resource=resource),
+        run=partial(objects.read_object, resource=resource),
         answer=title,
         **common,
     )
@@ -96,7 +151,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         summary=f"Change {resource.noun}",
         description="Takes a JSON merge patch (RFC 7396): the members to change; null resets a member to its default.",
         scope=write,
-        run=partial(endpoints.change_object, resource=resource),
+        run=partial(objects.change_object, resource=resource),
         body=f"{title}Patch",
         media_types=("application/merge-patch+json", "application/json"),
         answer=title,
@@ -112,7 +167,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         summary=f"Remove {resource.noun}",
         description=f"Removes {resource.noun}, with everything that depends on it.",
         scope=write,
-        run=partial(endpoints.remove_object, resource=resource),
+        run=partial(objects.remove_object, resource=resource),
         status=204,
         errors=(409, 422) if requested else (409,),
         conditional=True,
@@ -134,7 +189,7 @@ _OTHERS: Final = (
         "others than clients of the API have written stay, unless you set `take_over`; `kept` lists them. One "
         "document at a time for each client. Not for clients bound to an entity.",
         scope="directory.write",
-        run=endpoints.apply_directory,
+        run=objects.apply_directory,
         queries=(
             Query(name="dry_run", description="Whether only to report what would change.", kind=bool, default=False),
             Query(
@@ -165,7 +220,7 @@ _OTHERS: Final = (
         summary="List invitations",
         description="Open invitations of an entity, sorted by identifier. A client bound to an entity omits `entity`.",
         scope="directory.read",
-        run=invitations.list_invitations,
+        run=members.list_invitations,
         queries=(Query(name="entity", description="The entity that invites."), LIMIT, CURSOR),
         answer="InvitationPage",
         errors=(422,),
@@ -180,7 +235,7 @@ _OTHERS: Final = (
         "same whether or not the person has an account. The invitation has no effect until they accept it. At "
         "most 25,000 invitations of an entity a day, and 5 to one address (429).",
         scope="directory.write",
-        run=invitations.add_invitation,
+        run=members.add_invitation,
         body="NewInvitation",
         answer="Invitation",
         status=201,
@@ -197,7 +252,7 @@ _OTHERS: Final = (
         description="Shows an invitation with its entity tag, even after it was accepted, as long as the membership "
         "exists. The membership names the person who accepted it.",
         scope="directory.read",
-        run=invitations.read_invitation,
+        run=members.read_invitation,
         answer="Invitation",
     ),
     Operation(
@@ -209,7 +264,7 @@ _OTHERS: Final = (
         description="Sends the e-mail again, with a new link; the earlier link then ends. At the earliest 30 minutes "
         "after the last e-mail (409).",
         scope="directory.write",
-        run=invitations.resend_invitation,
+        run=members.resend_invitation,
         answer="Invitation",
         errors=(409, 422),
         repeatable=True,
@@ -223,7 +278,7 @@ _OTHERS: Final = (
         description="Ends an invitation, with the level and roles given with it. You cannot revoke an accepted "
         "invitation (409): remove the membership.",
         scope="directory.write",
-        run=invitations.revoke_invitation,
+        run=members.revoke_invitation,
         status=204,
         errors=(409, 422),
         conditional=True,
@@ -282,7 +337,7 @@ _OTHERS: Final = (
         summary="List the latest refusals of a client",
         description="Its latest 100 refused requests, and 20 that only claim to be its; docs/reference/errors.md has the reasons.",
         scope="clients.read",
-        run=partial(endpoints.list_refusals, resource=CLIENT),
+        run=partial(deployment.list_refusals, resource=CLIENT),
         answer="ClientRefusalPage",
         bound=False,
     ),
@@ -294,7 +349,7 @@ _OTHERS: Final = (
         summary="List signing keys",
         description="Every signing key with its dates, oldest first; never a private key.",
         scope="operations",
-        run=endpoints.list_keys,
+        run=deployment.list_keys,
         answer="KeyPage",
         bound=False,
     ),
@@ -308,7 +363,7 @@ _OTHERS: Final = (
         "`at_once` it signs within five seconds; use this only in emergencies. Another standby key is created, unless one "
         "is left. At most once an hour (429).",
         scope="operations",
-        run=endpoints.rotate_key,
+        run=deployment.rotate_key,
         body="NewKey",
         answer="Key",
         status=201,
@@ -324,7 +379,7 @@ _OTHERS: Final = (
         summary="Read a signing key",
         description="One signing key by its kid.",
         scope="operations",
-        run=endpoints.read_key,
+        run=deployment.read_key,
         answer="Key",
         bound=False,
     ),
@@ -336,7 +391,7 @@ _OTHERS: Final = (
         summary="List a person's sessions",
         description="Where a person is signed in, latest first. Not for people who operate the deployment.",
         scope="operations",
-        run=sessions.list_sessions,
+        run=people.list_sessions,
         queries=(_PERSON, LIMIT, CURSOR),
         answer="SessionPage",
         bound=False,
@@ -349,7 +404,7 @@ _OTHERS: Final = (
         summary="End all sessions of a person",
         description="Signs a person out everywhere, and removes none of their factors.",
         scope="operations",
-        run=sessions.end_sessions,
+        run=people.end_sessions,
         queries=(_PERSON,),
         status=204,
         errors=(404,),
@@ -363,7 +418,7 @@ _OTHERS: Final = (
         summary="Read a session",
         description="Shows a session with its entity tag. Use of the session does not change the tag.",
         scope="operations",
-        run=sessions.read_session,
+        run=people.read_session,
         answer="Session",
         bound=False,
     ),
@@ -375,7 +430,7 @@ _OTHERS: Final = (
         summary="End a session",
         description="Signs a person out of one browser.",
         scope="operations",
-        run=sessions.end_session,
+        run=people.end_session,
         status=204,
         conditional=True,
         bound=False,
@@ -389,7 +444,7 @@ _OTHERS: Final = (
         description="Current pauses after too many wrong codes. Delays of at most five minutes after wrong passwords "
         "belong to addresses and are not listed. Not for people who operate the deployment.",
         scope="operations",
-        run=sessions.list_locks,
+        run=people.list_locks,
         queries=(_PERSON,),
         answer="LockPage",
         bound=False,
@@ -402,16 +457,164 @@ _OTHERS: Final = (
         summary="End the locks of a person",
         description="Ends pauses after wrong codes and delays after wrong passwords, as `corpid user unlock` does.",
         scope="operations",
-        run=sessions.end_locks,
+        run=people.end_locks,
         queries=(_PERSON,),
         status=204,
         errors=(404,),
         bound=False,
     ),
-    *access_reviews.OPERATIONS,
-    *consents.OPERATIONS,
-    *erasure.OPERATIONS,
-    *audit.OPERATIONS,
+    Operation(
+        name="read_access_review",
+        method="GET",
+        path="/entities/{id}/access-review",
+        tag="entities",
+        summary="Read an entity's access review",
+        description="When the yearly access review is due, how far the open one is, and who signed off the last one. "
+        "Only owners and administrators decide and sign off; clients of the API read.",
+        scope="directory.read",
+        run=members.read_access_review,
+        answer="AccessReview",
+    ),
+    Operation(
+        name="list_reviewed_people",
+        method="GET",
+        path="/entities/{id}/access-review/people",
+        tag="entities",
+        summary="List the people of an access review",
+        description="The people of an entity with what they may do, and the decision about each in the open review, by "
+        "membership.",
+        scope="directory.read",
+        run=members.list_reviewed_people,
+        queries=(
+            Query(
+                name="unreviewed",
+                description="`true`: only people who were not kept yet. Those who changed since come back when the "
+                "review is to be signed off, in an entity of at most 1,000 people at once.",
+                kind=bool,
+                default=False,
+            ),
+            LIMIT,
+            CURSOR,
+        ),
+        answer="ReviewedPersonPage",
+    ),
+    Operation(
+        name="list_consents",
+        method="GET",
+        path="/consents",
+        tag="users",
+        summary="List a person's consents",
+        description="What a person agreed to share and is not asked again: with which relying party, for which entity, at "
+        "which issuer, since when and until when. Only the person ends it.",
+        scope="directory.read",
+        run=people.list_consents,
+        queries=(_PERSON, LIMIT, CURSOR),
+        answer="ConsentPage",
+        bound=False,
+    ),
+    Operation(
+        name="list_deletion_requests",
+        method="GET",
+        path="/deletion-requests",
+        tag="users",
+        summary="List requests to be deleted",
+        description="People who asked in their account to be deleted, by their identifiers. `erase_user` carries it out.",
+        scope="directory.read",
+        run=people.list_deletion_requests,
+        queries=(LIMIT, CURSOR),
+        answer="DeletionRequestPage",
+        bound=False,
+    ),
+    Operation(
+        name="erase_user",
+        method="POST",
+        path="/users/{id}/erase",
+        tag="users",
+        summary="Erase a person",
+        description="Removes a person who asked to be deleted, with everything that rests on them, and then their names and "
+        "addresses from the audit, as `corpid user erase` does; needs the scope `directory.write`, too. Without their "
+        "request 409. Call it again if it was interrupted.",
+        scope="operations",
+        run=people.erase_user,
+        queries=(
+            Query(
+                name="unrequested",
+                description="Whether also a person is erased who has not asked for it.",
+                kind=bool,
+                default=False,
+            ),
+        ),
+        answer="Erased",
+        errors=(409, 422),
+        repeatable=True,
+        bound=False,
+    ),
+    Operation(
+        name="list_audit",
+        method="GET",
+        path="/audit",
+        tag="audit",
+        summary="List audit entries",
+        description="Audit entries, latest first, with members before and after. A client bound to an entity sees "
+        "the entries of that entity, without addresses.",
+        scope="audit.read",
+        run=deployment.list_audit,
+        queries=(
+            Query(
+                name="user",
+                description="Entries by and about this person: current user name, or identifier.",
+            ),
+            Query(name="entity", description="Entries about this entity."),
+            Query(name="client", description="Entries about this client."),
+            Query(name="action", description="An action, or the start of several: `membership.`"),
+            Query(name="object", description="Entries about the record with this key."),
+            Query(name="since", description="Only later entries: 30m, 2h, 3d, 1w, a day, or a time."),
+            LIMIT,
+            CURSOR,
+        ),
+        answer="AuditPage",
+    ),
+    Operation(
+        name="verify_audit",
+        method="GET",
+        path="/audit/verification",
+        tag="audit",
+        summary="Compare the audit with its seals",
+        description="Verifies some seals, with up to 1,000 entries each, and names each entry that was changed, "
+        "removed, inserted or moved. Send `next` as `after` for the next part; the last part counts the entries "
+        "without a seal. One verification at a time for each client. The public keys of the seals are at "
+        "`/audit/keys`, without a token. Not for clients bound to an entity.",
+        scope="audit.read",
+        run=deployment.verify_audit,
+        queries=(
+            Query(
+                name="after",
+                description="The member `next` of the previous part; 0 to start.",
+                kind=int,
+                default=0,
+                least=0,
+                most=2**53 - 1,
+            ),
+            Query(name="limit", description="Number of seals in this part.", kind=int, default=20, least=1, most=50),
+        ),
+        answer="AuditVerification",
+        errors=(409,),
+        bound=False,
+    ),
+    Operation(
+        name="audit_keys",
+        method="GET",
+        path="/audit/keys",
+        tag="audit",
+        summary="Read the public audit keys",
+        description="The keys that sign the audit's seals, as a JWK Set (RFC 7517), to verify an export. No key is "
+        "ever removed. Also available during maintenance. Send If-None-Match to receive 304 if nothing has changed.",
+        scope="",
+        run=deployment.audit_keys,
+        answer="KeySet",
+        answer_type=deployment.KEY_SET,
+        in_maintenance=True,
+    ),
     Operation(
         name="read_maintenance",
         method="GET",
@@ -420,7 +623,7 @@ _OTHERS: Final = (
         summary="Read whether maintenance is on",
         description="Also available while it is on.",
         scope="operations",
-        run=endpoints.read_maintenance,
+        run=deployment.read_maintenance,
         answer="Maintenance",
         bound=False,
         in_maintenance=True,
@@ -433,14 +636,28 @@ _OTHERS: Final = (
         summary="Turn maintenance on or off",
         description="Running servers follow within five seconds. Also available while maintenance is on.",
         scope="operations",
-        run=endpoints.switch_maintenance,
+        run=deployment.switch_maintenance,
         body="Maintenance",
         answer="Maintenance",
         errors=(422,),
         bound=False,
         in_maintenance=True,
     ),
-    overview.OPERATION,
+    Operation(
+        name="read_overview",
+        method="GET",
+        path="/overview",
+        tag="overview",
+        summary="Read the overview of the deployment",
+        description="Completed sign-ins and refusals of the last 7 days by hour and of the last 90 days by day, by client "
+        "and by reason; dates of signing keys, clients whose generation or exception ends, the serving processes, and what `corpid doctor` "
+        "would find. Needs the scope `clients.read`, too.",
+        scope="operations",
+        run=deployment.read_overview,
+        answer="Overview",
+        bound=False,
+        in_maintenance=True,
+    ),
 )
 
 OPERATIONS: Final = (*(operation for resource in RESOURCES for operation in _of(resource)), *_OTHERS)

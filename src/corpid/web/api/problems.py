@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from corpid.web.context import WebContext
+
 MEDIA_TYPE: Final = "application/problem+json"
 _RETRY_SECONDS: Final = 5
 
@@ -104,12 +106,12 @@ def _unfit(faults: Iterable[tuple[str, str]]) -> Problem:
     return Problem(422, "The body is not valid: see errors", faults=listed)
 
 
-def response(request: Request, error: Exception, challenge: str) -> Response:
+def response(request: Request, error: Exception, web: WebContext) -> Response:
     """The answer to a refused request, which the log line names.
 
-    `challenge` is that of an access token. Source: RFC 9457 §3, D28, D59
+    Source: RFC 9457 §3, D28, D59
     """
-    problem = problem_of_error(error) or _of_oauth(request, error, challenge)
+    problem = problem_of_error(error) or _of_oauth(request, error, web)
     state = request.scope["state"]
     log, reference = state["log"], state["request_id"]
     if "reason" not in log:
@@ -127,8 +129,13 @@ def response(request: Request, error: Exception, challenge: str) -> Response:
     return Response(msgspec.json.encode(content), problem.status, headers, MEDIA_TYPE)
 
 
-def _of_oauth(request: Request, raised: Exception, challenge: str) -> Problem:
-    """A refusal of access token or proof, or a fault."""
+def _of_oauth(request: Request, raised: Exception, web: WebContext) -> Problem:
+    """A refusal of access token or proof, or a fault.
+
+    With the challenge of an access token (RFC 9449 §7.1).
+    """
+    rules = web.provider.policy.api
+    challenge = f'{rules.scheme} algs="{" ".join(rules.proof_algorithms)}"'
     error = errors.as_oauth_error(raised)
     errors.record(request, error)
     status = 401 if isinstance(error, UseDPoPNonce) else error.status

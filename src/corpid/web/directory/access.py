@@ -20,8 +20,8 @@ from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.directory.writing import await_change, check_names, names_shown, reason, saved_or_requested
 from corpid.web.pages import access_texts, role_fields
+from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Link
-from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:

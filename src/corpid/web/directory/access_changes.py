@@ -28,7 +28,7 @@ from corpid.web.directory.access_views import AccessConfirmation, ChangeAccess, 
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.directory.writing import names_shown
 from corpid.web.pages import access_texts, role_fields
-from corpid.web.pages.refusals import refusal_of
+from corpid.web.pages.errors import refusal_of
 from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from corpid.web.directory.member_texts import REFUSALS, rejected
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.directory.writing import NAMES_CHANGED, reason, saved_or_requested
 from corpid.web.pages import access_texts
+from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Link
-from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, Section
 
 if TYPE_CHECKING:

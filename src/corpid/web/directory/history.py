@@ -17,9 +17,9 @@ from corpid.rules.directory.role_forms import day, day_fault
 from corpid.texts import Phrase, phrase
 from corpid.web.directory import history_texts as texts
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
-from corpid.web.pages.csv_file import CsvFile
+from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
-from corpid.web.pages.refusals import refusal_of
+from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import NotFound, Section
 

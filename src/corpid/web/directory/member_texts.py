@@ -30,7 +30,7 @@ from corpid.rules.limits import (
 )
 from corpid.texts import phrase
 from corpid.web.directory.writing import NO_REASON
-from corpid.web.pages.refusals import refusal_of
+from corpid.web.pages.errors import refusal_of
 from corpid.web.sites import CHANGED_MEANWHILE
 
 if TYPE_CHECKING:

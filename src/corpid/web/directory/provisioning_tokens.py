@@ -19,8 +19,8 @@ from corpid.web.directory.administrators import ADMINISTRATORS
 from corpid.web.directory.history_texts import OPERATOR
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
 from corpid.web.pages.access_texts import GONE
+from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
-from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:

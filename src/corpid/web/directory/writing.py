@@ -12,7 +12,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.changes import Conflict
 from corpid.texts import phrase
-from corpid.web.pages.refusals import refusal_of
+from corpid.web.pages.errors import refusal_of
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound
 
 if TYPE_CHECKING:

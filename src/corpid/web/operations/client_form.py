@@ -27,8 +27,8 @@ from corpid.web.pages.client_fields import (
     values_of,
     without_private_keys,
 )
+from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import FormView, Link
-from corpid.web.pages.refusals import reason_of
 from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, Section
 
 if TYPE_CHECKING:

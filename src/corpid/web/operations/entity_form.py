@@ -18,8 +18,8 @@ from corpid.web.operations.page_context import ConsoleContext, ConsolePage, cons
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.record_forms import is_current, step_of
 from corpid.web.pages.access_texts import APPROVALS
+from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Field, FormView, Link
-from corpid.web.pages.refusals import reason_of
 from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, Section
 
 if TYPE_CHECKING:

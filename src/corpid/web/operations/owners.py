@@ -19,8 +19,8 @@ from corpid.web.operations import views
 from corpid.web.operations.entities import NEW, ONE, TYPES, entity_of, entity_page_path, entity_path
 from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
+from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Link
-from corpid.web.pages.refusals import reason_of
 from corpid.web.sites import FormResult, InvalidForm, Section
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from corpid.web.operations.page_context import (
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import StateLabel
 from corpid.web.pages.access_texts import LEVELS
+from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Link
-from corpid.web.pages.refusals import reason_of
 from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from corpid.web.operations.page_context import (
 )
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.record_forms import is_current, step_of
+from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Link
-from corpid.web.pages.refusals import reason_of
 from corpid.web.sites import EditConflict, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:

@@ -7,13 +7,14 @@ differs in anything else is another page. So no page that is cached has ever hel
 
 from __future__ import annotations
 
+import re
+import secrets
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from markupsafe import escape
 from msgspec.structs import replace
 
 from corpid.web.pages.layout import Form, ViewPart
-from corpid.web.pages.slots import Slot
 from corpid.web.pages.views import (
     CHOICES_WITHOUT_SEARCH,
     ChooseEntity,
@@ -30,8 +31,42 @@ if TYPE_CHECKING:
 
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError, Frame, TimeLimit
-    from corpid.web.pages.slots import Filling
     from corpid.web.pages.views import AskPasskey, View
+
+_MARK: Final = f"slot{secrets.token_hex(16)}"
+"""no text contains it, and it needs no escaping in HTML or a URL"""
+_MARKED: Final = re.compile(f"({_MARK}[a-z]+[0-9]*_)")
+
+
+class Slot(str):
+    """A place in a page that each request fills."""
+
+    __slots__ = ()
+
+    @classmethod
+    def named(cls, name: str) -> Slot:
+        """`name` in lower-case letters, perhaps with a number."""
+        return cls(f"{_MARK}{name}_")
+
+
+Filling: TypeAlias = dict[str, str]
+"""HTML by slot"""
+
+
+class CompiledPage:
+    """Rendered HTML with slots."""
+
+    __slots__ = ("_parts", "_slots")
+
+    def __init__(self, html: str) -> None:
+        self._parts = _MARKED.split(html)
+        self._slots = self._parts[1::2]
+
+    def filled(self, filling: Filling) -> str:
+        """The HTML with every slot filled."""
+        parts = self._parts.copy()
+        parts[1::2] = map(filling.__getitem__, self._slots)
+        return "".join(parts)
 
 
 class _Seconds(int):

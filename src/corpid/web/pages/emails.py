@@ -19,9 +19,9 @@ from corpid.rules.characters import printable
 from corpid.rules.emails import Action, Code, Facts, RenderedEmail, UrlLine
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.compilation import CompiledTemplates
+from corpid.web.pages.compiled_pages import CompiledPage, Slot
 from corpid.web.pages.layout import never_asks, run_by
 from corpid.web.pages.rendering import StaticFiles, page_environment
-from corpid.web.pages.slots import CompiledPage, Slot
 from corpid.web.pages.theme import NO_THEME, TEXT_RATIO, contrast, palettes
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 

@@ -1,4 +1,7 @@
-"""Error responses: as JSON, challenge or page (D5, D24, D28)."""
+"""Error responses: as JSON, challenge or page (D5, D24, D28).
+
+Also the reasons of refusals as pages say them within their own sentences.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from corpid.jose.compact import MAX_BYTES
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import Conflict, LastOwnerRemoved, NameTaken
 from corpid.rules.failures import PasswordsBusy, StoreUnavailable
 from corpid.rules.oauth.client_assertion import claimed_client_id
 from corpid.rules.oauth.errors import (
@@ -28,7 +33,7 @@ from corpid.rules.oauth.errors import (
 )
 from corpid.rules.oauth.parameters import lone
 from corpid.rules.oauth.refusals import Reason
-from corpid.texts import counted, phrase
+from corpid.texts import Phrase, counted, phrase
 from corpid.web.http.requests import headers
 from corpid.web.pages.layout import BARE, Frame, ViewPart, client_site
 from corpid.web.pages.responses import page_response
@@ -41,7 +46,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.rules.oauth.generations import AuthenticationRules
-    from corpid.texts import Phrase
     from corpid.web.pages.layout import Link
     from corpid.web.pages.rendering import Renderer
     from corpid.web.telemetry.access_log import LogFields
@@ -84,6 +88,26 @@ _NAMING: Final = {"client_id": 256, "client_assertion": MAX_BYTES}
 """the parameters that say whose a request is, with the characters that are looked at"""
 RESOURCE_STATUS: Final[Mapping[str, int]] = {UseDPoPNonce.code: 401}
 """error code → its status at resources if it is not the usual one"""
+
+
+class ErrorContext(ViewPart, frozen=True, kw_only=True):
+    """The context of an error page: frame and link to continue.
+
+    `goes_on`: the sign-in continues.
+    """
+
+    frame: Frame = BARE
+    back: Link | None = None
+    goes_on: bool = False
+    own_page: bool = False
+    """whether it is a page of account, portal or console, at which no service waits"""
+
+
+_MEANWHILE: Final = phrase("this was changed at the same moment: look at it and try again")
+_CONFLICTS: Final[Mapping[type[Conflict], Phrase]] = {
+    NameTaken: phrase("another person has this user name"),
+    LastOwnerRemoved: phrase("the last owner or the last operator would go"),
+}
 
 
 def as_oauth_error(error: Exception) -> OAuthError:
@@ -133,16 +157,6 @@ def record(request: Request, error: OAuthError) -> str:
     return reference
 
 
-def _claimed_client_id(request: Request) -> str:
-    state = request.scope["state"]
-    sent = state.get("parameters")
-    if sent is None:
-        raw = state.get("form") or request.scope["query_string"]
-        found = {name: lone(raw, name, longest=longest) for name, longest in _NAMING.items()}
-        sent = {name: value for name, value in found.items() if value is not None}
-    return claimed_client_id(sent, headers(request, b"authorization"))
-
-
 def as_json(
     request: Request,
     raised: Exception,
@@ -167,39 +181,6 @@ def as_json(
         answer.headers["WWW-Authenticate"] = challenge
     _add_error_headers(request, answer, error)
     return answer
-
-
-def _parameters(members: Mapping[str, str]) -> str:
-    """The parameters of a challenge (RFC 6750 §3)."""
-    return ", ".join(f'{name}="{value}"' for name, value in members.items() if name != "state")
-
-
-def _challenge_of_endpoint(request: Request, error: OAuthError, members: Mapping[str, str], status: int) -> str:
-    """A challenge for the Authorization header used, or for the proof."""
-    if isinstance(error, InvalidDPoPProof) and status == InvalidDPoPProof.status:
-        return f"DPoP {_parameters(members)}"
-    authorization = headers(request, b"authorization")
-    scheme = authorization[0].decode("latin-1").partition(" ")[0] if authorization else ""
-    if isinstance(error, InvalidClient) and scheme.isascii() and scheme.replace("-", "").isalnum():
-        return scheme
-    return ""
-
-
-def _add_error_headers(request: Request, answer: Response, error: OAuthError) -> None:
-    _link_to_inspector(request, answer)
-    if isinstance(error, UseDPoPNonce):
-        answer.headers["DPoP-Nonce"] = error.nonce
-    if isinstance(error, TemporarilyUnavailable):
-        answer.headers["Retry-After"] = str(error.retry_after)
-    if isinstance(error, UnsupportedContentCoding):
-        answer.headers["Accept-Encoding"] = "identity"
-
-
-def _link_to_inspector(request: Request, answer: Response) -> None:
-    """Name the request's page in the inspector (RFC 8288 §3, D66)."""
-    inspector = request.scope["state"].get("inspector", "")
-    if inspector:
-        answer.headers.append("Link", f'<{inspector}>; rel="describedby"; title="This request in the inspector"')
 
 
 def as_challenge(
@@ -240,19 +221,6 @@ def challenge_of(rules: AuthenticationRules, issuer: str) -> str:
     return f'{rules.scheme} realm="{issuer}"'
 
 
-class ErrorContext(ViewPart, frozen=True, kw_only=True):
-    """The context of an error page: frame and link to continue.
-
-    `goes_on`: the sign-in continues.
-    """
-
-    frame: Frame = BARE
-    back: Link | None = None
-    goes_on: bool = False
-    own_page: bool = False
-    """whether it is a page of account, portal or console, at which no service waits"""
-
-
 def as_page(request: Request, raised: Exception, renderer: Renderer, met: ErrorContext | None = None) -> Response:
     """An error page: what happened, what to do, and the reference.
 
@@ -285,6 +253,100 @@ def problem(error: OAuthError, met: ErrorContext, reference: str) -> Problem:
         reason=error.reason.code,
         back=met.back,
     )
+
+
+def machine_error(
+    request: Request,
+    status: int,
+    reason: Reason,
+    description: str,
+    extra: dict[str, str],
+    *,
+    catalogue: str | None = None,
+) -> Response:
+    """404, 405 and their like on machine endpoints.
+
+    `catalogue` is that of `public_members`. Source: D28, D32
+    """
+    state = request.scope["state"]
+    (code,) = reason.value.errors
+    state["log"].update(error=code, reason=reason.code)
+    content = {"error": code, "error_description": f"{description} (reference {state['request_id']})"}
+    if catalogue:
+        content["error_uri"] = f"{catalogue}#{reason.code}"
+    answer = Response(msgspec.json.encode(content), status, {**NOT_CACHED, **extra}, "application/json")
+    _link_to_inspector(request, answer)
+    return answer
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital letter, for interfaces without pages."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def reason_of(refused: Exception) -> str:
+    """The reason of a refusal, as a page can say it.
+
+    What the registry's rules say about a record is no phrase, and stays in English.
+    """
+    if isinstance(refused, Forbidden):
+        return refused.reason
+    if isinstance(refused, Conflict):
+        return _CONFLICTS.get(type(refused), _MEANWHILE)
+    [first, *rest] = refused.args or ("",)
+    if isinstance(first, Phrase) and not rest:
+        return first
+    return " ".join(str(each).strip() for each in refused.args).rstrip(".")
+
+
+def refusal_of(error: Exception) -> Phrase:
+    """A refusal of a flow in a sentence. Source: D50"""
+    if isinstance(error, Forbidden):
+        return phrase("You cannot do this: {reason}.", reason=error.reason)
+    return phrase("This cannot be done: {reason}.", reason=reason_of(error))
+
+
+def _claimed_client_id(request: Request) -> str:
+    state = request.scope["state"]
+    sent = state.get("parameters")
+    if sent is None:
+        raw = state.get("form") or request.scope["query_string"]
+        found = {name: lone(raw, name, longest=longest) for name, longest in _NAMING.items()}
+        sent = {name: value for name, value in found.items() if value is not None}
+    return claimed_client_id(sent, headers(request, b"authorization"))
+
+
+def _parameters(members: Mapping[str, str]) -> str:
+    """The parameters of a challenge (RFC 6750 §3)."""
+    return ", ".join(f'{name}="{value}"' for name, value in members.items() if name != "state")
+
+
+def _challenge_of_endpoint(request: Request, error: OAuthError, members: Mapping[str, str], status: int) -> str:
+    """A challenge for the Authorization header used, or for the proof."""
+    if isinstance(error, InvalidDPoPProof) and status == InvalidDPoPProof.status:
+        return f"DPoP {_parameters(members)}"
+    authorization = headers(request, b"authorization")
+    scheme = authorization[0].decode("latin-1").partition(" ")[0] if authorization else ""
+    if isinstance(error, InvalidClient) and scheme.isascii() and scheme.replace("-", "").isalnum():
+        return scheme
+    return ""
+
+
+def _add_error_headers(request: Request, answer: Response, error: OAuthError) -> None:
+    _link_to_inspector(request, answer)
+    if isinstance(error, UseDPoPNonce):
+        answer.headers["DPoP-Nonce"] = error.nonce
+    if isinstance(error, TemporarilyUnavailable):
+        answer.headers["Retry-After"] = str(error.retry_after)
+    if isinstance(error, UnsupportedContentCoding):
+        answer.headers["Accept-Encoding"] = "identity"
+
+
+def _link_to_inspector(request: Request, answer: Response) -> None:
+    """Name the request's page in the inspector (RFC 8288 §3, D66)."""
+    inspector = request.scope["state"].get("inspector", "")
+    if inspector:
+        answer.headers.append("Link", f'<{inspector}>; rel="describedby"; title="This request in the inspector"')
 
 
 def _of_sign_in(error: OAuthError, met: ErrorContext) -> tuple[Phrase, tuple[Phrase, ...]]:
@@ -371,32 +433,3 @@ def _wait(error: TooManyRequests) -> Phrase:
         "Wait {count} second, then reload this page.",
         "Wait {count} seconds, then reload this page.",
     )
-
-
-def machine_error(
-    request: Request,
-    status: int,
-    reason: Reason,
-    description: str,
-    extra: dict[str, str],
-    *,
-    catalogue: str | None = None,
-) -> Response:
-    """404, 405 and their like on machine endpoints.
-
-    `catalogue` is that of `public_members`. Source: D28, D32
-    """
-    state = request.scope["state"]
-    (code,) = reason.value.errors
-    state["log"].update(error=code, reason=reason.code)
-    content = {"error": code, "error_description": f"{description} (reference {state['request_id']})"}
-    if catalogue:
-        content["error_uri"] = f"{catalogue}#{reason.code}"
-    answer = Response(msgspec.json.encode(content), status, {**NOT_CACHED, **extra}, "application/json")
-    _link_to_inspector(request, answer)
-    return answer
-
-
-def sentence(text: str) -> str:
-    """Return a text with a capital letter, for interfaces without pages."""
-    return f"{text[:1].upper()}{text[1:]}"

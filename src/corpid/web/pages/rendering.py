@@ -21,9 +21,8 @@ from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
 from corpid.texts import Phrase, has_full_stop, phrase
 from corpid.web.pages.charts import draw_chart
 from corpid.web.pages.compilation import CompiledTemplates
-from corpid.web.pages.compiled_pages import CONTENT, FrameView, separate_slots
+from corpid.web.pages.compiled_pages import CONTENT, CompiledPage, FrameView, Slot, separate_slots
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
-from corpid.web.pages.slots import CompiledPage, Slot
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, OWN, PSEUDO, translator
 

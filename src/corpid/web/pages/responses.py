@@ -1,10 +1,13 @@
 """Responses: pages, redirects, cookies, and the return to the relying party.
 
-Also the two checks of a form before it is answered: that a page of ours sent it, and that this browser was shown it.
+Also the two checks of a form before it is answered: that a page of ours sent it, and that this browser was shown it; and
+tables for spreadsheets, in which no cell is a formula.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -26,7 +29,7 @@ from corpid.web.pages.translations import LANGUAGES, Pick, choose, lookup
 from corpid.web.pages.views import Arrive, FormPost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from starlette.requests import Request
 
@@ -47,6 +50,44 @@ LANGUAGE_COOKIES: Final = ("__Host-corpid_language", "corpid_language")
 """on https; and on plain http, since browsers refuse that prefix there"""
 _WHERE: Final = re.compile(rf"(?:{SIGN_IN_PATH}|\?{SIGN_IN}=)([A-Za-z0-9_-]{{1,8}})")
 """it is in a cookie, and its path may be any caller's text (RFC 6265 §4.1.1)"""
+NO_STORE: Final = {"Cache-Control": "no-store"}
+COOKIE_SECONDS: Final = 90 * 86400
+"""of a browser, from its last sign-in on"""
+_HELD_CHARACTERS: Final = 2048
+"""of a sign-in that a browser holds in a cookie: browsers keep 4096, but proxies take as much for all headers of an
+answer"""
+
+
+class BytesResponse(Response):
+    """A response whose headers are bytes already."""
+
+    def __init__(self, content: bytes, status: int, headers: Headers) -> None:
+        self.status_code = status
+        self.body = content
+        self.background = None
+        self.raw_headers = [*headers, (b"content-length", b"%d" % len(content))]
+
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - full-width forms
+"""beginnings of a formula in a spreadsheet; full-width forms, if its language is Japanese"""
+
+
+class CsvFile:
+    """Rows as CSV (RFC 4180)."""
+
+    def __init__(self) -> None:
+        self._text: Final = io.StringIO()
+        self._rows: Final = csv.writer(self._text)
+
+    def write(self, cells: Iterable[str]) -> None:
+        """Add a row."""
+        self._rows.writerow([_safe(each) for each in cells])
+
+    def response(self, name: str) -> Response:
+        """The file as a download called `name`.csv."""
+        headers = {"Content-Disposition": f'attachment; filename="{name}.csv"', "Cache-Control": "no-store"}
+        # The mark tells spreadsheets that it is UTF-8.
+        return Response(("\ufeff" + self._text.getvalue()).encode(), 200, headers, "text/csv; charset=utf-8")
 
 
 def where_of(page: str) -> str:
@@ -74,11 +115,6 @@ def reader_language(
     )
 
 
-def _pick(request: Request) -> Pick:
-    picked = [value for name in LANGUAGE_COOKIES for value in cookies(request, name)]
-    return Pick.read(picked[0] if picked else "")
-
-
 def picked_language(request: Request) -> str:
     """Return the tag of the language picked in this sign-in.
 
@@ -87,17 +123,6 @@ def picked_language(request: Request) -> str:
     pick, where = _pick(request), where_of(request.scope["path"])
     found = lookup((pick.tag,), LANGUAGES)
     return found.tag if found is not None and where and pick.where == where else ""
-
-
-def _account_language(request: Request, frame: Frame, language: Language) -> Language | None:
-    """Return the language of the account, if the page offers it.
-
-    It does not if the person picked the one that it is shown in.
-    """
-    found = lookup((frame.account_language,), LANGUAGES) if frame.account_language else None
-    if found is None or found is language or lookup((_pick(request).tag,), LANGUAGES) is language:
-        return None
-    return found
 
 
 def page_response(
@@ -120,16 +145,6 @@ def page_response(
     return answer
 
 
-@cache
-def _page_headers(language: Language) -> Headers:
-    return (
-        NO_STORE_HEADER,
-        (b"content-language", language.tag.encode()),
-        (b"vary", b"Accept-Language, Cookie"),
-        (b"content-type", b"text/html; charset=utf-8"),
-    )
-
-
 async def page_for_browser(
     request: Request, web: WebContext, context: RequestContext, known: Browser | None, view_for: Callable[[str], View]
 ) -> Response:
@@ -142,9 +157,6 @@ async def page_for_browser(
     if new_cookie is not None:
         set_cookie(answer, web, new_cookie)
     return answer
-
-
-NO_STORE: Final = {"Cache-Control": "no-store"}
 
 
 def see_other(where: str) -> Response:
@@ -205,25 +217,6 @@ def require_own_form(context: RequestContext, form: Mapping[str, str], browser_i
         )
 
 
-COOKIE_SECONDS: Final = 90 * 86400
-"""of a browser, from its last sign-in on"""
-
-
-_HELD_CHARACTERS: Final = 2048
-"""of a sign-in that a browser holds in a cookie: browsers keep 4096, but proxies take as much for all headers of an
-answer"""
-
-
-class BytesResponse(Response):
-    """A response whose headers are bytes already."""
-
-    def __init__(self, content: bytes, status: int, headers: Headers) -> None:
-        self.status_code = status
-        self.body = content
-        self.background = None
-        self.raw_headers = [*headers, (b"content-length", b"%d" % len(content))]
-
-
 def enter(request: Request, web: WebContext, entered: InteractionRedirect) -> Response:
     """A redirect to the page of an interaction.
 
@@ -277,3 +270,34 @@ def add_cookie(answer: Response, web: WebContext, name: str, value: str, *, seco
     """
     secure = "; Secure" if web.provider.policy.base_url.startswith("https:") else ""
     answer.headers.append("Set-Cookie", f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
+
+
+def _pick(request: Request) -> Pick:
+    picked = [value for name in LANGUAGE_COOKIES for value in cookies(request, name)]
+    return Pick.read(picked[0] if picked else "")
+
+
+def _account_language(request: Request, frame: Frame, language: Language) -> Language | None:
+    """Return the language of the account, if the page offers it.
+
+    It does not if the person picked the one that it is shown in.
+    """
+    found = lookup((frame.account_language,), LANGUAGES) if frame.account_language else None
+    if found is None or found is language or lookup((_pick(request).tag,), LANGUAGES) is language:
+        return None
+    return found
+
+
+@cache
+def _page_headers(language: Language) -> Headers:
+    return (
+        NO_STORE_HEADER,
+        (b"content-language", language.tag.encode()),
+        (b"vary", b"Accept-Language, Cookie"),
+        (b"content-type", b"text/html; charset=utf-8"),
+    )
+
+
+def _safe(text: str) -> str:
+    """A cell that is no formula: an apostrophe precedes one."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,7 +1,7 @@
 """SCIM 2.0: provisioning of one entity's members (D60).
 
-scim2-server implements the protocol without input or output: `service` limits what it reads, `handler` has the
-operations on groups, and `storage` calls the flows. It is loaded at the first request.
+scim2-server implements the protocol without input or output: `service` limits what it reads and has the operations
+on groups, and `storage` calls the flows. It is loaded at the first request.
 """
 
 from __future__ import annotations

@@ -13,18 +13,24 @@ from scim2_server.requests import ScimRequest
 from scim2_server.routing import ROUTES, match_pattern
 from starlette.responses import Response
 
+from corpid.flows import rate_limits
+from corpid.flows.directory import provisioning_tokens
 from corpid.rules.limits import BODY_BYTES
-from corpid.web.http.requests import encoding_fault
-from corpid.web.scim import PATH, errors
-from corpid.web.scim.handler import Handler
-from corpid.web.scim.security import admit, refuse_ended
-from corpid.web.scim.service import SERVICE
-from corpid.web.scim.storage import Storage
+from corpid.rules.oauth import tokens
+from corpid.rules.oauth.errors import InvalidToken
+from corpid.rules.oauth.refusals import Reason
+from corpid.web.http.requests import client_request, encoding_fault, headers
+from corpid.web.scim import PATH
+from corpid.web.scim.errors import SCHEME
+from corpid.web.scim.service import SERVICE, Handler
+from corpid.web.scim.storage import Storage, refuse_ended
 
 if TYPE_CHECKING:
     from scim2_server.responses import ScimResponse
     from starlette.requests import Request
 
+    from corpid.flows.request_context import RequestContext
+    from corpid.rules.directory.actors import ProvisioningToken
     from corpid.web.context import WebContext
 
 _SEARCH: Final = ("filter", "sortBy", "sortOrder", "startIndex", "count", "attributes", "excludedAttributes")
@@ -39,20 +45,13 @@ class _Path(NamedTuple):
 
 
 async def answer(request: Request, web: WebContext) -> Response:
-    """Answer one request; every exception becomes an error of SCIM.
+    """Answer one request.
 
-    Source: RFC 7644 §3, D60
+    Raises SCIMException, and what admission and the flows raise. Source: RFC 7644 §3, D60
     """
-    try:
-        return await _answered(request, web)
-    except Exception as error:  # noqa: BLE001 - the one place where every exception is rendered
-        return errors.response(request, error, web)
-
-
-async def _answered(request: Request, web: WebContext) -> Response:
     below = request.scope["path"].removeprefix(web.base_path + PATH)
     request.scope["route"] = _Path(_pattern(below))
-    context, actor = await admit(request, web)
+    context, actor = await _admit(request, web)
     if not below:
         raise NotFoundException(detail="There is no resource at the base URL itself: use /Users, /Groups or /Schemas")
     if "//" in below:
@@ -73,6 +72,25 @@ async def _answered(request: Request, web: WebContext) -> Response:
         await refuse_ended(context, actor)
     found = await Handler(SERVICE, Storage(context, actor, web)).handle(asked)
     return _response(found)
+
+
+async def _admit(request: Request, web: WebContext) -> tuple[RequestContext, ProvisioningToken]:
+    """Admit a request, before any other part of it is read.
+
+    Raises CredentialsRequired, InvalidRequest, InvalidToken, TooManyRequests, TemporarilyUnavailable, StoreUnavailable.
+    Source: RFC 6750 §2.1, RFC 7644 §2, D24, D47, D60
+    """
+    context = await client_request(request, web.provider)
+    provider = context.provider
+    await provider.rate_limits.address(rate_limits.SCIM, context.address, context.now, context.counts)
+    text = tokens.access_token(headers(request, b"authorization"), SCHEME)
+    actor = await provisioning_tokens.authenticate_token(provider.registry, text, now=int(context.now))
+    if actor is None:
+        raise InvalidToken(Reason.PROVISIONING_TOKEN, "the provisioning token is unknown, was revoked or has expired")
+    request.scope["state"]["log"]["client_id"] = actor.token_id
+    await provider.rate_limits.client(rate_limits.SCIM, actor.token_id, context.address, context.now, context.counts)
+    await provider.registry_cache.refuse_maintenance(context.now)
+    return context, msgspec.structs.replace(actor, request=context.request_id, address=context.address)
 
 
 def _response(found: ScimResponse) -> Response:

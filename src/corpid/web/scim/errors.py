@@ -31,7 +31,6 @@ from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.oauth.errors import CredentialsRequired, TemporarilyUnavailable
 from corpid.web.pages import errors
-from corpid.web.scim.security import challenge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,6 +58,7 @@ _EXPECTED: Final = {
     "string_type": "a text",
 }
 """pydantic's type of an error → what is expected"""
+SCHEME: Final = "Bearer"
 
 
 class TooMany(SCIMException):
@@ -138,7 +138,7 @@ def response(request: Request, raised: Exception, web: WebContext) -> Response:
         found.status = error.status
         if error.status == HTTPStatus.UNAUTHORIZED:
             error_member = "" if isinstance(error, CredentialsRequired) else f', error="{error.code}"'
-            headers["WWW-Authenticate"] = challenge(web) + error_member
+            headers["WWW-Authenticate"] = f'{SCHEME} realm="{web.provider.policy.base_url}"' + error_member
         if isinstance(error, TemporarilyUnavailable):
             headers["Retry-After"] = str(error.retry_after)
     else:

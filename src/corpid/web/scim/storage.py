@@ -11,15 +11,16 @@ import msgspec
 from scim2_models import ForbiddenException, NotFoundException, NotImplementedException
 from scim2_server.storage import AsyncScimStorage, SearchPage
 
-from corpid.flows.directory import member_changes, provisioned_groups
+from corpid.flows.directory import member_changes, provisioned_groups, provisioning_tokens
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import UnknownMember, load_member, query_members
 from corpid.rules.directory.queries import MemberQuery
+from corpid.rules.oauth.errors import InvalidToken
+from corpid.rules.oauth.refusals import Reason
 from corpid.rules.scim import filters_and_patches, resources
 from corpid.rules.scim.filters_and_patches import holds
 from corpid.rules.scim.resources import LONGEST_PAGE, User
 from corpid.web.scim import PATH
-from corpid.web.scim.security import refuse_ended
 
 if TYPE_CHECKING:
     from scim2_models import Resource, ResourceType, ResponseParameters, SearchRequest
@@ -264,6 +265,16 @@ class Storage(AsyncScimStorage):
         person = ("", "", "") if shown.invited else (member.user.user_name, member.user.name, member.user.email)
         canonical = msgspec.json.encode([shown, person]).decode()
         return f'W/"{self._context.keys.mac("scim version", canonical)[:27]}"'
+
+
+async def refuse_ended(context: RequestContext, actor: ProvisioningToken) -> None:
+    """Refuse a token that has ended since the request was admitted.
+
+    Its body may have taken long, and so may what it changes. Raises InvalidToken, StoreUnavailable. Source: D50, D60
+    """
+    provider = context.provider
+    if not await provisioning_tokens.is_valid_still(provider.registry, actor, now=provider.clock()):
+        raise InvalidToken(Reason.PROVISIONING_TOKEN, "the provisioning token was revoked or has expired")
 
 
 def _condition(condition: FilterCondition) -> MemberCondition:

@@ -1,13 +1,20 @@
-"""Pages outside a sign-in: home, static files, not found."""
+"""Pages outside a sign-in: home, static files, well-known addresses, not found.
+
+Well-known addresses, for password managers, browsers and security researchers, stand at the root of the host, whatever the
+path of base_url: a proxy passes them on. Source: RFC 8615 §3
+"""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit, urlunsplit
 
+import msgspec
 from starlette.responses import Response
 
+from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.rules.oauth import discovery, parameters
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
@@ -16,7 +23,7 @@ from corpid.web.http.requests import headers
 from corpid.web.pages import errors, views
 from corpid.web.pages.layout import Frame
 from corpid.web.pages.rendering import MEDIA_TYPES
-from corpid.web.pages.responses import LANGUAGE_COOKIES, page_response, see_other, where_of
+from corpid.web.pages.responses import LANGUAGE_COOKIES, NO_STORE, page_response, see_other, where_of
 from corpid.web.pages.translations import Pick, lookup
 
 if TYPE_CHECKING:
@@ -34,6 +41,11 @@ _A_YEAR: Final = 365 * 86400
 """seconds"""
 _IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
 _OPENED_ALONE: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+CHANGE_PASSWORD_PATH: Final = "/.well-known/change-password"
+PASSKEY_ENDPOINTS_PATH: Final = "/.well-known/passkey-endpoints"
+SECURITY_PATH: Final = "/.well-known/security.txt"
+_SECURITY_DAYS: Final = 180
+"""less than the year that RFC 9116 §2.5.5 recommends as the most"""
 
 
 async def home(request: Request, web: WebContext) -> Response:
@@ -66,30 +78,6 @@ def remember_language(answer: Response, web: WebContext, pick: Pick) -> None:
     answer.headers.append("Set-Cookie", value)
 
 
-def _named(request: Request, web: WebContext) -> SplitResult | None:
-    """The page named by the link, if it is one of ours.
-
-    A path below ours, of harmless characters, perhaps with a query.
-    """
-    base = urlsplit(web.provider.policy.base_url)
-    path = parameters.lone(request.scope["query_string"], "page", longest=_PATH_CHARACTERS) or ""
-    if not path.startswith(f"{web.base_path}/") or not _OWN_PATH.fullmatch(path):
-        return None
-    return urlsplit(f"{base.scheme}://{base.netloc}{path}")
-
-
-def _came_from(request: Request, web: WebContext) -> SplitResult:
-    """The page of ours that the browser came from, else /."""
-    home = urlsplit(f"{web.provider.policy.base_url}/")
-    sent = [value.decode("latin-1") for value in headers(request, b"referer")]
-    try:
-        page = urlsplit(sent[0] if len(sent) == 1 else "")
-    except ValueError:
-        return home
-    own = (page.scheme, page.netloc) == (home.scheme, home.netloc) and page.path.startswith(home.path)
-    return page if own else home
-
-
 async def static_file(request: Request, web: WebContext) -> Response:
     """A file whose name carries the hash of its content (D31)."""
     name = request.scope["path"].rpartition("/")[2]
@@ -104,6 +92,44 @@ async def static_file(request: Request, web: WebContext) -> Response:
         if takes_gzip(request):
             content, sent["Content-Encoding"] = compress_content(content), "gzip"
     return Response(content, 200, sent, media_type)
+
+
+async def change_password(request: Request, web: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
+    """Send the browser to the account's page for passwords.
+
+    Source: W3C, A Well-Known URL for Changing Passwords
+    """
+    return see_other(f"{web.base_path}{ACCOUNT_PATH}/password")
+
+
+async def passkey_endpoints(request: Request, web: WebContext) -> Response:
+    """The addresses at which a person creates and manages passkeys.
+
+    404 if passkeys do not work here. Source: W3C, Passkey Endpoints
+    """
+    policy = web.provider.policy
+    if not policy.takes_passkeys:
+        return await not_found(request, web)
+    account = policy.base_url + ACCOUNT_PATH
+    document = {"enroll": f"{account}/new-passkey", "manage": f"{account}/passkeys"}
+    return Response(msgspec.json.encode(document), 200, NO_STORE, "application/json; charset=utf-8")
+
+
+async def security(request: Request, web: WebContext) -> Response:
+    """The operator's contacts for vulnerability reports.
+
+    404 if the operator names none. Source: RFC 9116
+    """
+    if not web.security_contact:
+        return await not_found(request, web)
+    parts = urlsplit(web.provider.policy.base_url)
+    today = datetime.fromtimestamp(web.provider.clock(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    lines = (
+        *(f"Contact: {contact}" for contact in web.security_contact),
+        f"Expires: {today + timedelta(days=_SECURITY_DAYS):%Y-%m-%dT%H:%M:%SZ}",
+        f"Canonical: {parts.scheme}://{parts.netloc}{SECURITY_PATH}",
+    )
+    return Response("\n".join((*lines, "")), 200, NO_STORE, "text/plain; charset=utf-8")
 
 
 async def not_found(request: Request, web: WebContext, back: Link | None = None) -> Response:
@@ -128,3 +154,27 @@ async def not_found(request: Request, web: WebContext, back: Link | None = None)
         discovery="" if back else document,
     )
     return page_response(request, web.renderer, view, status=404)
+
+
+def _named(request: Request, web: WebContext) -> SplitResult | None:
+    """The page named by the link, if it is one of ours.
+
+    A path below ours, of harmless characters, perhaps with a query.
+    """
+    base = urlsplit(web.provider.policy.base_url)
+    path = parameters.lone(request.scope["query_string"], "page", longest=_PATH_CHARACTERS) or ""
+    if not path.startswith(f"{web.base_path}/") or not _OWN_PATH.fullmatch(path):
+        return None
+    return urlsplit(f"{base.scheme}://{base.netloc}{path}")
+
+
+def _came_from(request: Request, web: WebContext) -> SplitResult:
+    """The page of ours that the browser came from, else /."""
+    home = urlsplit(f"{web.provider.policy.base_url}/")
+    sent = [value.decode("latin-1") for value in headers(request, b"referer")]
+    try:
+        page = urlsplit(sent[0] if len(sent) == 1 else "")
+    except ValueError:
+        return home
+    own = (page.scheme, page.netloc) == (home.scheme, home.netloc) and page.path.startswith(home.path)
+    return page if own else home
