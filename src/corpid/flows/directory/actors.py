@@ -104,7 +104,7 @@ def is_allowed(actor: Actor, action: Action, thing: Object) -> bool:
 
 
 def assume_recent(actor: EntityAdministrator) -> EntityAdministrator:
-    """An administrator as if signed in at this moment, to look what they may do then. Source: D54"""
+    """An administrator as if signed in at this moment. Source: D54"""
     return replace(actor, auth_time=actor.now)
 
 
@@ -132,7 +132,7 @@ def guard_acting(acting: ActingPerson) -> list[Precondition]:
 
 
 def is_last_owner(held: Administrator, administrators: Iterable[AppointmentStatus[Administrator]]) -> bool:
-    """Return whether somebody is an owner, and no other administrator is one who can act. Source: D54"""
+    """Return whether somebody is the only owner who can act. Source: D54"""
     return held.level == "owner" and not any(
         each.enabled and each.record.level == "owner" and each.record.key != held.key for each in administrators
     )

@@ -1,4 +1,7 @@
-"""`corpid apply` and `corpid export`: a directory file in and out."""
+"""Directory files: applied (`corpid apply`), exported, and single entries of one.
+
+Commands and the console change a record as a file with this one entry would.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Change requests: made, approved, declined, withdrawn and expired (D55).
+"""Change requests: listed, approved, declined, withdrawn and expired (D55).
 
-`submit` is for actors of entities: it writes what needs no approval, and requests the rest.
+They are made by `write.write_or_request`, and by people for access of their own (`own_access`). For commands and API a
+request is a `RequestSummary`; for the administrators of its entity a `Request`, with what they can do about it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,14 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory.actors import assume_recent, guard_acting, is_allowed, load_administrator, load_api_client
-from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, search_page
-from corpid.flows.directory.person_names import NameChanges, as_requested, name_changes, names_digest, names_of
+from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
+from corpid.flows.directory.person_names import (
+    NameChanges,
+    compare_names,
+    digest_names,
+    read_names,
+    read_requested_names,
+)
 from corpid.flows.directory.write import (
     AuthorisedChanges,
     Refused,
@@ -171,7 +178,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return self.record.created_at + LIFETIME_SECONDS
 
 
-async def approve(
+async def approve_request(
     registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float, names: str = ""
 ) -> ChangeRequest:
     """Approve a request and make its change.
@@ -184,10 +191,10 @@ async def approve(
     request = await _find_decidable(registry, request_id, actor, reason)
     after = _decide_request(request, ApprovalEvent.APPROVE, actor, reason, now)
     changes = [change_of(each) for each in request.changes]
-    are_now = await name_changes(registry, request)
+    are_now = await compare_names(registry, request)
     if are_now.redirected:
         raise StaleRequest(REDIRECTED)
-    if are_now.digest != (names or names_digest(request.people)):
+    if are_now.digest != (names or digest_names(request.people)):
         raise NamesChanged(_NAMES_CHANGED, *(f"  {was} → {is_now}" for was, is_now in are_now.changed))
     current = await _read_current(registry, changes)
     changes = [refresh_change(each, current, now=now) for each in changes]
@@ -228,7 +235,9 @@ async def refuse_unfit(registry: Registry, changes: Sequence[Change]) -> None:
         raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
 
 
-async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
+async def decline_request(
+    registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float
+) -> ChangeRequest:
     """Decline a request; nothing else changes.
 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
@@ -238,7 +247,9 @@ async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: 
     return await _write_decision(registry, request, after, ApprovalEvent.DECLINE, actor)
 
 
-async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
+async def withdraw_request(
+    registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float
+) -> ChangeRequest:
     """Take back one's own request; it needs no `reason`.
 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
@@ -255,7 +266,7 @@ async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason:
     return await _write_decision(registry, request, after, ApprovalEvent.WITHDRAW, actor)
 
 
-async def expire(registry: Registry, *, now: float) -> int:
+async def expire_requests(registry: Registry, *, now: float) -> int:
     """End requests that waited for 14 days; return how many.
 
     A hundred at most: called again and again, it ends all. Raises StoreUnavailable. Source: D55
@@ -286,7 +297,7 @@ async def list_requests(
     Source: D55
     """
     authorise(actor, "read", Object(kind="approval", entity_id=entity_id))
-    found = await _read_requests(registry, entity_id, state, after=place(after, 1), limit=limit + 1)
+    found = await _read_requests(registry, entity_id, state, after=parse_place(after, 1), limit=limit + 1)
     page = cut_page(found, limit, [request.request_id for request in found])
     return ListPage(
         found=tuple([await summarise_request(registry, request, now) for request in page.found]), after=page.after
@@ -305,10 +316,10 @@ async def read_request(registry: Registry, actor: Actor, request_id: str, *, now
 async def summarise_request(registry: Registry, found: ChangeRequest, now: float) -> RequestSummary:
     """A request as people read it. Raises StoreUnavailable. Source: D55"""
     changes = [change_of(each) for each in found.changes]
-    names = await name_changes(registry, found)
+    names = await compare_names(registry, found)
     _, _, identifier = found.requester.partition(":")
     state = state_at(found, now)
-    people = names.people if state is ApprovalState.PENDING else {**names.people, **as_requested(found)}
+    people = names.people if state is ApprovalState.PENDING else {**names.people, **read_requested_names(found)}
     return RequestSummary(
         request=found,
         state=state.value,
@@ -458,7 +469,7 @@ async def load_request(registry: Registry, actor: EntityAdministrator, request_i
     if not _is_own(found, actor):
         authorise(actor, "read", build_request_object(found, "approval"))
     pending = state_at(found, now) is ApprovalState.PENDING
-    differing = await name_changes(registry, found) if pending else None
+    differing = await compare_names(registry, found) if pending else None
     names_read = differing.people if differing is not None else {}  # what is shown is what an approver signs
     shown = (await _show_page(registry, actor, ListPage(found=(found,)), now=now, names_read=names_read)).found[0]
     if not pending:
@@ -500,7 +511,7 @@ async def load_names(
     known = await directory.read(Entity, {(each,) for each in entities if each})
     of = await directory.read(Service, {(each,) for each in services if each})
     members = set(people)
-    found = typed | await names_of(registry, entity_id, members, former=former, outside=outside)
+    found = typed | await read_names(registry, entity_id, members, former=former, outside=outside)
     own = {*former, *members, *typed}
     return RequestNames(
         people={each: names_read.get(each, name) if each in own else name for each, name in found.items()},
@@ -655,8 +666,8 @@ async def _search_waiting(
     """A page of fitting requests that are stored as pending."""
     where = {"entity_id": actor.entity_id, "state": ApprovalState.PENDING.value}
     return await search_page(
-        lambda start, limit: registry.directory.page(ChangeRequest, where, after=place(start, 1), limit=limit),
-        lambda row: as_place(row.key), fits, after=after, at_once=_AT_ONCE, limit=limit,
+        lambda start, limit: registry.directory.page(ChangeRequest, where, after=parse_place(start, 1), limit=limit),
+        lambda row: format_place(row.key), fits, after=after, at_once=_AT_ONCE, limit=limit,
     )  # fmt: skip
 
 
@@ -667,7 +678,7 @@ def _with_names_as_requested(request: ChangeRequest, names: RequestNames) -> Req
     """
     records = (each.becomes or each.was for each in map(change_of, request.changes))
     own = {getattr(each, "user_id", "") for each in records if getattr(each, "entity_id", "") == request.entity_id}
-    then = {user_id: name for user_id, name in as_requested(request).items() if user_id in own}
+    then = {user_id: name for user_id, name in read_requested_names(request).items() if user_id in own}
     return msgspec.structs.replace(names, people={**names.people, **then})
 
 
@@ -723,7 +734,7 @@ async def _show_page(
     now: float,
     names_read: Mapping[str, str] = _NO_NAMES,
 ) -> ListPage[Request]:
-    """A page of requests as an administrator sees them; `names_read` as in `load_names`."""
+    """A page of requests; `names_read` as in `load_names`."""
     changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
     actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
     people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]

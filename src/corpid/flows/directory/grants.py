@@ -1,6 +1,7 @@
-"""Third parties as the administrators of either entity see them (D56, D61).
+"""Grants to third parties: offered, accepted, declined, narrowed and ended (D56, D61).
 
-The changes that are planned here are written, or requested, by `write_or_request`.
+For the administrators of either entity changes are planned here, and `write.write_or_request` writes or requests them.
+Operators' commands write at once (`offer_grant`, `accept_grant`, `decline_grant`, `end_grant`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
-from corpid.flows.directory.finding import LAST, RowFilter, entity_named, only_one, service_named
-from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, search_page
+from corpid.flows.directory.finding import LAST, RowFilter, find_entity, find_service, pick_one
+from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
 from corpid.flows.directory.write import Refused, find_decision, read_grants, require_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import person_names
@@ -134,8 +135,8 @@ async def list_authorisations(
     sides = ("client_entity_id", "entity_id") if given else ("entity_id", "client_entity_id")
     narrowed = {sides[0]: own, sides[1]: other, "state": state or ""}
     where = {name: value for name, value in narrowed.items() if value}
-    found = await registry.directory.page(ThirdPartyGrant, where, after=place(after, 6), limit=limit + 1)
-    page = cut_page(found, limit, [as_place(each.key) for each in found])
+    found = await registry.directory.page(ThirdPartyGrant, where, after=parse_place(after, 6), limit=limit + 1)
+    page = cut_page(found, limit, [format_place(each.key) for each in found])
     return ListPage(found=tuple(await _with_names(registry, page.found)), after=page.after)
 
 
@@ -211,8 +212,8 @@ async def list_roles(
     _authorise_reading(actor, grant.entity_id, grant.client_entity_id)
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), grant.key[:3], strict=True))
     page = await search_page(
-        lambda start, limit: registry.directory.page(ThirdPartyAssignment, where, after=place(start, 7), limit=limit),
-        lambda row: as_place(row.key), grant.fits, after=after, at_once=_AT_ONCE, limit=limit,
+        lambda start, limit: registry.directory.page(ThirdPartyAssignment, where, after=parse_place(start, 7), limit=limit),
+        lambda row: format_place(row.key), grant.fits, after=after, at_once=_AT_ONCE, limit=limit,
     )  # fmt: skip
     return ListPage(found=tuple(await _with_people(registry, actor, page.found)), after=page.after)
 
@@ -512,13 +513,13 @@ async def _find_grant(registry: Registry, wanted: GrantFilter, actor: Actor, *, 
         found = [row for row in found if state_of(row) is AuthorisationState.OFFERED]
     between = f"{wanted.client_entity} to {wanted.third_party} at {wanted.service}"
     none = f"there is no {'offer' if offered_only else 'grant'} of {between}"
-    return only_one(found, none=none, several="several are meant", note=lambda grant: grant.state, among=held)
+    return pick_one(found, none=none, several="several are meant", note=lambda grant: grant.state, among=held)
 
 
 async def _check_names(registry: Registry, wanted: GrantFilter, actor: Actor) -> None:
     """Refuse unknown names, if the actor may know of them."""
     for entity_id in (wanted.client_entity, wanted.third_party):
         with suppress(Forbidden):
-            await entity_named(registry, entity_id, actor=actor)
+            await find_entity(registry, entity_id, actor=actor)
     with suppress(Forbidden):
-        await service_named(registry, wanted.service, actor=actor)
+        await find_service(registry, wanted.service, actor=actor)

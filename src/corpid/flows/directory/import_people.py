@@ -1,4 +1,4 @@
-"""Many people of one entity at once, from a table."""
+"""People of one entity from a table: added, or invited."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 from corpid.flows.directory.apply import prepare_document
-from corpid.flows.directory.finding import entity_named
+from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import IdentifierConflict, check_invitation, plan_invitation
 from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.access import Object, authorise
@@ -68,7 +68,7 @@ async def import_people(
     write.Refused if there is no such entity, access.Forbidden; Conflict and StoreUnavailable, after which the
     transactions before stay. Source: D51, docs/directory.md
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="user"))
     document = parse_people(content, file, entity_id=entity_id)
     total = len(document.entries_of("user"))
@@ -141,7 +141,7 @@ async def import_members(
     problem, write.Refused if there is no such entity, access.Forbidden; Conflict and StoreUnavailable, after which
     the transactions before stay. Source: D60, D61, docs/directory.md
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="user"))
     rows = parse_members(content, file)
     changes: list[Change] = []

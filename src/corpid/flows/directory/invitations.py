@@ -1,4 +1,4 @@
-"""Open invitations of an entity: their daily limits, their list, and sending them again (D60)."""
+"""Open invitations of an entity: limits, list, sending again (D60)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A person's own entities and roles, with their givers (D53, D61, D65)."""
+"""A person's own entities and roles, and requests for more (D53, D55, D61, D65).
+
+Each request is a change request, which administrators decide on in `approvals`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import guard_acting
-from corpid.flows.directory.lists import with_records
+from corpid.flows.directory.lists import load_roles
 from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role, plan_role
 from corpid.flows.directory.write import build_request, check_reason
 from corpid.rules.audit_actions import AuditAction
@@ -108,7 +111,7 @@ async def list_own_access(registry: Registry, user_id: str) -> list[OwnEntity]:
     levels = await directory.read(Administrator, [each.key for each in held])
     own = await directory.page(Assignment, where, after=("",) * 6, limit=MOST)
     others = await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=MOST)
-    roles = await with_records(directory, [*own, *others])
+    roles = await load_roles(directory, [*own, *others])
     givers = await _find_givers(registry, user_id, roles)
     found = [
         OwnEntity(
@@ -213,11 +216,14 @@ async def withdraw_request(context: RequestContext, user_id: str, request_id: st
     if request_id not in {each.request.request_id for each in await list_requests(context, user_id)}:
         raise approvals.NoRequest("there is no such request")
     registry = context.provider.registry
-    await approvals.withdraw(registry, request_id, actor=Person(user_id), reason="", now=context.now)
+    await approvals.withdraw_request(registry, request_id, actor=Person(user_id), reason="", now=context.now)
 
 
 async def _find_givers(registry: Registry, user_id: str, roles: Iterable[Role]) -> list[Giver]:
-    """The giver of each role, by its source (D65); only people who belong to the same entity have names (D61)."""
+    """The giver of each role, by its source (D65).
+
+    Only people who belong to the same entity have names (D61).
+    """
     directory = registry.directory
     rows = [role.row for role in roles]
     sources: dict[tuple[str, ...], str] = {}

@@ -10,7 +10,7 @@ from corpid.flows.account import links
 from corpid.flows.authentication import password_checks, second_factor_methods, throttle
 from corpid.flows.directory.actors import list_entities_without_owner
 from corpid.flows.directory.apply import ADDS, carry_out, prepare_addition, write_one_change
-from corpid.flows.directory.finding import authorise_on_person, user_named
+from corpid.flows.directory.finding import authorise_on_person, find_user
 from corpid.flows.directory.write import Refused, audit_event, switch_record, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_hash import COMMAND_LINE
@@ -157,7 +157,7 @@ async def unlock_user(
 
     Raises write.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45, D47
     """
-    user = await user_named(registry, user_name, actor=actor)
+    user = await find_user(registry, user_name, actor=actor)
     await authorise_on_person(registry, actor, "delete", Object(kind="lock", user_id=user.user_id))
     event = audit_event(actor, AuditAction.USER_UNLOCK, user.user_id)
     await unlock_account(registry, transient, issuer, user, event=event, now=now)
@@ -268,13 +268,13 @@ async def load_factors(registry: Registry, user_name: str, *, actor: Actor) -> t
 
     Raises write.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45, D46
     """
-    user = await user_named(registry, user_name, actor=actor)
+    user = await find_user(registry, user_name, actor=actor)
     await authorise_on_person(registry, actor, "read", Object(kind="credentials", user_id=user.user_id))
     return user, await second_factor_methods.held_factors(registry, user.user_id)
 
 
 async def _find_account(registry: Registry, user_name: str, *, actor: Actor) -> User:
-    user = await user_named(registry, user_name, actor=actor)
+    user = await find_user(registry, user_name, actor=actor)
     _refuse_invited(user)
     return user
 

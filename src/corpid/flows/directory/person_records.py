@@ -18,9 +18,9 @@ from corpid.flows.directory.lists import (
     ListFilter,
     ListPage,
     cut_page,
-    memberships,
-    roles,
-    third_party_roles,
+    list_memberships,
+    list_roles,
+    list_third_party_roles,
 )
 from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
@@ -96,9 +96,9 @@ async def load_person(registry: Registry, actor: Actor, user_name: str, *, limit
     links = await registry.factors.links_of(user.user_id)
     operators = await registry.directory.read(Operator, [user.key])
     wanted = ListFilter(user=user.user_name)
-    belongs = await memberships(registry, actor, user, after="", limit=limit)
-    own = await roles(registry, actor, wanted, after="", limit=limit)
-    for_others = await third_party_roles(registry, actor, wanted, after="", limit=limit)
+    belongs = await list_memberships(registry, actor, user, after="", limit=limit)
+    own = await list_roles(registry, actor, wanted, after="", limit=limit)
+    for_others = await list_third_party_roles(registry, actor, wanted, after="", limit=limit)
     keys: dict[type[Record], list[tuple[str, ...]]] = {
         User: [user.key],
         Operator: [*operators],
@@ -279,7 +279,7 @@ def _invites(link: FactorLink, now: float) -> bool:
 async def _find_person(
     registry: Registry, actor: Actor, action: Action, kind: ObjectKind, user_name: str
 ) -> User | None:
-    """Find a person, if the actor may carry out the action on theirs."""
+    """Find a person, if the actor may do this to them."""
     refuse_early(actor, action, Object(kind=kind))
     user = await registry.directory.user_by_name(user_name)
     if user is not None:

@@ -1,4 +1,4 @@
-"""E-mails that wait in the registry: invitations and notices, sent at a limited rate (D60).
+"""Sending of queued e-mails at a limited rate: invitations and notices (D60).
 
 Every process looks for e-mails that are due, and takes each in one statement before it sends it: an invitation, or all
 notices of one person, kind and entity. If a process dies between taking and storing the outcome, another one sends the
@@ -16,7 +16,7 @@ from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
 from corpid.flows.directory import notice_texts
 from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RequestDecision, RoleNames
-from corpid.flows.directory.person_names import names_of
+from corpid.flows.directory.person_names import read_names
 from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import link_codes
@@ -56,7 +56,9 @@ _MOST: Final = notice_texts.MOST_LISTED
 
 
 class _Sender:
-    """The sending of one process, within limits by minute and by recipient and day.
+    """The sending of one process, within limits.
+
+    By minute, and by recipient and day.
 
     `log` writes an event and its detail to the log, `count` counts an outcome.
     """
@@ -421,7 +423,7 @@ class NoticeEmails(_Sender):
     async def _read_people(self, entity_id: str, user_ids: Iterable[str]) -> dict[str, str]:
         """People's names, as their entity knows them or did (D61, D68)."""
         wanted = list(dict.fromkeys(user_ids))
-        return await names_of(self._registry, entity_id, wanted, former=wanted)
+        return await read_names(self._registry, entity_id, wanted, former=wanted)
 
 
 def _event(invited: OpenInvitation) -> AuditEvent:

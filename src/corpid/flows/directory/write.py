@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.directory.actors import check_still_acting, is_last_owner
-from corpid.flows.directory.person_names import people_of
+from corpid.flows.directory.person_names import read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditEvent
@@ -225,7 +225,7 @@ async def write_changes(
     """Authorise all changes and write them, each with an audit event.
 
     Each event is written in the transaction of its change. `action` is the action of the only change, if a command
-    knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last one. `seen`
+    knows a more exact one than `find_action`. `summary` is an event about all changes, written with the last one. `seen`
     are records that the caller has decided on; `within` is awaited in the transaction of the last change. Raises
     access.Forbidden before anything is written, also for what needs approval (`write_or_request` requests it), Refused,
     Conflict (LastOwnerRemoved if the last operator or owner would go, ChangedMeanwhile if what was decided on is no
@@ -289,7 +289,7 @@ def record_changes(found: AuthorisedChanges, *, action: AuditAction | None = Non
     invited = found.invited
     written = []
     for change, thing in zip(found.changes, found.objects, strict=True):
-        event = change_event(found.actor, change, action, invited=invited.get(change.key[:2]))
+        event = build_change_event(found.actor, change, action, invited=invited.get(change.key[:2]))
         details = {**event.detail, **detail}
         if on_self(found.actor, thing):
             details["self"] = "true"
@@ -303,7 +303,7 @@ def record_changes(found: AuthorisedChanges, *, action: AuditAction | None = Non
     return [*written, *_find_sign_outs(found.changes), *under, *found.ended, *found.guards]
 
 
-def change_event(
+def build_change_event(
     actor: Actor, change: Change, action: AuditAction | None = None, *, invited: Membership | None = None
 ) -> AuditEvent:
     """Return the audit event of one change.
@@ -315,7 +315,7 @@ def change_event(
     detail = {"taken_over": " ".join(sorted(set(change.taken.values())))} if change.taken else {}  # D65
     if invited is not None:
         detail[INVITED_PERSON] = shown_invitation(invited)
-    action = action or find_decision(actor, change) or action_of(change)
+    action = action or find_decision(actor, change) or find_action(change)
     event = audit_event(actor, action, "/".join(change.key), entity_id=thing.entity_id, **detail)
     client_id = change.key[0] if change.kind == "client" else ""
     return replace(event, client_id=client_id, other_entity_id=thing.other_entity_id)
@@ -333,7 +333,7 @@ def find_decision(actor: Actor, change: Change, spoken_for: AuthorisationSide | 
     return GRANT_ACTIONS[event] if event is not None else None
 
 
-def action_of(change: Change) -> AuditAction:
+def find_action(change: Change) -> AuditAction:
     """Return the audit action of a change.
 
     If the change only turns a switch, the action is that of the switch; otherwise it follows from the kind of record
@@ -405,7 +405,7 @@ async def build_request(
         changes=tuple(map(to_requested_change, changes)),
         reason=reason,
         created_at=int(now),
-        people=await people_of(registry, entity_id, changes, requester),
+        people=await read_requested_people(registry, entity_id, changes, requester),
     )
 
 
@@ -443,7 +443,7 @@ def is_of_entity(actor: Actor) -> bool:
 async def read_pages(
     directory: Directory, kind: type[L], where: Mapping[str, str], *, width: int, at_once: int
 ) -> AsyncIterator[list[L]]:
-    """All rows of a kind, in the order of their keys, which have `width` parts.
+    """All rows of a kind by their keys, which have `width` parts.
 
     Raises StoreUnavailable. Source: D53
     """
@@ -456,9 +456,9 @@ async def read_pages(
 
 
 async def read_grants(directory: Directory, between: Sequence[str]) -> list[ThirdPartyGrant]:
-    """The grants of a client entity to a third party for a service, by the identifiers of the three.
+    """The grants between two entities for a service.
 
-    Of a great many the first ones. Raises StoreUnavailable. Source: D56
+    `between` are client entity, third party and service. Of a great many the first ones. Raises StoreUnavailable. Source: D56
     """
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), between, strict=True))
     return await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_MOST_GRANTS)
@@ -719,7 +719,7 @@ async def _guard_invitations(registry: Registry, changes: Sequence[Change]) -> l
 
 
 async def _find_owners_taken(registry: Registry, change: Change, key: tuple[str, str]) -> list[Administrator]:
-    """Return the person's levels as an owner that a change takes, or leaves without effect."""
+    """Return the ownerships that a change takes, or leaves without effect."""
     owned = [each for each in await registry.directory.administered(key[0]) if each.level == "owner"]
     if _disables(change):
         return owned

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.flows.directory.finding import authorise_list, entity_named, visible
-from corpid.flows.directory.lists import Appointment, ListFilter, ListPage, administrators, grants
+from corpid.flows.directory.finding import authorise_list, filter_visible, find_entity
+from corpid.flows.directory.lists import Appointment, ListFilter, ListPage, list_administrators, list_grants
 from corpid.rules.directory.access import Object
 from corpid.rules.directory.queries import MemberQuery, StoredMember
 from corpid.rules.directory.records import Entity, ThirdPartyGrant
@@ -39,10 +39,10 @@ async def shown_entity(
 
     Raises Refused if there is none, access.Forbidden, StoreUnavailable. Source: D53, D56
     """
-    entity = await entity_named(registry, entity_id, actor=actor)
-    held = await administrators(registry, actor, ListFilter(entity=entity_id), after="", limit=limit)
-    given = await grants(registry, actor, ListFilter(client_entity=entity_id), after="", limit=few)
-    received = await grants(registry, actor, ListFilter(entity=entity_id), after="", limit=few)
+    entity = await find_entity(registry, entity_id, actor=actor)
+    held = await list_administrators(registry, actor, ListFilter(entity=entity_id), after="", limit=limit)
+    given = await list_grants(registry, actor, ListFilter(client_entity=entity_id), after="", limit=few)
+    received = await list_grants(registry, actor, ListFilter(entity=entity_id), after="", limit=few)
     sides = {each.entity_id for each in given.found} | {each.client_entity_id for each in received.found}
     names = await registry.directory.read(Entity, [(each,) for each in sides])
     authorise_list(actor, Object(kind="membership", entity_id=entity_id))
@@ -71,5 +71,5 @@ async def open_invitation(
     found = await registry.provisioning.member(membership_id)
     if found is None or found.membership.entity_id != entity_id or not found.membership.invited:
         return None
-    seen = await visible(registry, actor, thing, [found], lambda each: each.user.user_id)
+    seen = await filter_visible(registry, actor, thing, [found], lambda each: each.user.user_id)
     return seen[0] if seen else None

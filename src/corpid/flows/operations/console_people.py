@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.flows.directory import people, person_records
 from corpid.flows.directory.finding import authorise_on_person
-from corpid.flows.directory.lists import Belonging, ListFilter, ListPage, memberships, roles
+from corpid.flows.directory.lists import Belonging, ListFilter, ListPage, list_memberships, list_roles
 from corpid.flows.operations.console import is_allowed
 from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
@@ -84,8 +84,8 @@ async def shown_person(
         invited_until=max(
             (each.expires_at for each in links if each.purpose == "invitation" and each.expires_at > now), default=0
         ),
-        memberships=await memberships(registry, actor, user, after="", limit=limit),
-        roles=await roles(registry, actor, ListFilter(user=name), after="", limit=limit),
+        memberships=await list_memberships(registry, actor, user, after="", limit=limit),
+        roles=await list_roles(registry, actor, ListFilter(user=name), after="", limit=limit),
         sessions=tuple(live[:limit]),
         locks=tuple(paused),
         actions=frozenset(

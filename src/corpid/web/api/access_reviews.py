@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 async def read_access_review(call: Call) -> Response:
     """The last review of an entity, and the next one."""
     await objects.read_object(call.administration, ENTITY, call.given["id"])
-    state = await access_review.current(call.provider.registry, call.actor, call.given["id"])
+    state = await access_review.load_review_state(call.provider.registry, call.actor, call.given["id"])
     return plain(Answer(body=access_review.describe_review(call.given["id"], state)))
 
 
@@ -35,7 +35,7 @@ async def list_reviewed_people(call: Call) -> Response:
     """A page of an entity's people, with what they may do."""
     await objects.read_object(call.administration, ENTITY, call.given["id"])
     after = place(call.given["cursor"], 1)[0] if call.given["cursor"] is not None else ""
-    page = await access_review.people(
+    page = await access_review.list_reviewed_people(
         call.provider.registry,
         call.actor,
         call.given["id"],
