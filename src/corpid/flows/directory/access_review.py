@@ -16,13 +16,20 @@ from corpid.flows.directory.actors import assume_recent, check_still_acting, is_
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.lists import ListPage, cut_page
 from corpid.flows.directory.member_changes import plan_removals
-from corpid.flows.directory.write import NoReason, Refused, audit_event, authorise_changes, read_pages, write_or_request
-from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.flows.directory.write import (
+    NoReason,
+    Refused,
+    audit_event,
+    authorise_changes,
+    name_invitation,
+    read_pages,
+    write_or_request,
+)
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import access_review as rules
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.access_review import ACCESS_ACTIONS, Access, AccessReview, ReviewDecision
 from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.invitations import shown_invitation
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, Membership, ThirdPartyAssignment, User
@@ -220,17 +227,12 @@ async def keep_access(
             f"{each.user_id}/{entity_id}",
             entity_id=entity_id,
             seen=each.seen,
-            **_name_invitation(membership),
+            **name_invitation(membership),
         )
         for each, membership in zip(wanted, held, strict=True)
     ]
     guards = [Precondition(Membership, each.key, each) for each in held]
     return await _write_decisions(registry, actor, entity_id, decisions, events, now=now, guards=guards)
-
-
-def _name_invitation(membership: Membership) -> dict[str, str]:
-    """The detail of whose access it is, of somebody invited (D68)."""
-    return {INVITED_PERSON: shown_invitation(membership)} if membership.invited else {}
 
 
 async def end_access(

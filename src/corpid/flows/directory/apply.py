@@ -335,11 +335,7 @@ async def carry_out(
         raise Refused(phrase("it was removed at the same moment: nothing was changed"))
     if changes and not dry_run:
         await write_changes(registry, actor, changes, action=action, seen=_guard_seen(changes, was))
-    return ApplyResult(
-        differences=tuple(difference(change, prepared.user_names) for change in changes),
-        warnings=prepared.plan.warnings,
-        written=bool(changes) and not dry_run,
-    )
+    return _describe(prepared, written=bool(changes) and not dry_run)
 
 
 async def _read_users(registry: Registry, needed: References) -> tuple[dict[str, User], dict[str, User]]:
@@ -532,10 +528,8 @@ def _refuse_guessable(document: Document, current: Current, ids: Mapping[str, st
     problems = []
     for key, entry in document.entries_of("credentials").items():
         known = getattr(current.records_of("user").get((ids[key[0]],)), "name", "")
-        name, typed = (
-            str(document.entries_of("user")[key].fields.get("name", known)),
-            str(entry.fields.get("password", "")),
-        )
+        name = str(document.entries_of("user")[key].fields.get("name", known))
+        typed = str(entry.fields.get("password", ""))
         try:
             if typed:
                 chosen_password(typed, user_name=key[0], name=name, blocklist=passwords.guessable())

@@ -208,7 +208,10 @@ async def approve_request(
         raise Refused("the rules no longer allow this:", *(f"  {problem}" for problem in problems))
     agreed = await authorise_changes(registry, actor, changes, approving=request_id)
     if is_asked_for_oneself(request):
-        still = await _guard_requester(registry, request)
+        acting = await registry.directory.acting(request.requester.partition(":")[2], request.entity_id)
+        if acting is None or not acting.allowed:
+            raise Refused(phrase("the requester no longer acts for this entity: decline it"))
+        still = guard_acting(acting)
         done = record_changes(
             msgspec.structs.replace(agreed, needing=()), approval=request.request_id, requested_by=request.requester
         )
@@ -518,15 +521,6 @@ async def load_names(
         entities={each.entity_id: each.name for each in known.values()},
         services={each.service_id: each.name for each in of.values()},
     )
-
-
-async def _guard_requester(registry: Registry, request: ChangeRequest) -> list[Precondition]:
-    """Guards that the requester still acts for the entity."""
-    _, _, user_id = request.requester.partition(":")
-    acting = await registry.directory.acting(user_id, request.entity_id)
-    if acting is None or not acting.allowed:
-        raise Refused(phrase("the requester no longer acts for this entity: decline it"))
-    return guard_acting(acting)
 
 
 async def _authorise_requester(

@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from corpid.flows.directory.finding import (
+    FIRST_CHARACTER,
     LAST,
     authorise_list,
     authorise_on_person,
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 S = TypeVar("S")
 
-_AFTER: Final = "\x01"
-"""before every character of an identifier or user name"""
 _ROUNDS: Final = 20
 """how often rows are read for one page of those that fit"""
 _A_USER: Final = Object(kind="user")
@@ -443,7 +442,7 @@ def parse_place(after: str, width: int) -> tuple[str, ...]:
 
 def _find_bounds(search: str, after: str) -> tuple[str, str]:
     """Return the bounds of keys that begin with `search`, after `after`."""
-    return max(search, after + _AFTER if after else ""), search + LAST
+    return max(search, after + FIRST_CHARACTER if after else ""), search + LAST
 
 
 def _map_name(text: str) -> str:

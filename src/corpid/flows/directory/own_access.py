@@ -37,7 +37,7 @@ from corpid.rules.directory.role_forms import is_open_to
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import ActingPerson
@@ -180,7 +180,11 @@ async def request_access(context: RequestContext, row: Assignment, *, reason: st
         raise AlreadyAsked
     changes = [plan_role(was, row)]
     await approvals.refuse_unfit(registry, changes)
-    await _count(context, user_id)
+    counter = namespaces.ACCESS_REQUESTS.entry(context.provider.policy.deployment_url, user_id)
+    async with context.provider.transient.batch(context.now) as batch:
+        counted = await context.counts.count(batch, counter)
+    if counted > ACCESS_REQUESTS_PER_DAY:
+        raise TooManyAsked
     request = await build_request(
         registry, Person(user_id).name, row.entity_id, changes, reason=reason, now=context.now,
         unique=context.provider.new_id(),
@@ -204,7 +208,21 @@ async def list_requests(context: RequestContext, user_id: str) -> list[OwnReques
     entries = await registry.audit.latest(query, limit=_SHOWN)
     found = await registry.directory.read(ChangeRequest, [(each.object,) for each in entries])
     own = [each for each in found.values() if each.requester == person.name and is_asked_for_oneself(each)]
-    return await _describe_requests(context, sorted(own, key=lambda each: each.request_id, reverse=True))
+    rows = {each.request_id: change_of(each.changes[0]).becomes for each in own}
+    wanted = [row for row in rows.values() if isinstance(row, Assignment)]
+    known = await registry.directory.read(Service, {(row.service_id,) for row in wanted})
+    entity_of = await registry.directory.read(Entity, {(row.entity_id,) for row in wanted})
+    listed = []
+    for each in sorted(own, key=lambda each: each.request_id, reverse=True):
+        row = rows[each.request_id]
+        if isinstance(row, Assignment) and (row.service_id,) in known and (row.entity_id,) in entity_of:
+            listed.append(
+                OwnRequest(
+                    request=each, state=state_at(each, context.now).value, row=row,
+                    service=known[row.service_id,], entity=entity_of[row.entity_id,],
+                )
+            )  # fmt: skip
+    return listed
 
 
 async def withdraw_request(context: RequestContext, user_id: str, request_id: str) -> None:
@@ -260,30 +278,3 @@ async def _check_acting(context: RequestContext, user_id: str, entity_id: str) -
     authorise(Person(user_id), "write", thing)
     assert acting is not None  # noqa: S101 - nobody belongs otherwise
     return acting
-
-
-async def _count(context: RequestContext, user_id: str) -> None:
-    counter = namespaces.ACCESS_REQUESTS.entry(context.provider.policy.deployment_url, user_id)
-    async with context.provider.transient.batch(context.now) as batch:
-        counted = await context.counts.count(batch, counter)
-    if counted > ACCESS_REQUESTS_PER_DAY:
-        raise TooManyAsked
-
-
-async def _describe_requests(context: RequestContext, own: Sequence[ChangeRequest]) -> list[OwnRequest]:
-    directory = context.provider.registry.directory
-    rows = {each.request_id: change_of(each.changes[0]).becomes for each in own}
-    wanted = [row for row in rows.values() if isinstance(row, Assignment)]
-    known = await directory.read(Service, {(row.service_id,) for row in wanted})
-    entity_of = await directory.read(Entity, {(row.entity_id,) for row in wanted})
-    found = []
-    for each in own:
-        row = rows[each.request_id]
-        if isinstance(row, Assignment) and (row.service_id,) in known and (row.entity_id,) in entity_of:
-            found.append(
-                OwnRequest(
-                    request=each, state=state_at(each, context.now).value, row=row,
-                    service=known[row.service_id,], entity=entity_of[row.entity_id,],
-                )
-            )  # fmt: skip
-    return found

@@ -43,7 +43,7 @@ from corpid.rules.oauth.consent import Consent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.rules.authentication.records import FactorLink, Session
+    from corpid.rules.authentication.records import Session
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Actor
@@ -94,6 +94,7 @@ async def load_person(registry: Registry, actor: Actor, user_name: str, *, limit
     user, held = await people.load_factors(registry, user_name, actor=actor)
     authorise(actor, "read", Object(kind="operator", user_id=user.user_id))
     links = await registry.factors.links_of(user.user_id)
+    invited_until = [each.expires_at for each in links if each.purpose == "invitation" and each.expires_at > now]
     operators = await registry.directory.read(Operator, [user.key])
     wanted = ListFilter(user=user.user_name)
     belongs = await list_memberships(registry, actor, user, after="", limit=limit)
@@ -116,7 +117,7 @@ async def load_person(registry: Registry, actor: Actor, user_name: str, *, limit
     return PersonRecords(
         user=user,
         factors=held,
-        invited_until=max((link.expires_at for link in links if _invites(link, now)), default=0),
+        invited_until=max(invited_until, default=0),
         deletion_requested_at=await find_deletion_time(registry, actor, user.user_id),
         operator=operators[user.key].level if user.key in operators else "",
         consents=tuple((await list_consents(registry, actor, user.user_id, now=now))[:limit]),
@@ -270,10 +271,6 @@ async def end_locks(
     event = audit_event(actor, AuditAction.USER_UNLOCK, user.user_id)
     await people.unlock_account(registry, transient, issuer, user, event=event, now=now)
     return True
-
-
-def _invites(link: FactorLink, now: float) -> bool:
-    return link.purpose == "invitation" and link.expires_at > now
 
 
 async def _find_person(

@@ -47,7 +47,8 @@ async def list_groups(registry: Registry, *, actor: ProvisioningToken) -> list[G
     return [
         GroupRole(service_id=service.service_id, role=role)
         async for service in registry.directory.scan(Service)
-        if _is_plain(service) and entity.type in service.entity_types and entity.status in service.entity_statuses
+        if service.enabled and not service.parameters and service.sub_entity != "mandatory"
+        if entity.type in service.entity_types and entity.status in service.entity_statuses
         for role in service.roles
     ]
 
@@ -172,11 +173,6 @@ async def _read_rows(
             break
         await asyncio.sleep(0)
     return found[:most]
-
-
-def _is_plain(service: Service) -> bool:
-    """Return whether roles at a service need only a person (D60)."""
-    return service.enabled and not service.parameters and service.sub_entity != "mandatory"
 
 
 def _is_as_such(row: Assignment, today: str) -> bool:

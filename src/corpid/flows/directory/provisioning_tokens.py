@@ -27,7 +27,6 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
 
@@ -82,7 +81,7 @@ async def add_token(
         expires_at=int(now) + days * DAY, created_by=actor.name,
     )  # fmt: skip
     if not dry_run:
-        written = Upsert(record, _event(actor, AuditAction.PROVISIONING_TOKEN_ADD, record))
+        written = Upsert(record, audit_event(actor, AuditAction.PROVISIONING_TOKEN_ADD, token_id, entity_id=entity_id))
         guards = [Precondition(type(entity), entity.key, entity), *await check_still_acting(registry, actor)]
         await registry.directory.write([*guards, Precondition(RegisteredProvisioningToken, record.key, None), written])
     return record
@@ -114,7 +113,7 @@ async def remove_token(
             f"{entity_id} has no such token: `corpid provisioning-token list --entity {entity_id}` shows them"
         )
     if not dry_run:
-        event = _event(actor, AuditAction.PROVISIONING_TOKEN_REMOVE, record)
+        event = audit_event(actor, AuditAction.PROVISIONING_TOKEN_REMOVE, token_id, entity_id=entity_id)
         await registry.directory.write([*await check_still_acting(registry, actor), Delete(record, event)])
     return record
 
@@ -154,7 +153,3 @@ async def is_valid_still(registry: Registry, actor: ProvisioningToken, *, now: f
 
 def _object(entity_id: str) -> Object:
     return Object(kind="provisioning token", entity_id=entity_id)
-
-
-def _event(actor: Actor, action: AuditAction, record: RegisteredProvisioningToken) -> AuditEvent:
-    return audit_event(actor, action, record.token_id, entity_id=record.entity_id)

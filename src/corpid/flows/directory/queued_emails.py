@@ -155,9 +155,16 @@ class InvitationEmails(_Sender):
             outcome, becomes = "put off", being_sent(self._tomorrow() - SENDING_SECONDS)
         else:
             code = link_codes.code_from(provider.new_id())
+            event = AuditEvent(
+                actor=SYSTEM,
+                action=links.PURPOSES["membership"].made,
+                object=invited.user.user_id,
+                entity_id=invited.membership.entity_id,
+                detail={"membership": invited.membership.membership_id},
+            )
             try:
                 link = links.of_invitation(invited, code, now=taken)
-                await provider.registry.factors.keep_link(link, _event(invited))
+                await provider.registry.factors.keep_link(link, event)
             except Conflict:  # it was revoked
                 return False
             except StoreUnavailable:
@@ -424,16 +431,6 @@ class NoticeEmails(_Sender):
         """People's names, as their entity knows them or did (D61, D68)."""
         wanted = list(dict.fromkeys(user_ids))
         return await read_names(self._registry, entity_id, wanted, former=wanted)
-
-
-def _event(invited: OpenInvitation) -> AuditEvent:
-    return AuditEvent(
-        actor=SYSTEM,
-        action=links.PURPOSES["membership"].made,
-        object=invited.user.user_id,
-        entity_id=invited.membership.entity_id,
-        detail={"membership": invited.membership.membership_id},
-    )
 
 
 def _name_role(facts: Mapping[str, str], names: Mapping[str, str]) -> RoleNames:

@@ -254,7 +254,10 @@ async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, d
     held = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST_HELD)
     none = f"{user.user_name} has no {'such ' if held else ''}role for {wanted.entity} at {wanted.service}"
     found = [row for row in held if wanted.fits(row)]
-    row = pick_one(found, none=none, several="several roles are meant", note=_last_day, among=held)
+    row = pick_one(
+        found, none=none, several="several roles are meant", among=held,
+        note=lambda row: "" if row.end_date == NO_END else f"until {in_words(row.end_date)}",
+    )  # fmt: skip
     change = Change(verb="remove", kind="assignment", key=row.key, was=row)
     names = {user.user_id: user.user_name}
     return await write_one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names)
@@ -262,7 +265,3 @@ async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, d
 
 def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:
     return is_allowed(actor, "read", Object(kind="assignment", entity_id=row.entity_id, service_id=row.service_id))
-
-
-def _last_day(row: Assignment) -> str:
-    return "" if row.end_date == NO_END else f"until {in_words(row.end_date)}"

@@ -287,7 +287,7 @@ def record_changes(found: AuthorisedChanges, *, action: AuditAction | None = Non
     """
     needing = {(change.kind, change.key) for change in found.needing}
     invited = found.invited
-    written = []
+    written: list[StoreChange] = []
     for change, thing in zip(found.changes, found.objects, strict=True):
         event = build_change_event(found.actor, change, action, invited=invited.get(change.key[:2]))
         details = {**event.detail, **detail}
@@ -295,7 +295,11 @@ def record_changes(found: AuthorisedChanges, *, action: AuditAction | None = Non
             details["self"] = "true"
         if not is_of_entity(found.actor) and (change.kind, change.key) in needing:
             details["approval"] = "bypassed"
-        written.append(_to_store_change(change, replace(event, detail=details)))
+        event = replace(event, detail=details)
+        if change.becomes is None:
+            written.append(Delete(change.was, event, change.seen))  # type: ignore[arg-type]
+        else:
+            written.append(Upsert(change.becomes, event, frozenset(change.taken), change.seen))  # type: ignore[arg-type]
     under: list[StoreChange] = [
         *_find_roles_under(found.actor, found.changes),
         *_find_access_under(found.actor, found.changes),
@@ -314,7 +318,7 @@ def build_change_event(
     thing = build_object(change)
     detail = {"taken_over": " ".join(sorted(set(change.taken.values())))} if change.taken else {}  # D65
     if invited is not None:
-        detail[INVITED_PERSON] = shown_invitation(invited)
+        detail |= name_invitation(invited)
     action = action or find_decision(actor, change) or find_action(change)
     event = audit_event(actor, action, "/".join(change.key), entity_id=thing.entity_id, **detail)
     client_id = change.key[0] if change.kind == "client" else ""
@@ -360,6 +364,11 @@ def audit_event(actor: Actor, action: AuditAction, subject: str, *, entity_id: s
         request_id=actor.request_id,
         detail={**actor.detail, **detail},
     )
+
+
+def name_invitation(membership: Membership) -> dict[str, str]:
+    """Return the detail of an event that says whom an invitation is for; none of others. Source: D68"""
+    return {INVITED_PERSON: shown_invitation(membership)} if membership.invited else {}
 
 
 def build_object(change: Change) -> Object:
@@ -647,19 +656,13 @@ def _find_access_under(actor: Actor, changes: Iterable[Change]) -> Iterable[Acce
     for change in changes:
         was = change.was
         if isinstance(was, Membership) and is_redirection(was, change.becomes):
-            named = {INVITED_PERSON: shown_invitation(was)}
+            named = name_invitation(was)
             events: dict[type[Written], AuditEvent] = {
                 record: audit_event(actor, ACTIONS[kind, "remove"], "", entity_id=was.entity_id, **named)
                 for kind, record in RECORDS.items()
                 if record in CARRIED
             }
             yield AccessUnder(was, events)
-
-
-def _to_store_change(change: Change, event: AuditEvent) -> StoreChange:
-    if change.becomes is not None:
-        return Upsert(change.becomes, event, frozenset(change.taken), change.seen)  # type: ignore[arg-type]
-    return Delete(change.was, event, change.seen)  # type: ignore[arg-type]
 
 
 def _list_differing(change: Change) -> Iterable[str]:
