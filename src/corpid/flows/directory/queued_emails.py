@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
 from corpid.flows.directory import notice_texts
-from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RequestDecision, RoleNames
+from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RoleNames
 from corpid.flows.directory.person_names import read_names
 from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason, state_at
+from corpid.rules.directory.approvals import state_at
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
 from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS
@@ -386,21 +386,13 @@ class NoticeEmails(_Sender):
     async def _write_waiting(self, reader: Reader, queued: Sequence[QueuedNotice], now: float) -> Email | None:
         """The requests that still wait."""
         requests = [each for each in await self._read_requests(queued) if state_at(each, now).value == "pending"]
-        people = await self._read_people(reader.entity.entity_id, [_read_requester(each) for each in requests])
-        waiting = [
-            RequestDecision(
-                requester=people.get(_read_requester(each), each.requester), reason=each.reason, at=each.created_at
-            )
-            for each in requests
-        ]
-        return notice_texts.build_waiting_email(reader, waiting, ends_after=LIFETIME_SECONDS) if waiting else None
+        people = await self._read_people(
+            reader.entity.entity_id, [each.requester.partition(":")[2] for each in requests]
+        )
+        return notice_texts.build_waiting_email(reader, requests, people) if requests else None
 
     async def _write_decided(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
-        decided = [
-            RequestDecision(state=each.state, reason=decision_reason(each), at=each.created_at)
-            for each in await self._read_requests(queued)
-            if each.state != "pending"
-        ]
+        decided = [each for each in await self._read_requests(queued) if each.state != "pending"]
         return notice_texts.build_decided_email(reader, decided) if decided else None
 
     async def _write_review(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
@@ -442,8 +434,3 @@ def _name_role(facts: Mapping[str, str], names: Mapping[str, str]) -> RoleNames:
         client=names.get(f"entity/{client}", client),
         end_date=facts.get("end_date", ""),
     )
-
-
-def _read_requester(request: ChangeRequest) -> str:
-    """The identifier of the person or program that asks."""
-    return request.requester.partition(":")[2]
