@@ -14,7 +14,7 @@ from corpid.flows import notifications
 from corpid.flows.account import links
 from corpid.flows.authentication import code_guesses
 from corpid.flows.directory import notice_texts
-from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RoleNames
+from corpid.flows.directory.notice_texts import AccessChange, Reader, RoleNames
 from corpid.flows.notifications import Notice
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.approvals import LIFETIME_SECONDS
@@ -154,9 +154,7 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
     return {
         "access_changed": notice_texts.build_access_email(reader, changes, at=now),
         "access_ends": notice_texts.build_ending_email(reader, [role, for_client]),
-        "access_of_others_ends": notice_texts.build_others_ending_email(
-            reader, [EndingRole(person="Marcus Lee", role=role)] * 12, 40
-        ),
+        "access_of_others_ends": notice_texts.build_others_ending_email(reader, [("Marcus Lee", role)] * 12, 40),
         "owners_changed": notice_texts.build_owner_email(
             reader, [("appointed", "Marcus Lee"), ("ended", "Siti Aminah")], at=now
         ),

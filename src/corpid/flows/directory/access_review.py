@@ -157,21 +157,12 @@ async def list_reviewed_people(
     page = cut_page(found, limit, [membership.membership_id for membership, _ in found])
     user_ids = [user.user_id for _, user in page.found]
     decisions = await registry.access_reviews.decisions(entity_id, user_ids) if is_open else {}
-    shown = [
-        _show_person(user, await _read_access(registry, membership), decisions.get(user.user_id))
-        for membership, user in page.found
-    ]
+    shown = []
+    for membership, user in page.found:
+        access, decision = await _read_access(registry, membership), decisions.get(user.user_id)
+        reviewed, seen = rules.is_reviewed(access, decision), rules.digest(access)
+        shown.append(ReviewedPerson(user=user, access=access, decision=decision, reviewed=reviewed, seen=seen))
     return ListPage(found=tuple(shown), after=page.after)
-
-
-def _show_person(user: User, access: Access, decision: ReviewDecision | None) -> ReviewedPerson:
-    return ReviewedPerson(
-        user=user,
-        access=access,
-        decision=decision,
-        reviewed=rules.is_reviewed(access, decision),
-        seen=rules.digest(access),
-    )
 
 
 async def _read_access(registry: Registry, membership: Membership) -> Access:

@@ -254,7 +254,7 @@ async def prepare_entry(
     key: str | None,
     members: Mapping[str, object],
     *,
-    new_user_id: Callable[[], str],
+    new_user_id: Callable[[], str] = str,
     rules: Rules = PLAIN_RULES,
 ) -> PlanWithNames:
     """The changes that a file with this one entry would make.
@@ -278,7 +278,7 @@ async def prepare_addition(
     key: str,
     members: Mapping[str, object],
     *,
-    new_user_id: Callable[[], str],
+    new_user_id: Callable[[], str] = str,
     rules: Rules = PLAIN_RULES,
 ) -> tuple[R, PlanWithNames]:
     """Return a record to add, with the changes that it brings.

@@ -82,7 +82,7 @@ async def set_administrator(
     for service_id in services if isinstance(services, list) else ():
         await find_service(registry, service_id, actor=actor)
     row = {"user": user.user_name, "entity": entity_id, **members}
-    prepared = await prepare_entry(registry, passwords, "administrators", None, row, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "administrators", None, row)
     return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
@@ -238,7 +238,7 @@ async def add_entity_with_owner(
     `members` as in a directory file, `owner` None to invite nobody; `now` is in epoch seconds, `new_id` gives UUIDs.
     Raises Refused, InvalidDetails, access.Forbidden, Conflict, StoreUnavailable. Source: R-12.4, D53, D60
     """
-    _, prepared = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
+    _, prepared = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members)
     invited = _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
     seen = [Precondition(Entity, (entity_id,), None), *_guard_absent(invited)]
     await write_changes(registry, actor, [*prepared.plan.changes, *invited], seen=seen)
@@ -326,7 +326,7 @@ async def set_operator(
     """
     user = await find_user(registry, user_name, actor=actor)
     row = {"user": user.user_name, "level": level}
-    prepared = await prepare_entry(registry, passwords, "operators", None, row, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "operators", None, row)
     return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 

@@ -164,13 +164,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     own: bool
     why_not: str
     """why this administrator cannot decide on it, a sentence; empty if they can"""
-    can_withdraw: bool
     why_no_approval: str = ""
     """why they can only decline it, a sentence; empty if they can approve it. Of a request on its own"""
     nobody_approves: bool = False
     """whether no administrator can approve it at present. Of a request on its own"""
     name_changes: NameChanges | None = None
     """how names differ from when it was made (D68); of a request that waits, on its own"""
+
+    @property
+    def can_withdraw(self) -> bool:
+        """Whether this administrator can take it back."""
+        return self.own and self.state is ApprovalState.PENDING
 
     @property
     def expires_at(self) -> int:
@@ -738,7 +742,7 @@ async def _show_page(
     called = {name: await _name_actor(registry, name, names) for name in actors}
     shown = []
     for each in page.found:
-        state, own = state_at(each, now), _is_own(each, actor)
+        state = state_at(each, now)
         shown.append(
             Request(
                 record=each,
@@ -747,9 +751,8 @@ async def _show_page(
                 names=names if state is ApprovalState.PENDING else _with_names_as_requested(each, names),
                 requester=called[each.requester],
                 decided_by=called.get(each.decided_by, ""),
-                own=own,
+                own=_is_own(each, actor),
                 why_not=_why_not(each, actor) if state is ApprovalState.PENDING else "",
-                can_withdraw=own and state is ApprovalState.PENDING,
             )
         )
     return ListPage(found=tuple(shown), after=page.after)

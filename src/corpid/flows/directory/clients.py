@@ -60,9 +60,7 @@ async def add_client(
 
     Raises write.Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Spec 1, D27, D38
     """
-    client, prepared = await prepare_addition(
-        registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules
-    )
+    client, prepared = await prepare_addition(registry, passwords, Client, "clients", client_id, members, rules=rules)
     await refuse_api_client(registry, client_id)
     applied = await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
     return client, applied
@@ -131,7 +129,7 @@ async def update_client(
     await find_client(registry, client_id, actor=actor)
     if all(value is None for value in members.values()):
         raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
-    prepared = await prepare_entry(registry, passwords, "clients", client_id, members, new_user_id=str, rules=rules)
+    prepared = await prepare_entry(registry, passwords, "clients", client_id, members, rules=rules)
     return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run, was=was)
 
 

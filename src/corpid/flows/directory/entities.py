@@ -47,7 +47,7 @@ async def add_entity(
 
     `members` as in a directory file. Raises Refused, access.Forbidden, StoreUnavailable. R-12.4
     """
-    _, prepared = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
+    _, prepared = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members)
     return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
 
 
@@ -70,7 +70,7 @@ async def update_entity(
     await find_entity(registry, entity_id, actor=actor)
     if all(value is None for value in members.values()):
         raise Refused("nothing was named to change: `corpid entity update --help` lists what can be")
-    prepared = await prepare_entry(registry, passwords, "entities", entity_id, members, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "entities", entity_id, members)
     return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run, was=was)
 
 
@@ -103,7 +103,7 @@ async def update_service(
     Source: R-14.1, docs/directory.md
     """
     await find_service(registry, service_id, actor=actor)
-    prepared = await prepare_entry(registry, passwords, "services", service_id, members, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "services", service_id, members)
     return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=False, was=was)
 
 

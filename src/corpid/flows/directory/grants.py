@@ -101,7 +101,7 @@ async def find_organisations(registry: Registry, actor: Actor, text: str) -> lis
     found = {each.key: each for each in (await registry.directory.read(Entity, keys)).values()}
     first = " ".join(search_words(wanted)) + "\n"
     named = await registry.directory.entities_by_name(first=first, until=first + LAST, after=("", ""), limit=MOST_FOUND)
-    found |= {each.key: each for each in named if _is_named(each, first)}
+    found |= {each.key: each for each in named if " ".join(search_words(each.name)) + "\n" == first}
     return [each for each in found.values() if each.enabled]
 
 
@@ -174,7 +174,7 @@ async def plan_offer(
         **_terms(wanted),
         "state": "offered",
     }
-    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, terms, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, terms)
     changes = [made for change in prepared.plan.changes for made in [narrow_or_offer(change)] if made]
     if any(change.was != was for change in changes):
         raise Refused(phrase("this was changed at the same moment: look at it and try again"))
@@ -272,7 +272,7 @@ async def plan_role(
         "client_entity": wanted.client_entity_id,
         **_terms(wanted),
     }
-    prepared = await prepare_entry(registry, passwords, "third_party.assignments", None, terms, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "third_party.assignments", None, terms)
     if any(change.was != was for change in prepared.plan.changes):
         raise Refused(phrase("this was changed at the same moment: look at it and try again"))
     return prepared.plan.changes
@@ -300,17 +300,8 @@ async def offer_grant(
     fault, access.Forbidden, Conflict, StoreUnavailable. Source: D56, R-21
     """
     await _check_names(registry, wanted, actor)
-    row = {
-        "client_entity": wanted.client_entity,
-        "third_party": wanted.third_party,
-        "service": wanted.service,
-        "role": wanted.role,
-        "sub_entity": wanted.sub_entity,
-        "ref": wanted.ref,
-        **terms,
-        "state": "accepted" if accepted else "offered",
-    }
-    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, row, new_user_id=str)
+    row = {**msgspec.structs.asdict(wanted), **terms, "state": "accepted" if accepted else "offered"}
+    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, row)
     changes = [
         made for change in prepared.plan.changes for made in [change if accepted else narrow_or_offer(change)] if made
     ]
@@ -389,10 +380,6 @@ async def list_roles_ending(registry: Registry, grant: ThirdPartyGrant) -> list[
     others = await read_grants(registry.directory, grant.key[:3])
     rows = await registry.directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)
     return without_grant(grant, others, rows)
-
-
-def _is_named(entity: Entity, first: str) -> bool:
-    return " ".join(search_words(entity.name)) + "\n" == first
 
 
 def _read_own_entity(actor: Actor) -> str:

@@ -38,7 +38,7 @@ from corpid.rules.directory.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.directory import Directory
@@ -314,17 +314,16 @@ async def list_administrators(
     where = await _read_filter(registry, actor, wanted)
     page = await _read_page(registry, Administrator, where, after=after, limit=limit, width=2)
     seen = await filter_visible(registry, actor, thing, page.found, lambda each: each.user_id)
-    rows = ListPage(found=seen, after=page.after)
     directory = registry.directory
-    users = await directory.read(User, {row.key[:1] for row in rows.found})
-    held = await directory.read(Entity, {row.key[1:] for row in rows.found})
-    belonging = await directory.read(Membership, {row.key for row in rows.found})
+    users = await directory.read(User, {row.key[:1] for row in seen})
+    held = await directory.read(Entity, {row.key[1:] for row in seen})
+    belonging = await directory.read(Membership, {row.key for row in seen})
     found = [
         Appointment(administrator=row, user=users[row.key[:1]], entity=held[row.key[1:]], membership=belonging[row.key])
-        for row in rows.found
+        for row in seen
         if row.key[:1] in users and row.key[1:] in held and row.key in belonging
     ]
-    return ListPage(found=tuple(found), after=rows.after)
+    return ListPage(found=tuple(found), after=page.after)
 
 
 async def _read_filter(registry: Registry, actor: Actor, wanted: ListFilter) -> dict[str, str]:
@@ -349,7 +348,14 @@ async def load_roles(directory: Directory, rows: Sequence[Assignment | ThirdPart
     services_of = await directory.read(Service, {(row.service_id,) for row in rows})
     clients = {(row.client_entity_id,) for row in rows if isinstance(row, ThirdPartyAssignment)}
     known = await directory.read(Entity, clients | {(row.entity_id,) for row in rows})
-    granted = await _read_grants(directory, rows)
+    granted = {
+        between: tuple(await read_grants(directory, between))
+        for between in {
+            (row.client_entity_id, row.entity_id, row.service_id)
+            for row in rows
+            if isinstance(row, ThirdPartyAssignment)
+        }
+    }
     found = []
     for row in rows:
         client_id = row.client_entity_id if isinstance(row, ThirdPartyAssignment) else ""
@@ -364,18 +370,6 @@ async def load_roles(directory: Directory, rows: Sequence[Assignment | ThirdPart
                 )
             )  # fmt: skip
     return tuple(found)
-
-
-async def _read_grants(
-    directory: Directory, rows: Iterable[Assignment | ThirdPartyAssignment]
-) -> dict[tuple[str, str, str], tuple[ThirdPartyGrant, ...]]:
-    wanted = {
-        (row.client_entity_id, row.entity_id, row.service_id) for row in rows if isinstance(row, ThirdPartyAssignment)
-    }
-    found = {}
-    for key in wanted:
-        found[key] = tuple(await read_grants(directory, key))
-    return found
 
 
 async def _list_named(registry: Registry, kind: type[N], *, search: str, after: str, limit: int) -> ListPage[N]:

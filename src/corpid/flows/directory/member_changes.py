@@ -438,7 +438,7 @@ async def add_membership(
     user = await find_user(registry, user_name, actor=actor)
     await find_entity(registry, entity_id, actor=actor)
     members = {"memberships": [entity_id]}
-    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members)
     return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
 
 
@@ -460,7 +460,7 @@ async def switch_membership(
     """
     user, _ = await _find_membership(registry, user_name, entity_id, actor=actor)
     members = {"memberships": [{"entity": entity_id, "enabled": enabled}]}
-    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members)
     return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run)
 
 

@@ -81,13 +81,6 @@ class AccessChange(msgspec.Struct, frozen=True, kw_only=True):
     """neither: the membership"""
 
 
-class EndingRole(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's role that ends by itself."""
-
-    person: str
-    role: RoleNames
-
-
 def build_access_email(reader: Reader, changes: Sequence[AccessChange], *, at: int) -> Email:
     """Somebody else changed what a person may do.
 
@@ -124,18 +117,18 @@ def build_ending_email(reader: Reader, roles: Sequence[RoleNames]) -> Email:
     return _build_email(reader, subject, phrase("{name}: {value}", name=rows[0][0], value=rows[0][1]), parts)
 
 
-def build_others_ending_email(reader: Reader, roles: Sequence[EndingRole], count: int) -> Email:
+def build_others_ending_email(reader: Reader, roles: Sequence[tuple[str, RoleNames]], count: int) -> Email:
     """Roles of an entity's people end soon; `count` says how many.
 
-    Source: docs/decisions/0022
+    `roles` are those that are named, each with the name of its person. Source: docs/decisions/0022
     """
     entity = reader.entity.name
     rows = tuple(
         (
-            phrase("{name}", name=each.person),
-            phrase("{what}, until {day}", what=_describe_role(_drop_end(each.role)), day=_read_day(each.role.end_date)),
+            phrase("{name}", name=person),
+            phrase("{what}, until {day}", what=_describe_role(_drop_end(role)), day=_read_day(role.end_date)),
         )
-        for each in roles[:MOST_LISTED]
+        for person, role in roles[:MOST_LISTED]
     )
     parts: tuple[EmailPart, ...] = (
         counted(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
 from corpid.flows.directory import notice_texts
-from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RoleNames
+from corpid.flows.directory.notice_texts import AccessChange, Reader, RoleNames
 from corpid.flows.directory.person_names import read_names
 from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
 from corpid.rules.audit_records import AuditEvent
@@ -362,8 +362,7 @@ class NoticeEmails(_Sender):
         names = await self._read_names(facts)
         people = await self._read_people(entity_id, [row.user_id for row in rows])
         roles = [
-            EndingRole(person=people.get(row.user_id, ""), role=_name_role(members, names))
-            for row, members in zip(rows, facts, strict=True)
+            (people.get(row.user_id, ""), _name_role(members, names)) for row, members in zip(rows, facts, strict=True)
         ]
         return notice_texts.build_others_ending_email(reader, roles, count)
 

@@ -238,7 +238,7 @@ async def add_role(
     await find_entity(registry, entity_id, actor=actor)
     await find_service(registry, service_id, actor=actor)
     row = {"user": user.user_name, "entity": entity_id, "service": service_id, **members}
-    prepared = await prepare_entry(registry, passwords, "assignments", None, row, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "assignments", None, row)
     return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
