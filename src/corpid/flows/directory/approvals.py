@@ -27,6 +27,7 @@ from corpid.flows.directory.write import (
     Refused,
     authorise_changes,
     build_object,
+    build_request_event,
     check_reason,
     guard_records,
     read_grants,
@@ -35,7 +36,6 @@ from corpid.flows.directory.write import (
     write_or_request,
 )
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import (
@@ -284,9 +284,7 @@ async def expire_requests(registry: Registry, *, now: float) -> int:
         if state_at(request, now) is not ApprovalState.EXPIRED:
             break
         after = decide_request(request, ApprovalEvent.EXPIRE, by=SYSTEM, reason="", now=now)
-        event = AuditEvent(
-            actor=SYSTEM, action=AuditAction.APPROVAL_EXPIRE, object=request.request_id, entity_id=request.entity_id
-        )
+        event = build_request_event(AuditAction.APPROVAL_EXPIRE, request, by=SYSTEM)
         try:
             await registry.directory.write([Precondition(ChangeRequest, request.key, request), Upsert(after, event)])
         except ChangedMeanwhile:  # another process did it, or somebody decided at the last moment
@@ -606,14 +604,7 @@ async def _write_decision(
     changes: Iterable[StoreChange] = (),
 ) -> ChangeRequest:
     """Write a decision, if the request is still as it was."""
-    action = AuditEvent(
-        actor=actor.name,
-        action=_ACTIONS[event],
-        object=found.request_id,
-        entity_id=found.entity_id,
-        detail=actor.detail,
-    )
-    written = Upsert(after, action)
+    written = Upsert(after, build_request_event(_ACTIONS[event], found, by=actor.name, detail=actor.detail))
     try:
         await registry.directory.write([*changes, Precondition(ChangeRequest, found.key, found), written])
     except MemberNameTaken:

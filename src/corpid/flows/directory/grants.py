@@ -305,7 +305,14 @@ async def offer_grant(
     changes = [
         made for change in prepared.plan.changes for made in [change if accepted else narrow_or_offer(change)] if made
     ]
-    remarks = [*prepared.plan.warnings, *(remark for change in changes for remark in _remark_suspension(change))]
+    remarks = list(prepared.plan.warnings)
+    for change in changes:
+        if (getattr(change.was, "state", ""), getattr(change.becomes, "state", "")) == ("accepted", "offered"):
+            remark = (
+                f"{change.key[1]} has accepted less than this, so nothing of it is effective until it accepts again: "
+                "offer it under another ref to keep what was accepted"
+            )
+            remarks.append(Problem(0, remark))
     plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
     action = None
     if changes and not accepted:
@@ -459,16 +466,6 @@ def _group_values(parameters: Iterable[Parameter]) -> dict[str, list[str]]:
     for each in parameters:
         found.setdefault(each.name, []).append(each.value)
     return found
-
-
-def _remark_suspension(change: Change) -> Iterable[Problem]:
-    was, becomes = getattr(change.was, "state", ""), getattr(change.becomes, "state", "")
-    if (was, becomes) == ("accepted", "offered"):
-        yield Problem(
-            0,
-            f"{change.key[1]} has accepted less than this, so nothing of it is effective until it accepts again: "
-            "offer it under another ref to keep what was accepted",
-        )
 
 
 async def _write_decision(

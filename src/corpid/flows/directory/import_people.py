@@ -165,7 +165,10 @@ async def import_members(
         raise DirectoryError(file, problems)
     if not dry_run:
         parts = [changes[start : start + PEOPLE_AT_ONCE] for start in range(0, len(changes), PEOPLE_AT_ONCE)]
-        await write_parts(registry, actor, parts, report, len(changes), seen=_membership_absent)
+        await write_parts(
+            registry, actor, parts, report, len(changes),
+            seen=lambda change: [Precondition(Membership, change.key, None)],
+        )  # fmt: skip
     return ImportResult(
         people=len(rows), added=0, memberships=len(changes), remarks=tuple(unreachable),
         written=bool(changes) and not dry_run,
@@ -191,8 +194,3 @@ def _others(document: Document, changes: tuple[Change, ...]) -> Iterator[Problem
             differing = [each for each in names if getattr(change.was, each) != getattr(change.becomes, each)]
             line = document.entries_of("user")[(name,)].line
             yield Problem(line, f"{name} is there already, with another {' and '.join(differing)}, which stays")
-
-
-def _membership_absent(change: Change) -> list[Precondition]:
-    """The guard of an invitation: its membership does not exist yet."""
-    return [Precondition(Membership, change.key, None)]

@@ -292,14 +292,9 @@ async def _issue_link(deps: LinkDependencies, user: User, purpose: LinkPurpose) 
     thing = Object(kind=texts.object_kind, user_id=user.user_id)
     await authorise_on_person(deps.registry, deps.actor, "write", thing)
     link = await links.write_link(
-        deps.registry,
-        user,
-        purpose,
-        event=audit_event(deps.actor, texts.made, user.user_id),
-        base_url=deps.base_url,
-        now=deps.now,
-        new_id=deps.new_id,
-    )
+        deps.registry, user, purpose, event=audit_event(deps.actor, texts.made, user.user_id), base_url=deps.base_url,
+        now=deps.now, new_id=deps.new_id,
+    )  # fmt: skip
     return IssuedLink(user=user, link=link, purpose=purpose)
 
 

@@ -25,7 +25,7 @@ from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import state_at
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
-from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS
+from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS, NoticeKind
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service, ThirdPartyAssignment
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused, StoreUnavailable
 from corpid.rules.limits import (
@@ -38,7 +38,7 @@ from corpid.rules.limits import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.flows.namespaces import Namespace
     from corpid.flows.provider import Provider
@@ -252,7 +252,7 @@ class NoticeEmails(_Sender):
         provider = self._provider
         now = provider.clock()
         fresh = [each for each in queued if each.created_at >= now - LONGEST_WAIT_SECONDS]
-        email = await self._write_email(group, fresh, now) if fresh else None
+        email = await self._write_email(group, fresh) if fresh else None
         outcome = "dropped"
         if email is not None:
             if await self._count_recipient(group.user_id, 1) > NOTICES_PER_PERSON:
@@ -283,7 +283,7 @@ class NoticeEmails(_Sender):
         await self._registry.notices.settle(group, by=by, due_at=int(self._provider.clock()) + seconds)
         self._count("delayed")
 
-    async def _write_email(self, group: NoticeGroup, queued: Sequence[QueuedNotice], now: float) -> Email | None:
+    async def _write_email(self, group: NoticeGroup, queued: Sequence[QueuedNotice]) -> Email | None:
         """The e-mail about notices.
 
         None if nothing is left to tell, or nobody to tell it to.
@@ -295,23 +295,17 @@ class NoticeEmails(_Sender):
             return None
         policy = self._provider.policy
         reader = Reader(user=user, entity=entity, deployment_url=policy.deployment_url)
-        match group.kind:
-            case "access":
-                return await self._write_access(reader, queued)
-            case "access_ends":
-                return await self._write_ending(reader, queued, now)
-            case "access_of_others_ends":
-                return await self._write_others_ending(reader, queued)
-            case "owner":
-                return await self._write_owner(reader, queued)
-            case "token":
-                return await self._write_token(reader, queued)
-            case "request":
-                return await self._write_waiting(reader, queued, now)
-            case "decision":
-                return await self._write_decided(reader, queued)
-            case "review":
-                return await self._write_review(reader, queued)
+        write: Mapping[NoticeKind, Callable[[Reader, Sequence[QueuedNotice]], Awaitable[Email | None]]] = {
+            "access": self._write_access,
+            "access_ends": self._write_ending,
+            "access_of_others_ends": self._write_others_ending,
+            "owner": self._write_owner,
+            "token": self._write_token,
+            "request": self._write_waiting,
+            "decision": self._write_decided,
+            "review": self._write_review,
+        }
+        return await write[group.kind](reader, queued)
 
     async def _write_access(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email:
         names = await self._read_names([each.facts for each in queued])
@@ -325,9 +319,9 @@ class NoticeEmails(_Sender):
         ]
         return notice_texts.build_access_email(reader, changes, at=queued[-1].created_at)
 
-    async def _write_ending(self, reader: Reader, queued: Sequence[QueuedNotice], now: float) -> Email | None:
+    async def _write_ending(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         """The roles that still end on that day."""
-        today = datetime.fromtimestamp(now, self._provider.policy.timezone).date().isoformat()
+        today = datetime.fromtimestamp(self._provider.clock(), self._provider.policy.timezone).date().isoformat()
         still = [each for each in queued if each.facts["end_date"] >= today and await self._still_ends(each)]
         names = await self._read_names([each.facts for each in still])
         roles = [_name_role(each.facts, names) for each in still]
@@ -382,8 +376,9 @@ class NoticeEmails(_Sender):
         found = [(each.name, each.expires_at) for each in held if each.token_id in wanted]
         return notice_texts.build_token_email(reader, found) if found else None
 
-    async def _write_waiting(self, reader: Reader, queued: Sequence[QueuedNotice], now: float) -> Email | None:
+    async def _write_waiting(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         """The requests that still wait."""
+        now = self._provider.clock()
         requests = [each for each in await self._read_requests(queued) if state_at(each, now).value == "pending"]
         people = await self._read_people(
             reader.entity.entity_id, [each.requester.partition(":")[2] for each in requests]

@@ -198,13 +198,7 @@ async def write_or_request(
         registry, actor.name, _find_entity(found), changes, reason=reason, now=now, unique=unique,
         bound_to=actor.entity_id if isinstance(actor, ApiClient) else "",
     )  # fmt: skip
-    event = AuditEvent(
-        actor=actor.name,
-        action=AuditAction.APPROVAL_REQUEST,
-        object=request.request_id,
-        entity_id=request.entity_id,
-        detail=actor.detail,
-    )
+    event = build_request_event(AuditAction.APPROVAL_REQUEST, request, by=actor.name, detail=actor.detail)
     guards = dict.fromkeys(
         [*found.guards, *guard_records(changes), *seen, Precondition(ChangeRequest, request.key, None)]
     )
@@ -418,6 +412,14 @@ async def build_request(
     )
 
 
+def build_request_event(
+    action: AuditAction, request: ChangeRequest, *, by: str, detail: dict[str, str] | None = None
+) -> AuditEvent:
+    """An event of a request for approval, in the history of its entity. Source: D55, D57"""
+    subject, entity_id = request.request_id, request.entity_id
+    return AuditEvent(actor=by, action=action, object=subject, entity_id=entity_id, detail=detail or {})
+
+
 def guard_records(changes: Iterable[Change]) -> Iterable[Precondition]:
     """Guards that the records which changes were planned on are unchanged. Source: D55"""
     for change in changes:
@@ -592,13 +594,8 @@ async def _decline_requests(
             if request.request_id == approving:
                 continue
             after = decide_request(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
-            event = AuditEvent(
-                actor=SYSTEM,
-                action=AuditAction.APPROVAL_DECLINE,
-                object=request.request_id,
-                entity_id=request.entity_id,
-                request_id=actor.request_id,
-            )
+            event = build_request_event(AuditAction.APPROVAL_DECLINE, request, by=SYSTEM)
+            event = replace(event, request_id=actor.request_id)
             ended += [Precondition(ChangeRequest, request.key, request), Upsert(after, event)]
     return ended
 
@@ -740,9 +737,8 @@ async def _has_parameters(registry: Registry, change: Change, thing: Object) -> 
 def _moves_address(change: Change) -> bool:
     """Return whether links for recovery, or an invitation, would go elsewhere (D60, D61)."""
     was, becomes = change.was, change.becomes
-    if is_redirection(was, becomes):
-        return True
-    return isinstance(was, User) and isinstance(becomes, User) and was.email != becomes.email
+    moved = isinstance(was, User) and isinstance(becomes, User) and was.email != becomes.email
+    return moved or is_redirection(was, becomes)
 
 
 def _takes_owner(change: Change) -> bool:
