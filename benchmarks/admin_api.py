@@ -13,8 +13,8 @@ from benchmarks.in_turn import compared
 from benchmarks.relying_party import FORM_HEADER, authentication, bound, generate_key, open_key, proof, public_jwk
 from benchmarks.steps import require
 from corpid.flows.directory.clients import add_api_client
+from corpid.rules.oauth.api_client import API_SCOPES
 from corpid.rules.oauth.client_registration import PLAIN_RULES
-from corpid.rules.oauth.scopes import API_SCOPES
 from corpid.stores.sql.open import open_postgresql
 from corpid.web.api.calls import cursor
 

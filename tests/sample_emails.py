@@ -12,7 +12,7 @@ from msgspec import structs
 
 from corpid.flows import notifications
 from corpid.flows.account import links
-from corpid.flows.authentication import code_guesses
+from corpid.flows.authentication import throttle
 from corpid.flows.directory import notice_texts
 from corpid.flows.directory.notice_texts import AccessChange, Reader, RoleNames
 from corpid.flows.notifications import Notice
@@ -37,7 +37,7 @@ ADDRESS: Final = "wei.ling@harbour.example"
 def notices(entity: Entity, device: str) -> dict[str, Notice]:
     """Every notice, also those of no names."""
     fixed = {name.lower(): each for name, each in vars(notifications).items() if isinstance(each, Notice)}
-    pause = code_guesses.duration(900)
+    pause = throttle.pause_duration(900)
     return fixed | {
         "joined": notifications.notify_joined(entity),
         "second_factor_changed": notifications.second_factor_changed(

@@ -20,8 +20,8 @@ from corpid.flows.directory import (
 )
 from corpid.flows.directory.person_records import load_person
 from corpid.flows.directory.role_assignment import RoleFilter, add_role, remove_role
-from corpid.flows.oauth.recent_refusals import refusals_of
 from corpid.flows.operations import signing_keys
+from corpid.flows.operations.buffers import list_refusals
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import Person
 from tests.cli.conftest import at
@@ -57,7 +57,7 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "client show": lambda s: clients.find_client(s.registry, "rp", actor=SOMEBODY),
     "client disable": lambda s: clients.switch_client(s.registry, "rp", enabled=False, actor=SOMEBODY),
     "client drop-keys": lambda s: clients.drop_keys(s.registry, "rp", actor=SOMEBODY),
-    "client refusals": lambda s: refusals_of(s.registry, "rp", actor=SOMEBODY),
+    "client refusals": lambda s: list_refusals(s.registry, "rp", actor=SOMEBODY),
     "key rewrap": lambda s: signing_keys.rewrap(s.rewrap, SOMEBODY),
     "entity add": lambda s: entities.add_entity(s.registry, s.passwords, "B2", MEMBERS, actor=SOMEBODY),
     "entity disable": lambda s: entities.switch_entity(s.registry, "A1", enabled=False, actor=SOMEBODY),

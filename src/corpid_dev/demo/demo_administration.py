@@ -17,7 +17,7 @@ from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, ChangeRequest
 
 if TYPE_CHECKING:
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid_dev.demo.example_directory import ExampleDirectory
 
 FILE: Final = "the demo's administrators"

@@ -14,8 +14,8 @@ import msgspec
 
 from corpid.flows.directory.apply import apply_document
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url, json_object
-from corpid.rules.authentication.test_people import ListedTestPerson
 from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.records import ListedTestPerson
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid_dev.flows.people import FILE, writing

@@ -23,11 +23,11 @@ from corpid.rules.oauth.client_registration import (
     RegistrationError,
     RegistrationFault,
     Rules,
+    advise_on_registration,
     new_client,
     register,
 )
 from corpid.rules.oauth.records import Client
-from corpid.rules.oauth.registration_advice import advice
 from corpid.rules.oauth.urls import InvalidUrl, check_public_url
 from corpid.texts import phrase
 from corpid_dev.flows.people import writing
@@ -253,7 +253,7 @@ def _advised(
         key_set, found = _published(drafted, published.decode("utf-8", "replace"), rules)
     elif drafted.jwks:
         key_set = read_pasted(drafted.jwks).key_set
-    return (*advice(drafted, key_set, rules), *found)
+    return (*advise_on_registration(drafted, key_set, rules), *found)
 
 
 def _published(drafted: Client, text: str, rules: Rules) -> tuple[dict[str, object] | None, list[RegistrationFault]]:

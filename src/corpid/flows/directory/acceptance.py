@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 from corpid.flows import namespaces, notifications
-from corpid.flows.account import enrolments, set_factor
+from corpid.flows.account import enrolment_steps, enrolments
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.directory.write import audit_event, name_invitation
@@ -134,7 +134,11 @@ async def finish_enrolment(context: RequestContext, visit: EnrolmentContext, *, 
     somebody else has taken the user name meanwhile, the page that asks for it is shown again. Raises NotHere,
     StaleStep. Source: D60
     """
-    factors, enrolment, registry = await set_factor.to_write(context, visit), visit.enrolment, context.provider.registry
+    factors, enrolment, registry = (
+        await enrolment_steps.to_write(context, visit),
+        visit.enrolment,
+        context.provider.registry,
+    )
     if factors.invited is None:
         raise NotHere
     try:
@@ -161,7 +165,7 @@ async def finish_enrolment(context: RequestContext, visit: EnrolmentContext, *, 
         raise StaleStep from None
     opened_id = enrolments.derive_opened_id(context, enrolment.browser_id, enrolment.link_hash)
     await _note(context, enrolment.browser_id, opened_id, factors.invited, enrolment.user_id, new=True)
-    await set_factor.end_written(context, visit)
+    await enrolment_steps.end_written(context, visit)
 
 
 async def accept_with_account(registry: Registry, invited: Membership, user: User, *, now: float) -> None:

@@ -18,9 +18,13 @@ from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
-from corpid.rules.authentication.password_hash import COMMAND_LINE
-from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
+from corpid.rules.authentication.passwords import (
+    COMMAND_LINE,
+    PasswordRefused,
+    require_allowed_password,
+)
 from corpid.rules.authentication.records import Credentials
+from corpid.rules.characters import printable
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.current import Current, References, new_users, references, user_ids
@@ -50,7 +54,6 @@ from corpid.rules.oauth.client_registration import (
     register,
 )
 from corpid.rules.oauth.records import Client
-from corpid.rules.printable import printable
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -532,7 +535,7 @@ def _refuse_guessable(document: Document, current: Current, ids: Mapping[str, st
         typed = str(entry.fields.get("password", ""))
         try:
             if typed:
-                chosen_password(typed, user_name=key[0], name=name, blocklist=passwords.guessable())
+                require_allowed_password(typed, user_name=key[0], name=name, blocklist=passwords.guessable())
         except PasswordRefused as error:
             problems.append(Problem(entry.line_of("password"), f"password of {entry.key[0]}: {error}"))
     if problems:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.lists import cut_page
 from corpid.flows.directory.write import Refused, audit_event, is_of_entity, name_invitation
-from corpid.flows.limit_counts import LimitCounts
 from corpid.flows.namespaces import INVITATIONS, count_each
+from corpid.flows.rate_limits import LimitCounts
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.changes import Precondition, Upsert

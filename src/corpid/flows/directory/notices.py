@@ -25,7 +25,7 @@ from corpid.rules.limits import DAY, HOUR
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.notices import QueuedNotice
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from corpid.flows import notifications
 from corpid.flows.account import links
-from corpid.flows.authentication import password_checks, second_factor_methods, throttle
+from corpid.flows.authentication import password_checks, second_factors, throttle
 from corpid.flows.directory.actors import list_entities_without_owner
 from corpid.flows.directory.apply import ADDS, carry_out, prepare_addition, write_one_change
 from corpid.flows.directory.finding import authorise_on_person, find_user
 from corpid.flows.directory.write import Refused, audit_event, switch_record, write_changes
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication.password_hash import COMMAND_LINE
-from corpid.rules.authentication.password_rules import PasswordRefused
+from corpid.rules.authentication.passwords import COMMAND_LINE, PasswordRefused
 from corpid.rules.authentication.records import Credentials, FactorChange
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.person_names import canonical
@@ -270,7 +269,7 @@ async def load_factors(registry: Registry, user_name: str, *, actor: Actor) -> t
     """
     user = await find_user(registry, user_name, actor=actor)
     await authorise_on_person(registry, actor, "read", Object(kind="credentials", user_id=user.user_id))
-    return user, await second_factor_methods.held_factors(registry, user.user_id)
+    return user, await second_factors.held_factors(registry, user.user_id)
 
 
 async def _find_account(registry: Registry, user_name: str, *, actor: Actor) -> User:

@@ -17,7 +17,7 @@ from corpid.flows.account import links
 from corpid.flows.directory import notice_texts
 from corpid.flows.directory.notice_texts import AccessChange, Reader, RoleNames
 from corpid.flows.directory.person_names import read_names
-from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
+from corpid.flows.notifications import SEVERAL_DOMAINS, MailPauses
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.flows.namespaces import Namespace
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
     from corpid.rules.emails import Email

@@ -76,7 +76,7 @@ async def identifier(registry: Registry, named: str) -> str:
     `named` is an identifier or a user name. Raises write.Refused if nobody is or was of it, StoreUnavailable. Source:
     D57
     """
-    user_id = await audit.person(registry, named)
+    user_id = await audit.identify_person(registry, named)
     if not await is_known(registry, user_id):
         raise Refused(f"there is no user {named!r}, and the audit has no removed one")
     return user_id

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from corpid.flows import rate_limits
 from corpid.flows.account import account_sessions, enrolments, own_sessions
 from corpid.flows.account.enrolments import NotHere, NotOpened, OpenElsewhere
 from corpid.flows.account.links import PATH as LINK_PATH
@@ -18,7 +19,6 @@ from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import acceptance
 from corpid.flows.directory.acceptance import AlreadyBelongs
-from corpid.flows.oauth import rate_limits
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.oauth import parameters

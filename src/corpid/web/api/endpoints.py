@@ -11,8 +11,7 @@ import msgspec
 from corpid.flows.directory import apply, objects
 from corpid.flows.large import in_thread_if_many, without_collector
 from corpid.flows.oauth import api_tokens
-from corpid.flows.oauth.recent_refusals import refusals_of
-from corpid.flows.operations import readiness, signing_keys
+from corpid.flows.operations import buffers, readiness, signing_keys
 from corpid.rules import signing_keys as rules
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.document import from_nodes, parse
@@ -228,7 +227,7 @@ async def _refuse_chosen_ids(call: Call, document: Document) -> None:
 async def list_refusals(call: Call, resource: Resource) -> Response:
     """The latest refusals of a relying party (D28)."""
     found = await objects.read_object(call.administration, resource, call.given["id"])
-    every = await refusals_of(call.provider.registry, str(found.members["client_id"]), actor=call.actor)
+    every = await buffers.list_refusals(call.provider.registry, str(found.members["client_id"]), actor=call.actor)
     return plain(Answer(body={"items": [_refusal(each) for each in every]}))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpid.flows.authentication.code_guesses import LINK, UNKNOWN
+from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
 from corpid.flows.directory import person_records
 from corpid.flows.directory.objects import ObjectChanged, ObjectNotFound
 from corpid.web.api.calls import Answer, cursor, number, place, plain
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import User
     from corpid.web.api.calls import Call
 
-_WHERE: Final = {UNKNOWN: "new", LINK: "link"}
+_WHERE: Final = {UNKNOWN_BROWSERS: "new", LINK_GUESSES: "link"}
 """group of browsers → its word, as the audit has it; any other is a known browser"""
 
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory import person_records as flow
-from corpid.flows.operations.console_people import RIGHTS
+from corpid.flows.operations.console import RIGHTS
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
 from corpid.web.operations.confirm import question

@@ -1,27 +1,36 @@
-"""Rate limits: requests per minute of a client, address or network.
+"""Rate limits, and counts at limits that are taken back.
 
-A process counts by itself and adds to the store at intervals, a twentieth of a limit at a time. So a
+Rate limits are requests per minute of a client, an address or a network.
+
+A process counts requests by itself and adds to the store at intervals, a twentieth of a limit at a time. So a
 request hardly ever touches the store for this, and several processes together pass a limit by at most a
 twentieth part each.
-Source: D47
+
+Counts are taken back if CorpID refuses for its own reasons: loss of data, a store that is away, maintenance and a full
+queue are nobody's attempt. They count against no person, no address and no client. Whatever counts before it knows the
+outcome notes in `LimitCounts` how its count is taken back. Source: D47, D49, D67
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from corpid.flows import namespaces
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.networks import is_loopback, neighbourhood, site
 from corpid.rules.oauth.errors import TooManyRequests
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from corpid.flows.limit_counts import LimitCounts
-    from corpid.stores.transient import TransientStore
+    from corpid.flows.namespaces import Entry
+    from corpid.stores.transient import TransientBatch, TransientStore
+
+    _TakeBack: TypeAlias = Callable[[TransientBatch], Awaitable[object]]
 
 PAR: Final = "par"
 TOKEN: Final = "token"
@@ -42,8 +51,6 @@ _ENTRIES: Final = 20_000
 """the most counters of one kind: beyond it all are forgotten, and counting begins again"""
 _LATE: Final = 2
 """minutes by which a request that took long may lag; beyond them it is the clock that was set back"""
-
-
 _TOO_MANY: Final = {
     "address": (Reason.RATE_LIMIT_OF_ADDRESS, "too many requests from one address: at most {limit} a minute"),
     "client": (Reason.RATE_LIMIT_OF_CLIENT, "too many requests from one client: at most {limit} a minute"),
@@ -116,11 +123,8 @@ class RateLimits:
 
         Raises TooManyRequests, StoreUnavailable. Source: D47
         """
-        limit = self._limits[endpoint].per_address
-        if limit and not (self._spare_loopback and is_loopback(address)):
-            caller = ("address", endpoint, site(address))
-            if self._is_due(limit, caller, now, counts):
-                await self._compare(limit, caller, now, counts)
+        caller = ("address", endpoint, site(address))
+        await self._count(self._limits[endpoint].per_address, caller, address, now, counts)
 
     async def client(
         self, endpoint: str, client_id: str, address: str, now: float, counts: LimitCounts | None = None
@@ -129,11 +133,8 @@ class RateLimits:
 
         Raises TooManyRequests, StoreUnavailable. Source: D47
         """
-        limit = self._limits[endpoint].per_client
-        if limit and not (self._spare_loopback and is_loopback(address)):
-            caller = ("client", endpoint, client_id)
-            if self._is_due(limit, caller, now, counts):
-                await self._compare(limit, caller, now, counts)
+        caller = ("client", endpoint, client_id)
+        await self._count(self._limits[endpoint].per_client, caller, address, now, counts)
 
     async def arrival(self, address: str, now: float, counts: LimitCounts | None = None) -> None:
         """Count a sign-in that is about to be stored for a stranger.
@@ -141,15 +142,15 @@ class RateLimits:
         It is noted in `counts`. It counts for its network, then for all callers. A network over its limit uses up
         nothing of the others' share. Raises TooManyRequests, StoreUnavailable. Source: D47
         """
-        if self._spare_loopback and is_loopback(address):
-            return
         limits = self._limits[ARRIVALS]
-        for each, caller in (
-            (limits.per_network, ("network", ARRIVALS, neighbourhood(address))),
-            (limits.in_all, ("everybody", ARRIVALS)),
-        ):
-            if each and self._is_due(each, caller, now, counts):
-                await self._compare(each, caller, now, counts)
+        await self._count(limits.per_network, ("network", ARRIVALS, neighbourhood(address)), address, now, counts)
+        await self._count(limits.in_all, ("everybody", ARRIVALS), address, now, counts)
+
+    async def _count(
+        self, limit: int, caller: tuple[str, ...], address: str, now: float, counts: LimitCounts | None
+    ) -> None:
+        if limit and not (self._spare_loopback and is_loopback(address)) and self._is_due(limit, caller, now, counts):
+            await self._compare(limit, caller, now, counts)
 
     def _is_due(self, limit: int, caller: tuple[str, ...], now: float, counts: LimitCounts | None) -> bool:
         """Count a request in this process.
@@ -172,7 +173,11 @@ class RateLimits:
         part = max(1, limit // _PARTS)
         over = caller in counters.exceeded or counted > limit
         if not over:
-            over = await self._count_in_store(caller, window, now, counts) * part > limit
+            counter = namespaces.RATE.entry(self._issuer, *caller, str(window))
+            async with self._transient.batch(now) as batch:
+                over = await counter.count(batch) * part > limit
+            if counts is not None:
+                counts.note_raised(counter)
         if over and window == counters.window:  # another minute may have begun while the store was asked
             counters.exceeded.add(caller)
         if over:
@@ -183,12 +188,70 @@ class RateLimits:
                 retry_after=WINDOW_SECONDS - int(now % WINDOW_SECONDS),
             )
 
-    async def _count_in_store(
-        self, caller: tuple[str, ...], window: int, now: float, counts: LimitCounts | None
-    ) -> int:
-        counter = namespaces.RATE.entry(self._issuer, *caller, str(window))
-        async with self._transient.batch(now) as batch:
-            counted = await counter.count(batch)
-        if counts is not None:
-            counts.note_raised(counter)
-        return counted
+
+class LimitCounts:
+    """The counts of one request so far, in order."""
+
+    __slots__ = ("_in_process", "_noted", "_raised")
+
+    def __init__(self) -> None:
+        self._raised: dict[Entry[Any], int] = {}
+        self._noted: dict[int, _TakeBack] = {}
+        self._in_process: list[Callable[[], None]] = []
+
+    async def count(self, batch: TransientBatch, entry: Entry[Any], by: int = 1) -> int:
+        """Raise the counter of a limit, and note it. Raises StoreUnavailable. Source: D47"""
+        value = await entry.count(batch, by)
+        self.note_raised(entry, by)
+        return value
+
+    def note_raised(self, entry: Entry[Any], by: int = 1) -> None:
+        """Note that a counter was raised. Source: D47"""
+        self._raised[entry] = self._raised.get(entry, 0) + by
+
+    def note(self, what: object, take_back: _TakeBack) -> None:
+        """Note another kind of count.
+
+        `what` is the object that stands for it, which `take_back` refers to, so that its id stays its own. Source: D47
+        """
+        self._noted[id(what)] = take_back
+
+    def note_in_process(self, take_back: Callable[[], None]) -> None:
+        """Note a count that is kept in this process. Source: D47"""
+        self._in_process.append(take_back)
+
+    def settle(self, what: object) -> None:
+        """Forget a noted count that was taken back elsewhere. Source: D47"""
+        self._noted.pop(id(what), None)
+
+    async def take_back(self, transient: TransientStore, *, now: float) -> None:
+        """Take back everything, as the refusal is CorpID's own.
+
+        A store that cannot be reached keeps its counts, which end by themselves. Source: D47, D49, D67
+        """
+        for each in self._in_process:
+            each()
+        self._in_process.clear()
+        if self._raised or self._noted:
+            with suppress(StoreUnavailable):
+                async with transient.batch(now) as batch:
+                    await self._take_back(batch)
+
+    async def take_back_within(self, batch: TransientBatch) -> None:
+        """Take back everything in a batch in which a store has failed.
+
+        An engine that rolls the batch back has not counted it, and rolls this back, too. Source: D47
+        """
+        with suppress(Exception):  # a transaction that has failed answers nothing more
+            await self._take_back(batch)
+
+    async def _take_back(self, batch: TransientBatch) -> None:
+        raised, self._raised = self._raised, {}
+        noted, self._noted = self._noted, {}
+        for entry, by in raised.items():
+            if by:
+                with suppress(StoreUnavailable):
+                    await entry.count(batch, -by)
+        for each in noted.values():
+            with suppress(StoreUnavailable):
+                await each(batch)

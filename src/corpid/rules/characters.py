@@ -1,4 +1,7 @@
-"""Printable text, without control characters or misleading ones."""
+"""Printable text for people, and codes as they type them.
+
+A keyboard may have digits of its own script; a copied code may hold separators and characters that nobody sees (D75).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,10 @@ JOINERS: Final = "\u200c\u200d"
 """zero-width non-joiner and joiner, which letters of some scripts need between them"""
 _AROUND: Final = 64
 """characters before and after a joiner that are looked at"""
+
+
+_INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_MINUS: Final = "\u2212"
 
 
 def is_needed(text: str, place: int) -> bool:
@@ -42,9 +49,6 @@ def is_invisible(character: str) -> bool:
     Source: D51, D74, Unicode 5.21 (Default_Ignorable_Code_Point)
     """
     return character in IGNORABLE or unicodedata.category(character) in _INVISIBLE
-
-
-_INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def name_character(character: str) -> str:
@@ -75,3 +79,39 @@ def printable(text: str, *, escape: Callable[[str], str] = _escape) -> str:
 def printable_lines(text: str) -> str:
     """`printable`, for text that may have several lines. Source: docs/directory.md"""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def with_ascii_digits(text: str) -> str:
+    """A text whose decimal digits of any script are 0 to 9.
+
+    Source: Unicode 4.6 (Nd), D75
+    """
+    if text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(each)) if unicodedata.category(each) == "Nd" else each for each in text)
+
+
+def typed_number(text: str) -> str:
+    """A number or date with ASCII digits and hyphens.
+
+    Without spaces and invisible characters. Source: D75
+    """
+    if text.isascii():
+        return "".join(text.split())
+    return "".join(
+        "-" if each == _MINUS or unicodedata.category(each) == "Pd" else each
+        for each in with_ascii_digits(text)
+        if not _is_ignored(each)
+    )
+
+
+def typed_code(text: str) -> str:
+    """A code with ASCII digits.
+
+    Without spaces, hyphens and invisible characters. Source: D75
+    """
+    return text if text.isascii() and text.isalnum() else typed_number(text).replace("-", "")
+
+
+def _is_ignored(character: str) -> bool:
+    return character.isspace() or unicodedata.category(character) == "Cf" or character in IGNORABLE

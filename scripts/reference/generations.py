@@ -60,8 +60,8 @@ no table of values can hold.
 """
 
 
-def documentation() -> str:
-    """The page as Markdown. Source: Spec "Generations"."""
+def page() -> str:
+    """The page as Markdown."""
     oldest = next(iter(GENERATIONS.values()))
     parts = [_HEAD, _in_full(oldest), *(_difference(*pair) for pair in pairwise(GENERATIONS.values()))]
     return "\n".join(parts)

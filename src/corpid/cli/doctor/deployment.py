@@ -1,6 +1,7 @@
-"""Raw HTTP requests: exact paths, repeated headers, sizes; CorpID's answers recognised.
+"""Raw HTTP requests to a deployment, and its discovery document.
 
-Nothing but the origin that was named is connected to, one request a connection, and no redirect is followed.
+Requests have exact paths, repeated headers and any size; CorpID's answers are recognised. Nothing but the origin that
+was named is connected to, one request a connection, and no redirect is followed.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from corpid.rules.diagnostics import Finding, ok, problem, sentence
+from corpid.rules.oauth import discovery
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     Fields = Sequence[tuple[str, str]]
 
@@ -35,6 +39,11 @@ _REFERENCE: Final = re.compile(r"\(reference ([0-9a-f]{16})\)")
 _SERVERS: Final = ("Server", "Via")
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
 """OpenSSL's error for a response that is not TLS"""
+
+
+_PAR: Final = "pushed_authorization_request_endpoint"
+_GATEWAY_ERRORS: Final = frozenset({502, 503, 504})
+_MISDIRECTED: Final = 421
 
 
 class NoResponse(Exception):
@@ -170,6 +179,95 @@ class Origin:
             raise NoResponse(_why(error)) from error
         finally:
             connection.close()
+
+
+def create_tls_context(authority: Path | None) -> ssl.SSLContext:
+    """A TLS context with the machine's, or given, certification authorities.
+
+    Raises OSError, ssl.SSLError.
+    """
+    context = ssl.create_default_context(cafile=None if authority is None else str(authority))
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def create_unchecked_context() -> ssl.SSLContext:
+    """A TLS context that trusts everyone, to continue after a wrong certificate.
+
+    No secret is sent.
+    """
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExaminedDeployment:
+    """A deployment that returned its discovery document."""
+
+    origin: Origin
+    answer: RawResponse
+    document: Mapping[str, Any]
+
+    @property
+    def issuer(self) -> str:
+        """The base_url of the deployment that responded."""
+        return str(self.document["issuer"])
+
+    def path(self, member: str) -> str | None:
+        """The path of an endpoint, under base_url.
+
+        None if the document does not name it.
+        """
+        url = self.document.get(member)
+        return url.removeprefix(self.issuer) if isinstance(url, str) and url.startswith(self.issuer + "/") else None
+
+    @property
+    def pushing(self) -> str | None:
+        """The path of PAR; None if requests are not pushed."""
+        return self.path(_PAR)
+
+    @property
+    def token(self) -> str:
+        """The path of the token endpoint."""
+        return self.path("token_endpoint") or discovery.TOKEN_PATH
+
+
+def reach_deployment(origin: Origin) -> tuple[Finding, ExaminedDeployment | None]:
+    """Fetch the discovery document.
+
+    None without one, which ends the checks (Spec 4.6).
+    """
+    about = "reachable"
+    try:
+        answer = origin.ask("GET", discovery.DISCOVERY_PATH, [("Accept", "application/json")])
+    except NoResponse as error:
+        change = "start the proxy, and check its address, its certificate and the firewall"
+        return problem(about, sentence(f"{origin.url} does not answer: {error}"), f"Change: {change}."), None
+    document = answer.json
+    if answer.status == 200 and isinstance(document.get("issuer"), str):
+        return ok(about, "The discovery document was found."), ExaminedDeployment(
+            origin=origin, answer=answer, document=document
+        )
+    seen = f"There is no discovery document at {discovery.DISCOVERY_PATH}: {answer.summary()}."
+    return problem(about, seen, f"Change: {_remedy(answer)}."), None
+
+
+def _remedy(answer: RawResponse) -> str:
+    if answer.status == _MISDIRECTED:
+        return (
+            "let the proxy pass on the caller's Host (nginx: proxy_set_header Host $http_host), or set base_url to "
+            "the host that callers use; the Host that reaches CorpID is not that of base_url"
+        )
+    if answer.is_corpid:
+        return (
+            "let the proxy pass on paths unchanged, without adding or removing a prefix; if all paths are to have a "
+            "prefix, include it in base_url"
+        )
+    if answer.status in _GATEWAY_ERRORS:
+        return "start CorpID, and let the proxy send requests to the host and port it listens on; /readyz says more"
+    return "let the proxy send every path of this host to CorpID"
 
 
 class _BoundedResponse(http.client.HTTPResponse):

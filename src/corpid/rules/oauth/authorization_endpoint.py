@@ -1,22 +1,34 @@
-"""Parameters into a typed authorization request: every content rule of PAR.
+"""Authorization requests and responses.
 
-Source: Spec 4.1
+Parameters become a typed request by every content rule of PAR and of queries. Source: Spec 4.1, RFC 6749 §4.1.2, RFC 9207, D38
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from corpid.rules.limits import CONTEXT_MESSAGE_CHARACTERS, NONCE_CHARACTERS, STATE_CHARACTERS, UI_LOCALES_CHARACTERS
 from corpid.rules.oauth import acr, scopes, token_request
-from corpid.rules.oauth.errors import InvalidRequest, RequestNotSupported, RequestURINotSupported
-from corpid.rules.oauth.explanations import list_values, shorten_value, url_difference, without_query
-from corpid.rules.oauth.parameters import lone, require_parameter
+from corpid.rules.oauth.errors import (
+    InvalidRequest,
+    RequestNotSupported,
+    RequestURINotSupported,
+    list_values,
+    public_members,
+    shorten_value,
+    url_difference,
+    without_query,
+)
+from corpid.rules.oauth.parameters import encode_pairs, lone, require_parameter
 from corpid.rules.oauth.records import AuthorizationRequest
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
+    from corpid.rules.oauth.errors import OAuthError
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
 
@@ -42,7 +54,48 @@ _LANGUAGE_TAG: Final = re.compile(r"[A-Za-z0-9-]{1,35}")
 _MAX_AGE: Final = re.compile(r"[0-9]{1,9}")
 
 
-def validate(
+class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A response to a proven redirect URI, with its parameters."""
+
+    redirect_uri: str
+    mode: str
+    """query, fragment or form_post"""
+    parameters: Mapping[str, str]
+    reason: str = ""
+    """the code of a refusal's reason, for the log"""
+    detail: str = ""
+    """the exact cause of a refusal, for the log"""
+
+    @property
+    def posted(self) -> bool:
+        """True if a form carries the parameters in its body.
+
+        Source: OAuth 2.0 Form Post Response Mode §2
+        """
+        return self.mode == "form_post"
+
+    @property
+    def url(self) -> str:
+        """The redirect URI with the response in its query or fragment.
+
+        After its own query. Source: RFC 6749 §3.1.2, D38
+        """
+        if not self.parameters:
+            return self.redirect_uri
+        separator = "#" if self.mode == "fragment" else "&" if "?" in self.redirect_uri else "?"
+        return f"{self.redirect_uri}{separator}{encode_pairs(self.parameters)}"
+
+
+class ReturnAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """A proven redirect URI with response mode, state and issuer."""
+
+    redirect_uri: str
+    mode: str
+    state: str | None
+    iss: str | None
+
+
+def validate_request(
     parameters: dict[str, str],
     client: Client,
     generation: Generation,
@@ -59,15 +112,15 @@ def validate(
     or InvalidScope, in the query also RequestNotSupported or RequestURINotSupported.
     Source: Spec 4.1, RFC 9126 §2.1, D5, D10-D14, D40, D63
     """
-    response_mode = _response_mode(parameters, generation)
+    response_mode = _read_response_mode(parameters, generation)
     _refuse_objects(parameters, generation)
-    granted = scopes.validate(require_parameter(parameters, "scope"), client.scopes, generation.scopes)
-    redirect_uri = registered_redirect_uri(parameters, client)
+    granted = scopes.validate_scopes(require_parameter(parameters, "scope"), client.scopes, generation.scopes)
+    redirect_uri = require_registered_redirect_uri(parameters, client)
     if require_parameter(parameters, "response_type") != "code":
         raise InvalidRequest(Reason.RESPONSE_TYPE, "response_type must be code").with_cause(
             received=shorten_value(parameters["response_type"])
         )
-    challenge = token_request.challenge(parameters, optional=pkce_optional)
+    challenge = token_request.read_challenge(parameters, optional=pkce_optional)
     for name in sorted(generation.required_parameters - {_CONTEXT_TYPE}):
         require_parameter(parameters, name)
     return AuthorizationRequest(
@@ -76,20 +129,25 @@ def validate(
         redirect_uri=redirect_uri,
         scopes=granted,
         code_challenge=challenge,
-        state=_printable(parameters, "state", STATE_CHARACTERS),
-        nonce=_printable(parameters, "nonce", NONCE_CHARACTERS),
-        acr=_acr(parameters, client, generation, acr_prefix),
-        context_type=_context_type(parameters, client, generation),
-        context_message=_context_message(parameters, punctuation=message_punctuation),
+        state=_read_printable(parameters, "state", STATE_CHARACTERS),
+        nonce=_read_printable(parameters, "nonce", NONCE_CHARACTERS),
+        acr=acr.choose(
+            parameters.get("acr_values"),
+            prefix=acr_prefix,
+            client_level=client.assurance_level,
+            generation=generation,
+        ),
+        context_type=_read_context_type(parameters, client, generation),
+        context_message=_read_context_message(parameters, punctuation=message_punctuation),
         jkt=jkt,
         response_mode=response_mode,
-        prompt=_prompt(parameters),
-        max_age=_max_age(parameters),
-        ui_locales=_ui_locales(parameters),
+        prompt=_read_prompt(parameters),
+        max_age=_read_max_age(parameters),
+        ui_locales=_read_ui_locales(parameters),
     )
 
 
-def registered_redirect_uri(parameters: dict[str, str], client: Client) -> str:
+def require_registered_redirect_uri(parameters: dict[str, str], client: Client) -> str:
     """The redirect URI, if the client registered exactly this string.
 
     Raises InvalidRequest. Source: Spec 4.1, D38
@@ -108,7 +166,7 @@ def registered_redirect_uri(parameters: dict[str, str], client: Client) -> str:
     return value
 
 
-def mode_of_answer(raw: bytes, generation: Generation) -> str:
+def choose_error_mode(raw: bytes, generation: Generation) -> str:
     """The response mode of a query request's error.
 
     The requested one, if it was requested once and is served. Source: OAuth 2.0 Multiple Response Type Encoding
@@ -118,7 +176,7 @@ def mode_of_answer(raw: bytes, generation: Generation) -> str:
     return asked if asked in generation.response_modes else generation.response_modes[0]
 
 
-def _printable(parameters: dict[str, str], name: str, longest: int) -> str | None:
+def _read_printable(parameters: dict[str, str], name: str, longest: int) -> str | None:
     value = parameters.get(name)
     if value is not None and (len(value) > longest or not _PRINTABLE.fullmatch(value)):
         raise InvalidRequest(
@@ -127,12 +185,7 @@ def _printable(parameters: dict[str, str], name: str, longest: int) -> str | Non
     return value
 
 
-def _acr(parameters: dict[str, str], client: Client, generation: Generation, prefix: str) -> str:
-    asked = parameters.get("acr_values")
-    return acr.choose(asked, prefix=prefix, client_level=client.assurance_level, generation=generation)
-
-
-def _context_type(parameters: dict[str, str], client: Client, generation: Generation) -> str | None:
+def _read_context_type(parameters: dict[str, str], client: Client, generation: Generation) -> str | None:
     value, rule = parameters.get(_CONTEXT_TYPE), client.context_type_rule
     registered = f"the context_type_rule of this client is {rule}"
     if value is None and rule == "required" and _CONTEXT_TYPE in generation.required_parameters:
@@ -147,7 +200,7 @@ def _context_type(parameters: dict[str, str], client: Client, generation: Genera
     return value
 
 
-def _context_message(parameters: dict[str, str], *, punctuation: bool) -> str | None:
+def _read_context_message(parameters: dict[str, str], *, punctuation: bool) -> str | None:
     value = parameters.get("authentication_context_message")
     alphabet = _MESSAGE if punctuation else _PLAIN_MESSAGE
     if value is not None and (len(value) > CONTEXT_MESSAGE_CHARACTERS or not alphabet.fullmatch(value)):
@@ -174,7 +227,7 @@ def _refuse_objects(parameters: dict[str, str], generation: Generation) -> None:
             raise (InvalidRequest if generation.pushed else refusal)(reason, f"parameter {name} is not accepted here")
 
 
-def _response_mode(parameters: dict[str, str], generation: Generation) -> str:
+def _read_response_mode(parameters: dict[str, str], generation: Generation) -> str:
     value = parameters.get("response_mode", generation.response_modes[0])
     if value not in generation.response_modes:
         raise InvalidRequest(
@@ -183,7 +236,7 @@ def _response_mode(parameters: dict[str, str], generation: Generation) -> str:
     return value
 
 
-def _prompt(parameters: dict[str, str]) -> tuple[str, ...]:
+def _read_prompt(parameters: dict[str, str]) -> tuple[str, ...]:
     prompts = tuple(dict.fromkeys(parameters.get("prompt", "").split()))
     if not _PROMPTS.issuperset(prompts):
         raise InvalidRequest(Reason.PROMPT_UNKNOWN, f"prompt must be among {', '.join(sorted(_PROMPTS))}").with_cause(
@@ -194,7 +247,7 @@ def _prompt(parameters: dict[str, str]) -> tuple[str, ...]:
     return prompts
 
 
-def _max_age(parameters: dict[str, str]) -> int | None:
+def _read_max_age(parameters: dict[str, str]) -> int | None:
     value = parameters.get("max_age")
     if value is None:
         return None
@@ -203,7 +256,7 @@ def _max_age(parameters: dict[str, str]) -> int | None:
     return int(value)
 
 
-def _ui_locales(parameters: dict[str, str]) -> tuple[str, ...]:
+def _read_ui_locales(parameters: dict[str, str]) -> tuple[str, ...]:
     """The language tags.
 
     Unknown or malformed ones are ignored (OpenID Connect Core §3.1.2.1).
@@ -212,3 +265,35 @@ def _ui_locales(parameters: dict[str, str]) -> tuple[str, ...]:
     if len(value) > UI_LOCALES_CHARACTERS:
         raise InvalidRequest(Reason.UI_LOCALES, f"ui_locales must be at most {UI_LOCALES_CHARACTERS} characters")
     return tuple(tag for tag in value.split(" ") if _LANGUAGE_TAG.fullmatch(tag))
+
+
+def address_response(request: AuthorizationRequest, *, iss: str | None) -> ReturnAddress:
+    """The return address of a validated request.
+
+    Source: RFC 6749 §4.1.2, RFC 9207 §2
+    """
+    return ReturnAddress(redirect_uri=request.redirect_uri, mode=request.response_mode, state=request.state, iss=iss)
+
+
+def create_code_response(address: ReturnAddress, *, code: str) -> AuthorizationResponse:
+    """A code for the client (RFC 6749 §4.1.2)."""
+    return _create_response(address, {"code": code})
+
+
+def create_error_response(
+    address: ReturnAddress, error: OAuthError, *, reference: str, catalogue: str | None = None
+) -> AuthorizationResponse:
+    """A refusal for the client.
+
+    `reference` is the request id, `catalogue` that of `public_members`. Source: RFC 6749 §4.1.2.1, D28
+    """
+    parameters = public_members(error, reference, catalogue=catalogue)
+    return msgspec.structs.replace(_create_response(address, parameters), reason=error.reason.code, detail=error.exact)
+
+
+def _create_response(address: ReturnAddress, parameters: dict[str, str]) -> AuthorizationResponse:
+    if address.state is not None:
+        parameters["state"] = address.state
+    if address.iss is not None:
+        parameters["iss"] = address.iss
+    return AuthorizationResponse(redirect_uri=address.redirect_uri, mode=address.mode, parameters=parameters)
