@@ -173,7 +173,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def can_withdraw(self) -> bool:
-        """Whether this administrator can take it back."""
+        """True if this administrator can take it back."""
         return self.own and self.state is ApprovalState.PENDING
 
     @property

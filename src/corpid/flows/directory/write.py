@@ -361,7 +361,7 @@ def audit_event(actor: Actor, action: AuditAction, subject: str, *, entity_id: s
 
 
 def name_invitation(membership: Membership) -> dict[str, str]:
-    """Return the detail of an event that says whom an invitation is for; none of others. Source: D68"""
+    """Return whom an invitation is for, as an event's detail. Source: D68"""
     return {INVITED_PERSON: shown_invitation(membership)} if membership.invited else {}
 
 
@@ -415,7 +415,7 @@ async def build_request(
 def build_request_event(
     action: AuditAction, request: ChangeRequest, *, by: str, detail: dict[str, str] | None = None
 ) -> AuditEvent:
-    """An event of a request for approval, in the history of its entity. Source: D55, D57"""
+    """An event of a request, in the history of its entity. Source: D55, D57"""
     subject, entity_id = request.request_id, request.entity_id
     return AuditEvent(actor=by, action=action, object=subject, entity_id=entity_id, detail=detail or {})
 
