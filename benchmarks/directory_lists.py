@@ -160,25 +160,25 @@ def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> di
         return _timed(counted)
 
     def roles(wanted: ListFilter, after: str = "") -> Awaitable[lists.ListPage[Any]]:
-        return lists.roles(registry, BY, wanted, after=after, limit=PAGE)
+        return lists.list_roles(registry, BY, wanted, after=after, limit=PAGE)
 
     def members(after: str = "", search: str = "") -> Awaitable[lists.ListPage[Any]]:
-        return lists.members(registry, BY, CROWD_ID, search=search, after=after, limit=PAGE)
+        return lists.list_members(registry, BY, CROWD_ID, search=search, after=after, limit=PAGE)
 
     return {
-        "people": listed(lambda n: lists.people(registry, BY, search="", after=user(n), limit=PAGE)),
+        "people": listed(lambda n: lists.list_people(registry, BY, search="", after=user(n), limit=PAGE)),
         "people by the beginning of their user name": listed(
-            lambda n: lists.people(registry, BY, search=user(n)[:-1], after="", limit=PAGE)
+            lambda n: lists.list_people(registry, BY, search=user(n)[:-1], after="", limit=PAGE)
         ),
         "people by the beginning of their name": listed(
-            lambda n: lists.people_by_name(registry, BY, name=places.members_name(n), after="", limit=PAGE)
+            lambda n: lists.list_people_by_name(registry, BY, name=places.members_name(n), after="", limit=PAGE)
         ),
         "people of the largest entity": listed(lambda n: members(after=places.member(n))),
         "people of the largest entity by the beginning of their user name": listed(
             lambda n: members(search=places.member(n)[:-1])
         ),
         "entities by the beginning of their name": listed(
-            lambda n: lists.entities_by_name(registry, BY, name=places.firms_name(n), after="", limit=PAGE)
+            lambda n: lists.list_entities_by_name(registry, BY, name=places.firms_name(n), after="", limit=PAGE)
         ),
         "roles for an entity": listed(lambda n: roles(ListFilter(entity=places.firm(n)))),
         "roles at a service": listed(

@@ -8,14 +8,17 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import structs
+
 from corpid.flows import notifications
 from corpid.flows.account import links
 from corpid.flows.authentication import throttle
 from corpid.flows.directory import notice_texts
-from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RequestDecision, RoleNames
+from corpid.flows.directory.notice_texts import AccessChange, Reader, RoleNames
 from corpid.flows.notifications import Notice
 from corpid.rules.authentication.link_codes import NewLink
-from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.approvals import LIFETIME_SECONDS
+from corpid.rules.directory.records import ChangeRequest, Entity, User
 from corpid.texts import phrase
 from tests.contexts import context
 from tests.postbox import Postbox
@@ -139,21 +142,25 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
         AccessChange(change="ended", role=for_client),
         AccessChange(change="restored"),
     )
-    asked = RequestDecision(requester="Marcus Lee", reason="A new colleague starts in March", at=now)
-    many = [RequestDecision(state=each, reason="Seen", at=now) for each in ("approved", "declined", "expired")]
+    asked = ChangeRequest(
+        request_id="1", entity_id="", requester="Marcus Lee", reason="A new colleague starts in March", changes=(),
+        created_at=now + 86400 - LIFETIME_SECONDS,
+    )  # fmt: skip
+    many = [
+        structs.replace(asked, state=each, decided_reason="Seen", created_at=now)
+        for each in ("approved", "declined", "expired")
+    ]
     due = date(2027, 1, 15)
     return {
         "access_changed": notice_texts.build_access_email(reader, changes, at=now),
         "access_ends": notice_texts.build_ending_email(reader, [role, for_client]),
-        "access_of_others_ends": notice_texts.build_others_ending_email(
-            reader, [EndingRole(person="Marcus Lee", role=role)] * 12, 40
-        ),
+        "access_of_others_ends": notice_texts.build_others_ending_email(reader, [("Marcus Lee", role)] * 12, 40),
         "owners_changed": notice_texts.build_owner_email(
             reader, [("appointed", "Marcus Lee"), ("ended", "Siti Aminah")], at=now
         ),
         "token_ends": notice_texts.build_token_email(reader, [("Personnel system", now)]),
-        "request_waits": notice_texts.build_waiting_email(reader, [asked], ends_after=86400),
-        "requests_wait": notice_texts.build_waiting_email(reader, [asked, asked], ends_after=86400),
+        "request_waits": notice_texts.build_waiting_email(reader, [asked], {}),
+        "requests_wait": notice_texts.build_waiting_email(reader, [asked, asked], {}),
         "request_decided": notice_texts.build_decided_email(reader, many[:1]),
         "requests_decided": notice_texts.build_decided_email(reader, many),
         "review_due": notice_texts.build_review_email(reader, due=due, again=False),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import own_email
 from corpid.flows.directory.access_review import ReviewDates
-from corpid.flows.directory.approvals import expire
-from corpid.flows.directory.notices import Notices
+from corpid.flows.directory.approvals import expire_requests
+from corpid.flows.directory.notices import NoticeMaker
 from corpid.flows.directory.queued_emails import InvitationEmails, NoticeEmails
 from corpid.flows.operations.audit_seals import Sealer
 from corpid.flows.operations.buffers import remove_old
@@ -103,7 +103,7 @@ class _Tasks:
         self._expire_at = 0.0
         self._count_at = 0.0
         self._emails: Final = InvitationEmails(provider, _warn, metrics.invitation if metrics else lambda _: None)
-        self._notices: Final = Notices(provider)
+        self._notices: Final = NoticeMaker(provider)
         self._notice_emails: Final = NoticeEmails(provider, _warn, metrics.notice if metrics else lambda _: None)
         self._review_dates: Final = ReviewDates(provider.registry)
         self._registration: Final = Registration(provider.registry, provider.node.process)
@@ -142,7 +142,7 @@ class _Tasks:
             await self._tried("e-mail addresses", own_email.finish_due(self._provider, now=now))
             if now >= self._expire_at:
                 self._expire_at = now + _EXPIRE_SECONDS
-                await self._tried("change requests", expire(self._provider.registry, now=now))
+                await self._tried("change requests", expire_requests(self._provider.registry, now=now))
                 await self._tried("standby key", ensure_standby_key(self._provider.registry, now=now))
             await self._tried("dates of access reviews", self._review_dates.round(now=now))
             await self._tried("registration of this process", self._registration.round(now=now))

@@ -120,7 +120,7 @@ async def test_a_person_asks_for_a_role_and_sees_what_became_of_it(made: World) 
     assert await roles(made, "alice") == []
     [request] = await requests(made)
     registry, now = made.provider.registry, made.clock()
-    await approvals.approve(registry, request.request_id, actor=await nadia(made), reason="Agreed", now=now)
+    await approvals.approve_request(registry, request.request_id, actor=await nadia(made), reason="Agreed", now=now)
     [row] = await roles(made, "alice")
     assert row.role == "Checker"
     await go(made, browser, "access")
@@ -140,7 +140,7 @@ async def test_nobody_approves_what_they_asked_for_themselves(made: World) -> No
     registry, now = made.provider.registry, made.clock()
     alice = await load_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
     with pytest.raises(Forbidden, match="nobody can decide on their own request"):
-        await approvals.approve(registry, request.request_id, actor=alice, reason="Mine", now=now)
+        await approvals.approve_request(registry, request.request_id, actor=alice, reason="Mine", now=now)
 
 
 async def test_the_request_of_somebody_who_left_cannot_be_approved(made: World) -> None:
@@ -151,7 +151,7 @@ async def test_the_request_of_somebody_who_left_cannot_be_approved(made: World) 
     await made.write(replace(await _membership(made, "alice"), enabled=False))
     registry, now = made.provider.registry, made.clock()
     with pytest.raises(Refused, match="no longer acts for this entity"):
-        await approvals.approve(registry, request.request_id, actor=await nadia(made), reason="Late", now=now)
+        await approvals.approve_request(registry, request.request_id, actor=await nadia(made), reason="Late", now=now)
 
 
 async def test_a_request_is_made_once_and_withdrawn_by_the_person_who_made_it(made: World) -> None:

@@ -69,7 +69,7 @@ async def request(stores: SqlStores, change: Change = GIVEN, *, actor: Actor | N
 
 
 async def approved(stores: SqlStores, request_id: str, actor: Actor, *, now: float = NOW) -> ChangeRequest:
-    return await approvals.approve(stores.registry, request_id, actor=actor, reason="Seen", now=now)
+    return await approvals.approve_request(stores.registry, request_id, actor=actor, reason="Seen", now=now)
 
 
 async def roles(stores: SqlStores) -> int:
@@ -146,19 +146,19 @@ async def test_what_is_not_approved_changes_nothing(place: Place, how: str) -> N
         lim, rina = await acting(stores, "u2"), await acting(stores, "u3")
         now = NOW
         if how == "declined":
-            await approvals.decline(registry, made, actor=rina, reason="Not needed", now=NOW)
+            await approvals.decline_request(registry, made, actor=rina, reason="Not needed", now=NOW)
         elif how == "withdrawn":
             with pytest.raises(Forbidden):
-                await approvals.withdraw(registry, made, actor=rina, reason="", now=NOW)
+                await approvals.withdraw_request(registry, made, actor=rina, reason="", now=NOW)
             with pytest.raises(Refused, match="one line"):
-                await approvals.withdraw(registry, made, actor=lim, reason="two\nlines", now=NOW)
-            await approvals.withdraw(registry, made, actor=lim, reason="", now=NOW)
+                await approvals.withdraw_request(registry, made, actor=lim, reason="two\nlines", now=NOW)
+            await approvals.withdraw_request(registry, made, actor=lim, reason="", now=NOW)
         else:
-            assert await approvals.expire(registry, now=NOW + 14 * DAY - 1) == 0
+            assert await approvals.expire_requests(registry, now=NOW + 14 * DAY - 1) == 0
             now = NOW + 14 * DAY
             with pytest.raises(Refused, match="older than 14 days"):
                 await approved(stores, made, replace(rina, now=now, auth_time=now), now=now)
-            assert await approvals.expire(registry, now=now) == 1
+            assert await approvals.expire_requests(registry, now=now) == 1
         shown = await approvals.read_request(registry, rina, made, now=now)
         assert shown.state == how
         with pytest.raises(Refused):
@@ -178,9 +178,9 @@ async def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) ->
         if other == "approve":
             second = approved(stores, made, lim)
         elif other == "decline":
-            second = approvals.decline(stores.registry, made, actor=lim, reason="No", now=NOW)
+            second = approvals.decline_request(stores.registry, made, actor=lim, reason="No", now=NOW)
         else:
-            second = approvals.withdraw(stores.registry, made, actor=CLIENT, reason="", now=NOW)
+            second = approvals.withdraw_request(stores.registry, made, actor=CLIENT, reason="", now=NOW)
         results = await asyncio.gather(outcome(approved(stores, made, rina)), outcome(second))
         assert sorted(results) == [False, True]
         done = results[0] or other == "approve"
@@ -225,7 +225,7 @@ async def test_the_rules_are_asked_again_when_it_is_approved(place: Place, since
             await approved(stores, made, rina)
         assert reason in refused.value.args[0]
         assert await roles(stores) == before
-        await approvals.decline(stores.registry, made, actor=rina, reason="Too late", now=NOW)
+        await approvals.decline_request(stores.registry, made, actor=rina, reason="Too late", now=NOW)
 
 
 async def test_a_service_that_is_disabled_at_the_same_moment_decides(postgresql: Place) -> None:
@@ -391,7 +391,7 @@ async def test_provisioning_requests_nothing_and_a_reason_is_needed(place: Place
         for reason in ("", " ", "two\nlines", "x" * 501):
             with pytest.raises(Refused, match="reason: "):
                 await write_or_request(stores.registry, CLIENT, [GIVEN], reason=reason, now=NOW, unique="r")
-        assert await approvals.expire(stores.registry, now=NOW + 15 * DAY) == 0
+        assert await approvals.expire_requests(stores.registry, now=NOW + 15 * DAY) == 0
 
 
 async def test_requests_are_listed_by_entity_and_state_and_none_of_another_entity_shows(place: Place) -> None:
@@ -400,7 +400,7 @@ async def test_requests_are_listed_by_entity_and_state_and_none_of_another_entit
         made = [await asked(stores, role("u1"), number=number) for number in range(3)]
         ids = [each.request_id for each in made if each is not None]
         rina = await acting(stores, "u3")
-        await approvals.decline(stores.registry, ids[1], actor=rina, reason="No", now=NOW)
+        await approvals.decline_request(stores.registry, ids[1], actor=rina, reason="No", now=NOW)
 
         async def listed(actor: Actor, entity_id: str, state: str, after: str = "", limit: int = 9) -> list[str]:
             page = await approvals.list_requests(
@@ -429,7 +429,7 @@ async def test_an_entitys_requests_of_every_state_are_listed_in_one_order(place:
             made = await asked(stores, number=number)
             assert made is not None
             if number % 2:
-                await approvals.withdraw(
+                await approvals.withdraw_request(
                     stores.registry, made.request_id, actor=await acting(stores, "u2"), reason="", now=NOW
                 )
         found: list[str] = []
@@ -453,7 +453,7 @@ async def test_decided_requests_leave_with_the_audit_of_their_age(place: Place) 
             if number < 3:
                 at = NOW + (number + 1) * DAY
                 owner = await load_administrator(stores.registry, "u2", "E1", auth_time=at, now=at)
-                await approvals.withdraw(stores.registry, made.request_id, actor=owner, reason="", now=at)
+                await approvals.withdraw_request(stores.registry, made.request_id, actor=owner, reason="", now=at)
         event = AuditEvent(actor="command:ops@node1", action="audit.prune")
 
         async def pruned(days: int) -> int:

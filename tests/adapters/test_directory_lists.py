@@ -123,7 +123,7 @@ async def test_entities_are_listed_by_the_beginning_of_their_folded_name(place: 
         actor = CommandLine(by="lee@node1")
 
         async def listed(name: str, after: str = "", limit: int = 10) -> tuple[list[str], str]:
-            page = await lists.entities_by_name(stores.registry, actor, name=name, after=after, limit=limit)
+            page = await lists.list_entities_by_name(stores.registry, actor, name=name, after=after, limit=limit)
             return [each.entity_id for each in page.found], page.after
 
         assert await listed("ACME") == (["E3", "E1", "E2", "E6"], "")
@@ -187,7 +187,7 @@ async def test_people_are_paged_by_the_beginning_of_their_name(place: Place) -> 
             found: list[str] = []
             after = ""
             while after or not found:
-                page = await lists.people_by_name(
+                page = await lists.list_people_by_name(
                     stores.registry, CommandLine(by="ops@node1"), name=beginning, after=after, limit=2
                 )
                 found += [each.user_id for each in page.found]
@@ -232,7 +232,7 @@ async def test_people_are_paged_by_the_beginning_of_their_address(place: Place) 
         actor = CommandLine(by="ops@node1")
 
         async def listed(email: str, after: str = "") -> tuple[list[str], str]:
-            page = await lists.people_by_email(stores.registry, actor, email=email, after=after, limit=2)
+            page = await lists.list_people_by_email(stores.registry, actor, email=email, after=after, limit=2)
             return [each.user_id for each in page.found], page.after
 
         assert await listed("Mei") == (["n2", "n0"], "n0")
@@ -261,7 +261,7 @@ async def test_entities_are_paged_by_the_beginning_of_their_registration_number(
         actor = CommandLine(by="ops@node1")
 
         async def listed(number: str, after: str = "") -> tuple[list[str], str]:
-            page = await lists.entities_by_number(stores.registry, actor, number=number, after=after, limit=2)
+            page = await lists.list_entities_by_number(stores.registry, actor, number=number, after=after, limit=2)
             return [each.entity_id for each in page.found], page.after
 
         assert await listed("T08") == (["E2", "E4"], "E4")

@@ -18,7 +18,7 @@ from corpid.flows.directory.acceptance import (
 )
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.apply import export_directory, prepare_document
-from corpid.flows.directory.approvals import approve
+from corpid.flows.directory.approvals import approve_request
 from corpid.flows.directory.invitations import InvitationLimit, TooManyInvitations
 from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner, switch_membership
 from corpid.flows.directory.members import UnknownMember, load_member, query_members
@@ -283,7 +283,7 @@ async def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
         assert request is not None
         assert await registry.directory.user("new-1") is None
         rina = await load_administrator(registry, "u3", "E1", auth_time=NOW, now=NOW)
-        await approve(registry, request.request_id, actor=rina, reason="Yes", now=NOW)
+        await approve_request(registry, request.request_id, actor=rina, reason="Yes", now=NOW)
         found = await load_member(registry, "new-2", actor=TOKEN)
         assert (found.state, found.membership) == ("invited", change.becomes)
 
@@ -522,7 +522,7 @@ async def test_a_token_acts_for_its_entity_until_it_ends(place: Place) -> None:
             return await provisioning_tokens.authenticate_token(registry, shown, now=at)
 
         assert await acting() == TOKEN
-        assert (await provisioning_tokens.tokens(registry, "E1", actor=OPERATOR))[0].last_used_at == int(NOW)
+        assert (await provisioning_tokens.list_tokens(registry, "E1", actor=OPERATOR))[0].last_used_at == int(NOW)
         for nothing in (made.token_hash, "", "t1", text + "A", "é" * 43, "B" * 43):
             assert await acting(nothing) is None
         assert await acting(at=NOW + 86400) is None
@@ -569,4 +569,6 @@ async def test_tokens_are_made_by_owners_of_the_entity_and_operators_alone(place
         await write(stores, replace(LIM_OWNS, level="administrator"))
         with pytest.raises(Forbidden):
             await add(lim, token="B" * 43, token_id="t2")
-        assert [each.token_id for each in await provisioning_tokens.tokens(registry, "E1", actor=OPERATOR)] == ["t1"]
+        assert [each.token_id for each in await provisioning_tokens.list_tokens(registry, "E1", actor=OPERATOR)] == [
+            "t1"
+        ]

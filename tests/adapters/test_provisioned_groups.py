@@ -43,7 +43,7 @@ async def prepared(stores: SqlStores) -> None:
 
 
 async def members(stores: SqlStores, *, most: int = MANY) -> list[str]:
-    return await groups.group_members(stores.registry, CLERK, today=TODAY, most=most, actor=TOKEN)
+    return await groups.list_group_members(stores.registry, CLERK, today=TODAY, most=most, actor=TOKEN)
 
 
 async def change(
@@ -58,12 +58,12 @@ async def test_members_come_and_go(place: Place) -> None:
     """D60: whoever has the role already keeps it, and whoever has it not loses nothing."""
     async with place.opened() as stores:
         await prepared(stores)
-        assert await groups.groups(stores.registry, actor=TOKEN) == [CLERK]
+        assert await groups.list_groups(stores.registry, actor=TOKEN) == [CLERK]
         await change(stores, add=("m-p0000", "m-p0001"))
         await change(stores, add=("m-p0001",), remove=("m-p0002",))
         assert await members(stores) == ["m-p0000", "m-p0001"]
         assert await members(stores, most=1) == ["m-p0000"]
-        held = await groups.groups_of(stores.registry, MEMBERS[0], today=TODAY, actor=TOKEN)
+        held = await groups.list_groups_of_member(stores.registry, MEMBERS[0], today=TODAY, actor=TOKEN)
         assert held == {CLERK}
         await change(stores, add=("m-p0002",), replaced=True)
         assert await members(stores) == ["m-p0002"]
@@ -84,7 +84,7 @@ async def test_of_another_entity_nothing_is_read_or_written(place: Place) -> Non
         await groups.change_group(stores.registry, CLERK, add=(), remove=(), replaced=True, today=TODAY, actor=OF_BOOKS)
         assert await members(stores) == ["m-p0000"]
         with pytest.raises(Forbidden):
-            await groups.groups_of(stores.registry, MEMBERS[0], today=TODAY, actor=OF_BOOKS)
+            await groups.list_groups_of_member(stores.registry, MEMBERS[0], today=TODAY, actor=OF_BOOKS)
 
 
 @pytest.mark.full

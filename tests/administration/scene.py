@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.notices import Notices
+from corpid.flows.directory.notices import NoticeMaker
 from corpid.flows.directory.queued_emails import NoticeEmails
 from corpid.flows.directory.write import write_changes, write_or_request
 from corpid.rules.directory.notices import COLLECTED_SECONDS
@@ -84,7 +84,7 @@ class Process:
     def __post_init__(self) -> None:
         # The world has no mail: nothing else sends what is due.
         provider = replace(self.made.provider, mail=self.postbox)
-        self.notices = Notices(provider)
+        self.notices = NoticeMaker(provider)
         self.emails = NoticeEmails(
             provider, lambda event, detail: self.logged.append((event, detail)), self.counted.append
         )

@@ -35,7 +35,7 @@ async def listed(
     found: list[ReviewedPerson] = []
     after, more = "", True
     while more:
-        page = await access_review.people(
+        page = await access_review.list_reviewed_people(
             made.provider.registry, actor, HARBOUR, unreviewed=unreviewed, after=after, limit=limit
         )
         found += page.found
@@ -51,11 +51,11 @@ async def kept(made: World, *who: str, by: str = "olivia") -> None:
     """These people are kept as they are."""
     shown = [each for each in await listed(made, unreviewed=False) if each.user.user_name in who]
     wanted = [KeepDecision(user_id=each.user.user_id, seen=each.seen) for each in shown]
-    await access_review.keep(made.provider.registry, await acting(made, by), HARBOUR, wanted, now=made.clock())
+    await access_review.keep_access(made.provider.registry, await acting(made, by), HARBOUR, wanted, now=made.clock())
 
 
 async def ended(made: World, who: str, *, by: str = "olivia", reason: str = "") -> ChangeRequest | None:
-    return await access_review.end(
+    return await access_review.end_access(
         made.provider.registry,
         await acting(made, by),
         HARBOUR,
@@ -67,7 +67,9 @@ async def ended(made: World, who: str, *, by: str = "olivia", reason: str = "") 
 
 
 async def signed_off(made: World, by: str = "olivia") -> Any:
-    return await access_review.sign_off(made.provider.registry, await acting(made, by), HARBOUR, now=made.clock())
+    return await access_review.sign_off_review(
+        made.provider.registry, await acting(made, by), HARBOUR, now=made.clock()
+    )
 
 
 async def test_a_review_is_due_a_year_after_the_first_administrators_and_after_each_that_was_signed_off(
@@ -75,16 +77,16 @@ async def test_a_review_is_due_a_year_after_the_first_administrators_and_after_e
 ) -> None:
     registry = made.provider.registry
     await peopled(made)
-    assert (await access_review.current(registry, COMMAND, HARBOUR)).review is None
+    assert (await access_review.load_review_state(registry, COMMAND, HARBOUR)).review is None
     await ReviewDates(registry).round(now=made.clock())
-    state = await access_review.current(registry, COMMAND, HARBOUR)
+    state = await access_review.load_review_state(registry, COMMAND, HARBOUR)
     assert state.review is not None
     assert (state.review.due_at, state.people) == (int(made.clock()) + YEAR_SECONDS, 3)
     made.clock.pass_(YEAR_SECONDS)
     await kept(made, "adam", "mira")
     await kept(made, "olivia", by="adam")
     await signed_off(made)
-    after = (await access_review.current(registry, COMMAND, HARBOUR)).review
+    after = (await access_review.load_review_state(registry, COMMAND, HARBOUR)).review
     assert after is not None
     assert (after.due_at, after.signed_off_by, after.began_at) == (
         int(made.clock()) + YEAR_SECONDS,
@@ -145,7 +147,7 @@ async def test_nobody_is_kept_with_something_else_than_was_shown(made: World, be
     await made.write(replace(role("mira"), **becomes))
     wanted = [KeepDecision(user_id="id-mira", seen=shown.seen)]
     with pytest.raises(Refused, match="has changed since it was shown"):
-        await access_review.keep(made.provider.registry, await acting(made), HARBOUR, wanted, now=made.clock())
+        await access_review.keep_access(made.provider.registry, await acting(made), HARBOUR, wanted, now=made.clock())
 
 
 async def test_a_change_at_the_moment_of_the_signing_off_stops_it(made: World) -> None:
@@ -214,7 +216,7 @@ async def test_an_end_that_needs_approval_leaves_the_person_in_the_list_until_it
     assert request is not None
     with pytest.raises(Refused, match="mira"):
         await signed_off(made)
-    await approvals.approve(
+    await approvals.approve_request(
         made.provider.registry, request.request_id, actor=await acting(made, "adam"), reason="Yes", now=made.clock()
     )
     review = await signed_off(made)
@@ -239,9 +241,9 @@ async def test_only_people_who_administer_the_entity_decide(made: World, actor: 
     [mira] = [each for each in await listed(made, actor=actor) if each.user.user_name == "mira"]
     registry, wanted = made.provider.registry, [KeepDecision(user_id="id-mira", seen=mira.seen)]
     for work in (
-        access_review.keep(registry, actor, HARBOUR, wanted, now=made.clock()),
-        access_review.sign_off(registry, actor, HARBOUR, now=made.clock()),
-        access_review.end(registry, actor, HARBOUR, "id-mira", reason="", now=made.clock(), unique="1"),
+        access_review.keep_access(registry, actor, HARBOUR, wanted, now=made.clock()),
+        access_review.sign_off_review(registry, actor, HARBOUR, now=made.clock()),
+        access_review.end_access(registry, actor, HARBOUR, "id-mira", reason="", now=made.clock(), unique="1"),
     ):
         with pytest.raises(Forbidden):
             await work
@@ -254,7 +256,7 @@ async def test_an_administrator_of_another_entity_or_with_an_old_sign_in_decides
     wanted = [KeepDecision(user_id="id-mira", seen="x")]
     for actor in (replace(olivia, entity_id="200000001A"), replace(olivia, auth_time=made.clock() - 901)):
         with pytest.raises(Forbidden):
-            await access_review.keep(made.provider.registry, actor, HARBOUR, wanted, now=made.clock())
+            await access_review.keep_access(made.provider.registry, actor, HARBOUR, wanted, now=made.clock())
     with pytest.raises(Forbidden):
         await listed(made, actor=replace(olivia, entity_id="200000001A"))
 
@@ -264,7 +266,9 @@ async def test_a_call_keeps_a_page_of_people_and_no_more(made: World) -> None:
     for number in (0, MOST_DECISIONS + 1):
         wanted = [KeepDecision(user_id=f"id-{n}", seen="x") for n in range(number)]
         with pytest.raises(Refused, match="one call keeps"):
-            await access_review.keep(made.provider.registry, await acting(made), HARBOUR, wanted, now=made.clock())
+            await access_review.keep_access(
+                made.provider.registry, await acting(made), HARBOUR, wanted, now=made.clock()
+            )
 
 
 async def test_an_ended_level_decides_nothing(made: World) -> None:
@@ -274,7 +278,7 @@ async def test_an_ended_level_decides_nothing(made: World) -> None:
     [mira] = [each for each in await listed(made) if each.user.user_name == "mira"]
     await made.write(Administrator(user_id="id-adam", entity_id=HARBOUR, level="sub_administrator"))
     with pytest.raises(Forbidden):
-        await access_review.keep(
+        await access_review.keep_access(
             made.provider.registry, adam, HARBOUR, [KeepDecision(user_id="id-mira", seen=mira.seen)], now=made.clock()
         )
 

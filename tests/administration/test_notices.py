@@ -117,7 +117,7 @@ async def test_a_request_is_told_to_those_who_may_approve_it_and_its_decision_to
     assert "Reason: New colleague" in sent.text
     assert f"{BASE}{MANAGE_PATH}" in sent.text
     registry = made.provider.registry
-    await approvals.decline(
+    await approvals.decline_request(
         registry, request.request_id, actor=await acting(made, "adam"), reason="Not yet", now=made.clock()
     )
     [decided] = await process.sent(later=1)
@@ -129,7 +129,7 @@ async def test_a_request_that_was_decided_before_its_email_left_is_not_told(made
     process = await begun(made, approvals="all")
     request = await ask(made, given(role("mira")))
     await process.notices.round()
-    await approvals.withdraw(
+    await approvals.withdraw_request(
         made.provider.registry, request.request_id, actor=await acting(made), reason="", now=made.clock()
     )
     assert await process.sent(later=1) == []

@@ -48,7 +48,9 @@ def requested(api: Api, **more: Any) -> Any:
 
 def approve(world: World, request: Any) -> ChangeRequest:
     return world.run(
-        approvals.approve(world.provider.registry, request["id"], actor=OPERATOR, reason="Seen", now=world.clock.now)
+        approvals.approve_request(
+            world.provider.registry, request["id"], actor=OPERATOR, reason="Seen", now=world.clock.now
+        )
     )
 
 
@@ -162,7 +164,7 @@ def test_a_client_that_lost_its_right_meanwhile_makes_its_request_stale(
     with pytest.raises(Refused, match=reason):
         approve(world, made)
     registry = world.provider.registry
-    world.run(approvals.decline(registry, made["id"], actor=OPERATOR, reason="Too late", now=world.clock.now))
+    world.run(approvals.decline_request(registry, made["id"], actor=OPERATOR, reason="Too late", now=world.clock.now))
 
 
 def test_a_whole_document_requests_nothing(world: World, api: Api, own: Api) -> None:

@@ -195,7 +195,9 @@ def test_an_invitation_that_needs_approval_is_requested(world: World, api: Api) 
     assert own.every("/invitations") == []
     asked = request.json()
     world.run(
-        approvals.approve(world.provider.registry, asked["id"], actor=OPERATOR, reason="Seen", now=world.clock.now)
+        approvals.approve_request(
+            world.provider.registry, asked["id"], actor=OPERATOR, reason="Seen", now=world.clock.now
+        )
     )
     [made] = own.every("/invitations")
     assert (made["email"], made["email_state"]) == (MEI["email"], "no_mail")

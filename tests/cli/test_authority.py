@@ -62,13 +62,13 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "entity add": lambda s: entities.add_entity(s.registry, s.passwords, "B2", MEMBERS, actor=SOMEBODY),
     "entity disable": lambda s: entities.switch_entity(s.registry, "A1", enabled=False, actor=SOMEBODY),
     "entity update": lambda s: entities.update_entity(s.registry, s.passwords, "A1", MEMBERS, actor=SOMEBODY),
-    "entity list": lambda s: lists.entities(s.registry, SOMEBODY, **PAGE),
-    "entity list --name": lambda s: lists.entities_by_name(s.registry, SOMEBODY, name="A", after="", limit=5),
-    "entity show": lambda s: finding.entity_named(s.registry, "A1", actor=SOMEBODY),
-    "entity review": lambda s: access_review.current(s.registry, SOMEBODY, "A1"),
-    "service list": lambda s: lists.services(s.registry, SOMEBODY, **PAGE),
-    "service show": lambda s: finding.service_named(s.registry, "X", actor=SOMEBODY),
-    "role list": lambda s: lists.roles(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
+    "entity list": lambda s: lists.list_entities(s.registry, SOMEBODY, **PAGE),
+    "entity list --name": lambda s: lists.list_entities_by_name(s.registry, SOMEBODY, name="A", after="", limit=5),
+    "entity show": lambda s: finding.find_entity(s.registry, "A1", actor=SOMEBODY),
+    "entity review": lambda s: access_review.load_review_state(s.registry, SOMEBODY, "A1"),
+    "service list": lambda s: lists.list_services(s.registry, SOMEBODY, **PAGE),
+    "service show": lambda s: finding.find_service(s.registry, "X", actor=SOMEBODY),
+    "role list": lambda s: lists.list_roles(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
     "role add": lambda s: add_role(s.registry, s.passwords, "rina", "A1", "X", {}, actor=SOMEBODY),
     "role remove": lambda s: remove_role(
         s.registry, RoleFilter(user="rina", entity="A1", service="X"), actor=SOMEBODY
@@ -78,7 +78,7 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "membership disable": lambda s: member_changes.switch_membership(
         s.registry, s.passwords, "rina", "A1", enabled=False, actor=SOMEBODY
     ),
-    "administrator list": lambda s: lists.administrators(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
+    "administrator list": lambda s: lists.list_administrators(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
     "administrator add": lambda s: appointments.set_administrator(
         s.registry, s.passwords, "rina", "A1", {"level": "owner"}, actor=SOMEBODY
     ),
@@ -86,12 +86,12 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "operator list": lambda s: appointments.list_operators(s.registry, actor=SOMEBODY),
     "operator add": lambda s: appointments.set_operator(s.registry, s.passwords, "rina", "auditor", actor=SOMEBODY),
     "operator remove": lambda s: appointments.remove_operator(s.registry, "rina", actor=SOMEBODY),
-    "third-party list": lambda s: lists.grants(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
-    "third-party list --people": lambda s: lists.third_party_roles(
+    "third-party list": lambda s: lists.list_grants(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
+    "third-party list --people": lambda s: lists.list_third_party_roles(
         s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5
     ),
-    "user list": lambda s: lists.people(s.registry, SOMEBODY, **PAGE),
-    "user list --entity": lambda s: lists.members(s.registry, SOMEBODY, "A1", **PAGE),
+    "user list": lambda s: lists.list_people(s.registry, SOMEBODY, **PAGE),
+    "user list --entity": lambda s: lists.list_members(s.registry, SOMEBODY, "A1", **PAGE),
     "user show": lambda s: load_person(s.registry, SOMEBODY, "rina", limit=5, now=s.clock()),
     "user add": lambda s: people.add_user(
         s.registry, s.passwords, "ravi", {"name": "Ravi"}, password=PASSWORD, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY

@@ -20,33 +20,32 @@ if TYPE_CHECKING:
 FOLDERS: Final = ("directory", "operations")
 MADE: Final = frozenset({"phrase", "counted"})
 WORDED: Final = frozenset({
-    "access_review.end NoReason", "access_review.sign_off NoOpenReview", "access_review.sign_off ReviewIncomplete",
-    "access_review._check_as_shown AccessChanged", "approvals.check_reason NoReason", "approvals.approve StaleRequest",
-    "approvals._after AlreadyDecided", "approvals.withdraw NoRequest", "approvals._request NoRequest",
-    "request_lists.request NoRequest",
+    "access_review.end_access NoReason", "access_review.sign_off_review NoOpenReview",
+    "access_review.sign_off_review ReviewIncomplete", "access_review._check_as_shown AccessChanged",
+    "write.check_reason NoReason", "approvals.approve_request StaleRequest", "approvals._decide_request AlreadyDecided",
+    "approvals.withdraw_request NoRequest", "approvals._find_readable NoRequest", "approvals.load_request NoRequest",
 })  # fmt: skip
 """types for which each page has a sentence of its own, or which it shows as a page that is not there"""
 RULES: Final = frozenset({
-    "access_requests.ask Refused", "appointments.appoint Refused", "approvals.approve Refused",
-    "entities.prepared_entry MembersRefused", "import_access.submit Refused", "role_assignment._refuse_unfit Refused",
-    "provisioning_tokens.add_token Refused", "people._hashed Refused",
+    "appointments.appoint_member Refused", "approvals.approve_request Refused", "apply.prepare_entry InvalidMembers",
+    "approvals.refuse_unfit Refused", "provisioning_tokens.add_token Refused", "people._hash_password Refused",
 })  # fmt: skip
 """lists of what the rules of records say, in the English of files and API; pages check beforehand what a form can get
 wrong"""
 NO_FORM: Final = frozenset({
-    "access_review.people Refused", "api_clients.add_api_client Refused", "api_clients.update_api_client Refused",
-    "api_clients.drop_api_client_keys Refused", "api_clients._fields Refused", "api_clients._registered Refused",
-    "appointments.remove_administrator Refused", "clients.client Refused", "clients.update_client Refused",
-    "clients.drop_keys Refused", "entities.addition Refused", "entities.update_entity Refused", "finding.user_named Refused",
-    "finding._identified Refused", "finding.only_one Refused", "lists.people_by_name Refused",
-    "lists.people_by_email Refused", "lists._before Refused", "lists.entities_by_name Refused",
-    "lists.entities_by_number Refused", "lists._named Refused", "lists.place Refused", "lists._name Refused",
-    "memberships._held Refused", "operators.remove_operator Refused", "people.invite Refused",
-    "people.give_link Refused", "provisioned_groups.change_group Refused", "provisioning.members Refused",
-    "provisioning_tokens.remove_token Refused", "write.with_reason Refused", "audit.identify_person Refused",
-    "audit.erase_person Refused", "erasure.identify_person Refused", "erasure._remove Refused",
-    "signing_keys.request_certificate Refused", "signing_keys.certify Refused", "signing_keys.remove_certificate Refused",
-    "signing_keys.plan Refused", "signing_keys._find_key Refused", "signing_keys._find_usable_key Refused",
+    "access_review.list_reviewed_people Refused", "clients.add_api_client Refused", "clients.update_api_client Refused",
+    "clients.drop_api_client_keys Refused", "clients._read_fields Refused", "clients._check_registration Refused",
+    "appointments.remove_administrator Refused", "clients.find_client Refused", "clients.update_client Refused",
+    "clients.drop_keys Refused", "apply.prepare_addition Refused", "entities.update_entity Refused",
+    "finding.find_user Refused", "finding._find_identified Refused", "finding.pick_one Refused",
+    "lists._find_place Refused", "lists._check_storable Refused", "lists.parse_place Refused",
+    "lists._map_name Refused", "member_changes._find_membership Refused", "appointments.remove_operator Refused",
+    "people.invite_user Refused", "people.give_link Refused", "provisioned_groups.change_group Refused",
+    "members.query_members Refused", "provisioning_tokens.remove_token Refused", "write.require_reason Refused",
+    "audit.identify_person Refused", "audit.erase_person Refused", "erasure.identify_person Refused",
+    "erasure._remove Refused", "signing_keys.request_certificate Refused", "signing_keys.certify Refused",
+    "signing_keys.remove_certificate Refused", "signing_keys.plan Refused", "signing_keys._find_key Refused",
+    "signing_keys._find_usable_key Refused",
     "audit_seals.rotate_audit_key Refused", "audit_seals._sealing_key Refused",
 })  # fmt: skip
 """of commands, API and SCIM, or of something that a page looks for first and shows as not there"""

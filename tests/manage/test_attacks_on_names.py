@@ -126,7 +126,9 @@ async def twin(made: World) -> None:
     assert found is not None
     [finn] = (await registry.directory.read(User, [("id-finn",)])).values()
     await accept_with_account(registry, await member(made, "f1e2"), finn, now=made.clock())
-    await approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock())
+    await approvals.approve_request(
+        registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock()
+    )
 
 
 async def test_an_approval_does_not_make_a_name_mean_two_people(made: World) -> None:
@@ -195,7 +197,9 @@ async def test_of_an_approval_and_a_redirection_at_the_same_moment_nothing_reach
         role = replace(ROLE, user_id="f1e2", sub_entity=f"S{number}")
         found = await requested(made, Change(verb="add", kind="assignment", key=role.key, becomes=role))
         now = made.clock()
-        approving = approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=now)
+        approving = approvals.approve_request(
+            registry, found.request_id, actor=owner(made, "alice"), reason="r", now=now
+        )
         moving = rename(made, await member(made, "f1e2"), "Gina Teo", email=f"m{number}@evil.example")
         both = [approving, moving][:: 1 if order else -1]
         await asyncio.gather(*both, return_exceptions=True)
@@ -215,7 +219,9 @@ async def test_a_forged_or_an_old_digest_of_names_approves_nothing(made: World, 
     )
     await rename(made, await member(made, "id-cora"), "Somebody Else")
     with pytest.raises(approvals.NamesChanged):
-        await approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=now, names=old)
+        await approvals.approve_request(
+            registry, found.request_id, actor=owner(made, "alice"), reason="r", now=now, names=old
+        )
 
 
 async def test_an_invitation_without_address_hands_nothing_on_to_the_first_one(made: World) -> None:
@@ -238,13 +244,15 @@ async def test_a_request_for_an_invitation_is_none_for_whoever_accepted_it(made:
     found = await requested(made, asked)
     await made.write(replace(found, people=()))
     with pytest.raises(approvals.NamesChanged):
-        await approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock())
+        await approvals.approve_request(
+            registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock()
+        )
     await made.write(found, User(user_id="id-mallory", user_name="mallory", name="Gina Teo"))
     [mallory] = (await registry.directory.read(User, [("id-mallory",)])).values()
     await accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
     seen = (await approvals.summarise_request(registry, found, made.clock())).names.digest
     with pytest.raises(Refused):
-        await approvals.approve(
+        await approvals.approve_request(
             registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock(), names=seen
         )
     assert await held(made, "id-mallory") == []
@@ -261,7 +269,7 @@ async def test_there_and_back_again_a_role_is_gone(made: World) -> None:
     await rename(made, await member(made, "f1e2"), "Gina Teo", email="gina@acme.example")
     assert await held(made, "f1e2") == []
     with pytest.raises(Refused):
-        await approvals.approve(
+        await approvals.approve_request(
             made.provider.registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock()
         )
 

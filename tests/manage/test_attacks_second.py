@@ -42,7 +42,7 @@ async def invite_one(made: World, email: str) -> None:
 
 async def shown_in_review(made: World, who: str) -> dict[str, str]:
     """What an owner was shown of each person, as the list names it."""
-    page = await access_review.people(
+    page = await access_review.list_reviewed_people(
         made.provider.registry, owner(made, who), ACME, unreviewed=False, after="", limit=50
     )
     return {each.user.user_id: each.seen for each in page.found}
@@ -71,13 +71,13 @@ async def test_what_a_reviewer_kept_for_one_address_is_not_signed_off_for_anothe
     registry = made.provider.registry
     seen = await shown_in_review(made, "bob")
     mine = [KeepDecision(user_id="id-bob", seen=seen["id-bob"])]
-    await access_review.keep(registry, owner(made, "alice"), ACME, mine, now=made.clock())
+    await access_review.keep_access(registry, owner(made, "alice"), ACME, mine, now=made.clock())
     others = [KeepDecision(user_id=each, seen=mark) for each, mark in seen.items() if each != "id-bob"]
-    await access_review.keep(registry, owner(made, "bob"), ACME, others, now=made.clock())
+    await access_review.keep_access(registry, owner(made, "bob"), ACME, others, now=made.clock())
     made.clock.pass_(60)
     await redirected(made, roles)
     with pytest.raises(ReviewIncomplete):
-        await access_review.sign_off(registry, owner(made, "bob"), ACME, now=made.clock())
+        await access_review.sign_off_review(registry, owner(made, "bob"), ACME, now=made.clock())
 
 
 async def test_a_decision_of_a_review_rests_on_the_address_that_was_shown(made: World) -> None:
@@ -87,7 +87,7 @@ async def test_a_decision_of_a_review_rests_on_the_address_that_was_shown(made: 
     seen = await shown_in_review(made, "bob")
     await redirected(made, [GINAS])
     with pytest.raises(AccessChanged):
-        await access_review.keep(
+        await access_review.keep_access(
             made.provider.registry, owner(made, "bob"), ACME, [KeepDecision(user_id="f1e2", seen=seen["f1e2"])],
             now=made.clock(),
         )  # fmt: skip
@@ -167,7 +167,7 @@ async def test_the_audit_says_whose_access_a_reviewer_kept(made: World) -> None:
     registry = made.provider.registry
     seen = await shown_in_review(made, "bob")
     kept = [KeepDecision(user_id="f1e2", seen=seen["f1e2"])]
-    await access_review.keep(registry, owner(made, "bob"), ACME, kept, now=made.clock())
+    await access_review.keep_access(registry, owner(made, "bob"), ACME, kept, now=made.clock())
     await redirected(made, [])
     [entry] = await made.audit("access_review.keep")
     assert entry.detail.get(INVITED_PERSON) == "gina@acme.example (Gina Teo)"

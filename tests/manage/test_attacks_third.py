@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corpid.flows import namespaces, notifications
 from corpid.flows.directory.member_changes import IdentifierConflict
 from corpid.flows.directory.members import AmbiguousName, Member, find_member, find_person
-from corpid.flows.directory.person_names import names_of
+from corpid.flows.directory.person_names import read_names
 from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
@@ -78,13 +78,13 @@ async def test_who_has_left_is_not_known_by_a_capital_letter(made: World) -> Non
     await free(made)
     await made.person("aIice", entity(ACME, "Acme Pte. Ltd."), name="Alice Tan")
     registry, user_id = made.provider.registry, "id-aIice"
-    before = await names_of(registry, ACME, [user_id])
+    before = await read_names(registry, ACME, [user_id])
     assert before[user_id].startswith("aiice")
     gone = await member(made, user_id)
     await write_changes(
         registry, owner(made, "alice"), [Change(verb="remove", kind="membership", key=gone.key, was=gone)]
     )
-    after = await names_of(registry, ACME, [], former=[user_id])
+    after = await read_names(registry, ACME, [], former=[user_id])
     assert after[user_id].startswith("aiice")
 
 

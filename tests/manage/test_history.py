@@ -79,7 +79,7 @@ async def test_a_request_is_named_by_what_it_asks_for(made: World) -> None:
     change = Change(verb="remove", kind="assignment", key=ROLE.key, was=ROLE)
     asked = await write_or_request(registry, alice, [change], reason="No longer needed", now=now, unique="one")
     assert asked is not None
-    await approvals.decline(registry, asked.request_id, actor=bob, reason="It is", now=now)
+    await approvals.decline_request(registry, asked.request_id, actor=bob, reason="It is", now=now)
     await write(made, Upsert(asked, event("approval.request", subject="gone")))
     browser = await in_portal(made, "history")
     for verb in ("A change was requested", "A request was declined"):

@@ -256,7 +256,7 @@ async def test_the_end_that_was_requested_takes_roles_and_level_with_it_once_it_
     assert {each.kind for each in request.changes} == {"assignment", "administrator", "membership"}
     registry, now = made.provider.registry, made.clock()
     nadia = await load_administrator(registry, "id-nadia", ACME, auth_time=now, now=now)
-    await approvals.approve(registry, request.request_id, actor=nadia, reason="Yes", now=now)
+    await approvals.approve_request(registry, request.request_id, actor=nadia, reason="Yes", now=now)
     assert await membership(made) is None
     assert len(await made.audit("assignment.remove")) == 1
 

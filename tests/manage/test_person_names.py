@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from corpid.flows.directory.approvals import load_names
-from corpid.flows.directory.person_names import names_of
+from corpid.flows.directory.person_names import read_names
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Membership, User
@@ -80,7 +80,7 @@ async def test_a_stranger_who_acted_has_no_name(made: World) -> None:
     """D61: also an entity's own former administrator, and an operator."""
     await acting(made)
     registry = made.provider.registry
-    assert await names_of(registry, ACME, ["id-finn", "id-alice", "nobody"]) == {"id-alice": "alice (Alice Tan)"}
+    assert await read_names(registry, ACME, ["id-finn", "id-alice", "nobody"]) == {"id-alice": "alice (Alice Tan)"}
 
 
 async def test_an_invited_person_is_known_by_the_address_on_every_page(made: World) -> None:
@@ -91,5 +91,5 @@ async def test_an_invited_person_is_known_by_the_address_on_every_page(made: Wor
     browser = await in_portal(made, "people")
     assert "gina@banyan.example" in browser.page.text
     assert "a7c9" not in browser.page.text
-    names = await names_of(made.provider.registry, ACME, ["a7c9"])
+    names = await read_names(made.provider.registry, ACME, ["a7c9"])
     assert names == {"a7c9": "gina@banyan.example"}

@@ -43,7 +43,7 @@ async def approved(made: World) -> ChangeRequest:
     await acme(made)
     await made.write(placeholder(INVITED), INVITED)
     found = await requested(made, GIVEN)
-    return await approvals.approve(
+    return await approvals.approve_request(
         made.provider.registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock()
     )
 

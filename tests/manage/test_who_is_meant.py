@@ -151,7 +151,9 @@ async def test_another_address_of_an_invitation_ends_what_was_given_and_asked_fo
     found = await requested(made, Change(verb="add", kind="assignment", key=wanted.key, becomes=wanted))
     moved = await rename(made, await member(made, "f1e2"), "Gina Teo", email="mallory@elsewhere.example")
     assert moved is not None  # it takes a level, so that it needs approval
-    await approvals.approve(registry, moved.request_id, actor=owner(made, "alice"), reason="r", now=made.clock())
+    await approvals.approve_request(
+        registry, moved.request_id, actor=owner(made, "alice"), reason="r", now=made.clock()
+    )
     assert await state(made, found) == "declined"
     for record, kind in ((role, Assignment), (level, Administrator), (other, ThirdPartyAssignment)):
         assert await registry.directory.read(kind, [record.key]) == {}

@@ -102,7 +102,7 @@ def _row(held: Appointment) -> tuple[str | tuple[str, ...], ...]:
 
 async def _all(wanted: ListFilter, after: str, limit: int) -> ListPage[Appointment]:
     async with open_registry(settings.load()) as opened:
-        return await lists.administrators(opened.registry, opened.actor, wanted, after=after, limit=limit)
+        return await lists.list_administrators(opened.registry, opened.actor, wanted, after=after, limit=limit)
 
 
 async def _add(user: str, entity: str, members: dict[str, object], *, dry_run: bool) -> ApplyResult:

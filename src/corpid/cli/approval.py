@@ -148,7 +148,9 @@ async def _approve(request_id: str, names: str) -> ChangeRequest:
     async with open_registry(settings.load()) as opened:
         registry, actor, now = opened.registry, opened.actor, opened.clock()
         try:
-            return await approvals.approve(registry, request_id, actor=actor, reason=actor.reason, now=now, names=names)
+            return await approvals.approve_request(
+                registry, request_id, actor=actor, reason=actor.reason, now=now, names=names
+            )
         except approvals.NamesChanged as error:
             hint = f"  `corpid approval show {request_id}` says how to approve it, if the right people are meant"
             raise Refused(*error.args, hint) from None
@@ -156,6 +158,6 @@ async def _approve(request_id: str, names: str) -> ChangeRequest:
 
 async def _decline(request_id: str) -> ChangeRequest:
     async with open_registry(settings.load()) as opened:
-        return await approvals.decline(
+        return await approvals.decline_request(
             opened.registry, request_id, actor=opened.actor, reason=opened.actor.reason, now=opened.clock()
         )

@@ -217,21 +217,21 @@ def _row(entity: Entity) -> tuple[str, ...]:
 async def _all(search: str, name: str, after: str, limit: int) -> ListPage[Entity]:
     async with open_registry(settings.load()) as opened:
         if name:
-            return await lists.entities_by_name(opened.registry, opened.actor, name=name, after=after, limit=limit)
-        return await lists.entities(opened.registry, opened.actor, search=search, after=after, limit=limit)
+            return await lists.list_entities_by_name(opened.registry, opened.actor, name=name, after=after, limit=limit)
+        return await lists.list_entities(opened.registry, opened.actor, search=search, after=after, limit=limit)
 
 
 async def _held(user: str, after: str, limit: int) -> ListPage[Belonging]:
     async with open_registry(settings.load()) as opened:
-        person = await finding.user_named(opened.registry, user, actor=opened.actor)
-        return await lists.memberships(opened.registry, opened.actor, person, after=after, limit=limit)
+        person = await finding.find_user(opened.registry, user, actor=opened.actor)
+        return await lists.list_memberships(opened.registry, opened.actor, person, after=after, limit=limit)
 
 
 async def _one(entity_id: str) -> tuple[Entity, ListPage[Appointment], bool]:
     async with open_registry(settings.load()) as opened:
-        found = await finding.entity_named(opened.registry, entity_id, actor=opened.actor)
+        found = await finding.find_entity(opened.registry, entity_id, actor=opened.actor)
         wanted = lists.ListFilter(entity=entity_id)
-        held = await lists.administrators(opened.registry, opened.actor, wanted, after="", limit=OWNERS_SHOWN)
+        held = await lists.list_administrators(opened.registry, opened.actor, wanted, after="", limit=OWNERS_SHOWN)
         pending = await approvals.list_requests(
             opened.registry, opened.actor, entity_id=entity_id, state="pending", now=opened.clock(), after="", limit=1
         )
@@ -244,7 +244,7 @@ def _moment(at: int, chosen: Settings) -> str:
 
 async def _review(chosen: Settings, entity_id: str) -> ReviewState:
     async with open_registry(chosen) as opened:
-        return await access_review.current(opened.registry, opened.actor, entity_id)
+        return await access_review.load_review_state(opened.registry, opened.actor, entity_id)
 
 
 async def _add(entity_id: str, members: dict[str, object], *, dry_run: bool) -> ApplyResult:

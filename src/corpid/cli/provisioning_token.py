@@ -120,7 +120,7 @@ async def _add(entity: str, name: str, days: int, *, dry_run: bool) -> tuple[Reg
 
 async def _all(entity: str) -> tuple[list[RegisteredProvisioningToken], float]:
     async with open_registry(settings.load()) as opened:
-        return await provisioning_tokens.tokens(opened.registry, entity, actor=opened.actor), opened.clock()
+        return await provisioning_tokens.list_tokens(opened.registry, entity, actor=opened.actor), opened.clock()
 
 
 async def _remove(entity: str, token: str, *, dry_run: bool) -> RegisteredProvisioningToken:

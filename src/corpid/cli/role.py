@@ -152,7 +152,7 @@ def parameters(given: list[str]) -> dict[str, list[str]] | None:
 async def _all(wanted: ListFilter, after: str, limit: int) -> tuple[ListPage[RoleRecords], str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        page = await lists.roles(opened.registry, opened.actor, wanted, after=after, limit=limit)
+        page = await lists.list_roles(opened.registry, opened.actor, wanted, after=after, limit=limit)
         return page, listing.today(chosen, opened)
 
 

@@ -82,9 +82,9 @@ def _parameter(definition: ParameterDefinition) -> str:
 
 async def _all(search: str, after: str, limit: int) -> ListPage[Service]:
     async with open_registry(settings.load()) as opened:
-        return await lists.services(opened.registry, opened.actor, search=search, after=after, limit=limit)
+        return await lists.list_services(opened.registry, opened.actor, search=search, after=after, limit=limit)
 
 
 async def _one(service_id: str) -> Service:
     async with open_registry(settings.load()) as opened:
-        return await finding.service_named(opened.registry, service_id, actor=opened.actor)
+        return await finding.find_service(opened.registry, service_id, actor=opened.actor)

@@ -184,11 +184,11 @@ async def _with_stores(work: Callable[[Stores], Awaitable[ApplyResult]]) -> Appl
 
 async def _grants(wanted: ListFilter, after: str, limit: int) -> ListPage[ThirdPartyGrant]:
     async with open_registry(settings.load()) as opened:
-        return await lists.grants(opened.registry, opened.actor, wanted, after=after, limit=limit)
+        return await lists.list_grants(opened.registry, opened.actor, wanted, after=after, limit=limit)
 
 
 async def _roles(wanted: ListFilter, after: str, limit: int) -> tuple[ListPage[RoleRecords], str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        page = await lists.third_party_roles(opened.registry, opened.actor, wanted, after=after, limit=limit)
+        page = await lists.list_third_party_roles(opened.registry, opened.actor, wanted, after=after, limit=limit)
         return page, listing.today(chosen, opened)

@@ -164,13 +164,13 @@ def _member_data(member: EntityMember) -> dict[str, object]:
 async def _people(search: str, name: str, after: str, limit: int) -> ListPage[User]:
     async with open_registry(settings.load()) as opened:
         if name:
-            return await lists.people_by_name(opened.registry, opened.actor, name=name, after=after, limit=limit)
-        return await lists.people(opened.registry, opened.actor, search=search, after=after, limit=limit)
+            return await lists.list_people_by_name(opened.registry, opened.actor, name=name, after=after, limit=limit)
+        return await lists.list_people(opened.registry, opened.actor, search=search, after=after, limit=limit)
 
 
 async def _members(entity: str, search: str, after: str, limit: int) -> ListPage[EntityMember]:
     async with open_registry(settings.load()) as opened:
-        return await lists.members(opened.registry, opened.actor, entity, search=search, after=after, limit=limit)
+        return await lists.list_members(opened.registry, opened.actor, entity, search=search, after=after, limit=limit)
 
 
 async def _requests(after: str, limit: int) -> tuple[ListPage[person_records.PendingDeletion], ZoneInfo]:

@@ -23,7 +23,7 @@ from corpid.engines import at_command_line, email_renderer, new_user_id
 from corpid.flows.account import links
 from corpid.flows.authentication.own_pages import PATHS
 from corpid.flows.directory.apply import apply_document
-from corpid.flows.directory.finding import user_named
+from corpid.flows.directory.finding import find_user
 from corpid.rules.authentication.passkeys import passkeys_work_at
 from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.directory.records import ListedTestPerson
@@ -385,7 +385,7 @@ async def _apply(
 
 async def _invite(provider: Provider, user_name: str) -> str:
     actor = at_command_line()
-    user = await user_named(provider.registry, user_name, actor=actor)
+    user = await find_user(provider.registry, user_name, actor=actor)
     link = await links.make_link(
         provider.registry,
         user,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.flows.directory.write import ACTIONS, action_of, audit_event, change_event
+from corpid.flows.directory.write import ACTIONS, audit_event, build_change_event, find_action
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.plan import Change
@@ -39,7 +39,7 @@ def test_every_kind_of_record_has_an_action_for_each_verb(kind: str, verb: str, 
 def test_the_event_of_a_change_names_record_and_entity() -> None:
     was = Membership(user_id="u2", entity_id="E1")
     change = changed(was, msgspec.structs.replace(was, enabled=False), kind="membership", key=was.key)
-    event = change_event(LEE, change)
+    event = build_change_event(LEE, change)
     assert (event.actor, event.action, event.object, event.entity_id) == (
         "command:lee@node1",
         "membership.update",
@@ -52,8 +52,8 @@ def test_an_authorisation_of_a_third_party_is_in_the_history_of_both_sides() -> 
     """D56."""
     grant = ThirdPartyGrant(client_entity_id="E1", entity_id="E2", service_id="s")
     row = ThirdPartyAssignment(user_id="u2", entity_id="E2", client_entity_id="E1", service_id="s")
-    granted = change_event(LEE, Change(verb="add", kind="grant", key=grant.key, becomes=grant))
-    given = change_event(LEE, Change(verb="remove", kind="third-party row", key=row.key, was=row))
+    granted = build_change_event(LEE, Change(verb="add", kind="grant", key=grant.key, becomes=grant))
+    given = build_change_event(LEE, Change(verb="remove", kind="third-party row", key=row.key, was=row))
     assert (granted.entity_id, granted.other_entity_id) == ("E1", "E2")
     assert (given.entity_id, given.other_entity_id) == ("E2", "E1")
 
@@ -62,7 +62,7 @@ def test_the_actor_of_what_a_file_changes_is_the_file() -> None:
     """D54, D57, D65: with its digest, and who applies it."""
     file = DirectoryFile.from_content("people.yaml", b"users: {}\n", by=LEE)
     change = changed(LIM, msgspec.structs.replace(LIM, name="Lim B"), kind="user", key=LIM.key)
-    event = change_event(file, change)
+    event = build_change_event(file, change)
     digest = "6c2bbaa7874bc3d9214a2ad93ae43f7e77b0d849667ce047fcad4d753a93bbbe"
     assert (event.actor, event.detail) == ("file:people.yaml", {"sha256": digest, "by": "lee@node1"})
 
@@ -71,7 +71,7 @@ def test_the_actor_of_what_a_file_changes_is_the_file() -> None:
 def test_the_reason_given_to_a_command_stands_with_its_events(actor: Actor) -> None:
     """D54, D57."""
     change = Change(verb="add", kind="user", key=LIM.key, becomes=LIM)
-    events = change_event(actor, change), audit_event(actor, AuditAction.KEY_ROTATE, "k1", at_once="True")
+    events = build_change_event(actor, change), audit_event(actor, AuditAction.KEY_ROTATE, "k1", at_once="True")
     assert [event.detail["reason_given"] for event in events] == ["Ticket 4711"] * 2
 
 
@@ -88,4 +88,4 @@ def test_a_switch_that_is_all_that_changes_has_its_own_action_also_in_a_file(
     was: User | Entity, becomes: User | Entity, kind: str, action: AuditAction
 ) -> None:
     """D50, D57: who looks for disabled people finds those that a file disabled, too."""
-    assert action_of(changed(was, becomes, kind=kind, key=was.key)) is action
+    assert find_action(changed(was, becomes, kind=kind, key=was.key)) is action

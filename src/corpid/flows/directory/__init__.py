@@ -1,11 +1,15 @@
 """Administration of people, entities, roles and clients.
 
-Pages, API, SCIM, commands and files share one way: a module plans a change of records (`members`, `role_assignment`,
-`grants`, `entities`, `objects`, `provisioning`, `apply` and others), and `write` authorises each change, validates it
-and writes it with its audit event, in one transaction. For actors of an entity `approvals.submit` stands between: it
-writes what needs no approval and requests the rest. `administrators` loads the facts on which the rules of access
-decide.
+Pages, API, SCIM, commands and files share one way: a module plans changes of records (`role_assignment`, `appointments`,
+`member_changes`, `grants`, `entities`, `objects` and others; `apply` under the rules of a directory file), and `write`
+authorises each change with the facts that it looks up, validates it and writes it with its audit event, in one
+transaction. For actors of an entity it writes what needs no approval and requests the rest, which `approvals` decides.
+`actors` loads who acts, as they may now.
 
-Invitations: `invitations`, `acceptance`, `invitation_emails`, `invitation_limits`. Notices: `notices` finds what is
-due, `notice_emails` sends it. Reading: `lists`, `object_lists`, `finding`, `person`, `entity_home`.
+A role that an owner gives: `web/directory/access.py` reads the form; `role_assignment.submit_role_changes` refuses what
+breaks a rule; `write.write_or_request` authorises and hands records, events and guards to the store in one write.
+
+Invitations: `member_changes` plans them, `invitations` limits them, `acceptance` takes the answer. Notices: `notices`
+finds what is due. `queued_emails` sends the e-mails of both. Reading: `lists`, `finding`, `members`, `person_records`,
+`portal`, `own_access`.
 """

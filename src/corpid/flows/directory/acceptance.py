@@ -18,13 +18,13 @@ from corpid.flows import namespaces, notifications
 from corpid.flows.account import enrolment_steps, enrolments
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.account.links import EnrolmentStep
-from corpid.flows.directory.write import audit_event
-from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.flows.directory.write import audit_event, name_invitation
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.changes import Accept, ChangedMeanwhile, Conflict, Delete, NameTaken, Precondition, Upsert
-from corpid.rules.directory.invitations import accepted_by, account, shown_invitation
+from corpid.rules.directory.invitations import accepted_by, account
 from corpid.rules.directory.records import Administrator, Entity, Membership, User
 
 if TYPE_CHECKING:
@@ -266,5 +266,5 @@ def _authorise(actor: Person, action: Action, invited: Membership) -> None:
 
 
 def _event(actor: Actor, action: AuditAction, membership: Membership, **detail: str) -> AuditEvent:
-    named = {INVITED_PERSON: shown_invitation(membership)} if membership.invited else {}
-    return audit_event(actor, action, "/".join(membership.key), entity_id=membership.entity_id, **named, **detail)
+    detail |= name_invitation(membership)
+    return audit_event(actor, action, "/".join(membership.key), entity_id=membership.entity_id, **detail)

@@ -13,16 +13,23 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from corpid.flows.directory.actors import assume_recent, check_still_acting, is_allowed
-from corpid.flows.directory.finding import entity_named
+from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.lists import ListPage, cut_page
 from corpid.flows.directory.member_changes import plan_removals
-from corpid.flows.directory.write import NoReason, Refused, audit_event, authorise_changes, read_pages, write_or_request
-from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.flows.directory.write import (
+    NoReason,
+    Refused,
+    audit_event,
+    authorise_changes,
+    name_invitation,
+    read_pages,
+    write_or_request,
+)
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import access_review as rules
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.access_review import ACCESS_ACTIONS, AccessReview, ReviewDecision, ReviewedAccess
 from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.invitations import shown_invitation
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, Membership, ThirdPartyAssignment, User
@@ -96,12 +103,12 @@ class KeepDecision(msgspec.Struct, frozen=True, kw_only=True):
     seen: str
 
 
-async def current(registry: Registry, actor: Actor, entity_id: str) -> ReviewState:
+async def load_review_state(registry: Registry, actor: Actor, entity_id: str) -> ReviewState:
     """The reviews of an entity.
 
     Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source: docs/decisions/0022
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="access review", entity_id=entity_id))
     people, kept = await registry.access_reviews.counts(entity_id)
     return ReviewState(review=await registry.access_reviews.find(entity_id), people=people, kept=kept)
@@ -127,7 +134,7 @@ def describe_review(entity_id: str, state: ReviewState) -> dict[str, object]:
     }
 
 
-async def people(
+async def list_reviewed_people(
     registry: Registry, actor: Actor, entity_id: str, *, unreviewed: bool, after: str, limit: int
 ) -> ListPage[ReviewedPerson]:
     """A page of an entity's people, with what they may do.
@@ -135,7 +142,7 @@ async def people(
     `unreviewed` leaves out those who were kept; of a large entity, those who changed since come back when it is to be
     signed off. Raises Refused, access.Forbidden, StoreUnavailable. Source: docs/decisions/0022
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="access review", entity_id=entity_id))
     if not is_storable(after):
         raise Refused("after: this is no place in this list")
@@ -150,24 +157,15 @@ async def people(
     page = cut_page(found, limit, [membership.membership_id for membership, _ in found])
     user_ids = [user.user_id for _, user in page.found]
     decisions = await registry.access_reviews.decisions(entity_id, user_ids) if is_open else {}
-    shown = [
-        _reviewed(user, await _access(registry, membership), decisions.get(user.user_id))
-        for membership, user in page.found
-    ]
+    shown = []
+    for membership, user in page.found:
+        access, decision = await _read_access(registry, membership), decisions.get(user.user_id)
+        reviewed, seen = rules.is_reviewed(access, decision), rules.digest(access)
+        shown.append(ReviewedPerson(user=user, access=access, decision=decision, reviewed=reviewed, seen=seen))
     return ListPage(found=tuple(shown), after=page.after)
 
 
-def _reviewed(user: User, access: ReviewedAccess, decision: ReviewDecision | None) -> ReviewedPerson:
-    return ReviewedPerson(
-        user=user,
-        access=access,
-        decision=decision,
-        reviewed=rules.is_reviewed(access, decision),
-        seen=rules.digest(access),
-    )
-
-
-async def _access(registry: Registry, membership: Membership) -> ReviewedAccess:
+async def _read_access(registry: Registry, membership: Membership) -> ReviewedAccess:
     key = membership.key
     where = {"user_id": membership.user_id, "entity_id": membership.entity_id}
     return ReviewedAccess(
@@ -186,10 +184,12 @@ async def may_keep_own(registry: Registry, actor: EntityAdministrator) -> bool:
     With a recent sign-in. Raises StoreUnavailable. Source: D54
     """
     administrators = await registry.directory.administrators(actor.entity_id)
-    return is_allowed(assume_recent(actor), "write", _about(actor, actor.entity_id, actor.user_id, administrators))
+    return is_allowed(
+        assume_recent(actor), "write", _build_object(actor, actor.entity_id, actor.user_id, administrators)
+    )
 
 
-async def keep(
+async def keep_access(
     registry: Registry, actor: Actor, entity_id: str, wanted: Sequence[KeepDecision], *, now: float
 ) -> AccessReview:
     """Keep people's access as it was shown.
@@ -197,10 +197,10 @@ async def keep(
     The first decision begins a review. Raises Refused if somebody's access is no longer as it was shown,
     access.Forbidden, ChangedMeanwhile, StoreUnavailable. Source: D54, D57
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     administrators = await registry.directory.administrators(entity_id)
     for each in wanted:
-        authorise(actor, "write", _about(actor, entity_id, each.user_id, administrators))
+        authorise(actor, "write", _build_object(actor, entity_id, each.user_id, administrators))
     if not 1 <= len(wanted) <= MOST_DECISIONS:
         raise Refused(phrase("one call keeps 1 to {count} people", count=MOST_DECISIONS))
     held = await _check_as_shown(registry, entity_id, wanted)
@@ -218,20 +218,15 @@ async def keep(
             f"{each.user_id}/{entity_id}",
             entity_id=entity_id,
             seen=each.seen,
-            **_invitation(membership),
+            **name_invitation(membership),
         )
         for each, membership in zip(wanted, held, strict=True)
     ]
     guards = [Precondition(Membership, each.key, each) for each in held]
-    return await _decided(registry, actor, entity_id, decisions, events, now=now, guards=guards)
+    return await _write_decisions(registry, actor, entity_id, decisions, events, now=now, guards=guards)
 
 
-def _invitation(membership: Membership) -> dict[str, str]:
-    """The detail of whose access it is, of somebody invited (D68)."""
-    return {INVITED_PERSON: shown_invitation(membership)} if membership.invited else {}
-
-
-async def end(
+async def end_access(
     registry: Registry, actor: Actor, entity_id: str, user_id: str, *, reason: str, now: float, unique: str
 ) -> ChangeRequest | None:
     """End a person's membership, with their level and roles.
@@ -240,7 +235,7 @@ async def end(
     `reason` and `unique` are as in `write_or_request`. Raises Refused, access.Forbidden, Conflict, StoreUnavailable.
     Source: D53, D54, D55
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "write", Object(kind="access review", entity_id=entity_id))
     key = (user_id, entity_id)
     membership = (await registry.directory.read(Membership, [key])).get(key)
@@ -254,17 +249,17 @@ async def end(
     decision = ReviewDecision(
         entity_id=entity_id, user_id=user_id, decision="end", seen="", decided_at=int(now), decided_by=actor.name
     )
-    await _decided(registry, actor, entity_id, [decision], [], now=now)
+    await _write_decisions(registry, actor, entity_id, [decision], [], now=now)
     return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique)
 
 
-async def sign_off(registry: Registry, actor: Actor, entity_id: str, *, now: float) -> AccessReview:
+async def sign_off_review(registry: Registry, actor: Actor, entity_id: str, *, now: float) -> AccessReview:
     """Sign the open review off.
 
     Raises Refused if none is open or somebody was not kept with what they may do now (they are in the list again),
     access.Forbidden, ChangedMeanwhile if something changed at this moment, StoreUnavailable. Source: D54, D57
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "write", Object(kind="access review", entity_id=entity_id))
     review = await registry.access_reviews.find(entity_id)
     if review is None or not review.began_at:
@@ -290,7 +285,7 @@ async def sign_off(registry: Registry, actor: Actor, entity_id: str, *, now: flo
     return becomes
 
 
-def _about(
+def _build_object(
     actor: Actor, entity_id: str, user_id: str, administrators: Sequence[AppointmentStatus[Administrator]]
 ) -> Object:
     """A person's access as the object of a decision."""
@@ -307,12 +302,12 @@ async def _check_as_shown(registry: Registry, entity_id: str, wanted: Sequence[K
     for each, key in zip(wanted, keys, strict=True):
         if key not in held:
             raise AccessChanged(_NO_SUCH_MEMBER)
-        if rules.digest(await _access(registry, held[key])) != each.seen:
+        if rules.digest(await _read_access(registry, held[key])) != each.seen:
             raise AccessChanged(_CHANGED)
     return [held[key] for key in keys]
 
 
-async def _decided(
+async def _write_decisions(
     registry: Registry,
     actor: Actor,
     entity_id: str,
@@ -345,8 +340,8 @@ async def _look_through(registry: Registry, entity_id: str) -> tuple[list[str], 
     """
     decisions = await registry.access_reviews.all_decisions(entity_id)
     levels = {each.record.user_id: each.record for each in await registry.directory.administrators(entity_id)}
-    roles = await _roles(registry, Assignment, entity_id)
-    third_party_roles = await _roles(registry, ThirdPartyAssignment, entity_id)
+    roles = await _read_roles(registry, Assignment, entity_id)
+    third_party_roles = await _read_roles(registry, ThirdPartyAssignment, entity_id)
     left: list[str] = []
     stale: list[ReviewDecision] = []
     after, more = "", True
@@ -374,7 +369,7 @@ async def _look_through(registry: Registry, entity_id: str) -> tuple[list[str], 
     return left, {user_id: each for user_id, each in decisions.items() if user_id not in forgotten}
 
 
-async def _roles(registry: Registry, kind: type[R], entity_id: str) -> dict[str, list[R]]:
+async def _read_roles(registry: Registry, kind: type[R], entity_id: str) -> dict[str, list[R]]:
     found: defaultdict[str, list[R]] = defaultdict(list)
     width = 6 if kind is Assignment else 7
     where = {"entity_id": entity_id}

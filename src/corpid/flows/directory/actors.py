@@ -104,7 +104,7 @@ def is_allowed(actor: Actor, action: Action, thing: Object) -> bool:
 
 
 def assume_recent(actor: EntityAdministrator) -> EntityAdministrator:
-    """An administrator as if signed in at this moment, to look what they may do then. Source: D54"""
+    """An administrator as if signed in at this moment. Source: D54"""
     return replace(actor, auth_time=actor.now)
 
 
@@ -115,14 +115,21 @@ async def check_still_acting(registry: Registry, actor: Actor) -> list[Precondit
     StoreUnavailable. Source: D53, D54
     """
     if isinstance(actor, EntityAdministrator):
-        return await _check_still_administering(registry, actor)
+        acting = await registry.directory.acting(actor.user_id, actor.entity_id)
+        held = acting.administrator if acting is not None and acting.allowed else None
+        if acting is None or held is None or (held.level, held.services) != (actor.level, actor.services):
+            raise Forbidden(actor, "write", "administrator", ENDED)
+        if actor.alone and len(await registry.directory.administrators(actor.entity_id)) > 1:
+            raise Forbidden(actor, "write", "administrator", SHARED)
+        entity = Precondition(Entity, acting.entity.key, acting.entity)
+        return [*guard_acting(acting), entity, Precondition(Administrator, held.key, held)]
     if not isinstance(actor, DeploymentOperator):
         return []
     found = await _find_operator(registry, actor.user_id)
     if found is None or found[1].level != actor.level:
         raise Forbidden(actor, "write", "operator", NO_OPERATOR_ANY_MORE)
-    user, held = found
-    return [Precondition(User, user.key, user), Precondition(Operator, held.key, held)]
+    user, operator = found
+    return [Precondition(User, user.key, user), Precondition(Operator, operator.key, operator)]
 
 
 def guard_acting(acting: ActingPerson) -> list[Precondition]:
@@ -132,7 +139,7 @@ def guard_acting(acting: ActingPerson) -> list[Precondition]:
 
 
 def is_last_owner(held: Administrator, administrators: Iterable[AppointmentStatus[Administrator]]) -> bool:
-    """Return whether somebody is an owner, and no other administrator is one who can act. Source: D54"""
+    """Return whether somebody is the only owner who can act. Source: D54"""
     return held.level == "owner" and not any(
         each.enabled and each.record.level == "owner" and each.record.key != held.key for each in administrators
     )
@@ -161,14 +168,3 @@ async def _find_operator(registry: Registry, user_id: str) -> tuple[User, Operat
     user = (await registry.directory.read(User, [key])).get(key)
     held = (await registry.directory.read(Operator, [key])).get(key)
     return None if user is None or held is None or not user.enabled else (user, held)
-
-
-async def _check_still_administering(registry: Registry, actor: EntityAdministrator) -> list[Precondition]:
-    acting = await registry.directory.acting(actor.user_id, actor.entity_id)
-    held = acting.administrator if acting is not None and acting.allowed else None
-    if acting is None or held is None or (held.level, held.services) != (actor.level, actor.services):
-        raise Forbidden(actor, "write", "administrator", ENDED)
-    if actor.alone and len(await registry.directory.administrators(actor.entity_id)) > 1:
-        raise Forbidden(actor, "write", "administrator", SHARED)
-    entity = Precondition(Entity, acting.entity.key, acting.entity)
-    return [*guard_acting(acting), entity, Precondition(Administrator, held.key, held)]

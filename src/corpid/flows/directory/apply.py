@@ -1,4 +1,7 @@
-"""`corpid apply` and `corpid export`: a directory file in and out."""
+"""Directory files: applied (`corpid apply`), exported, and single entries of one.
+
+Commands and the console change a record as a file with this one entry would.
+"""
 
 from __future__ import annotations
 
@@ -262,7 +265,7 @@ async def prepare_entry(
     key: str | None,
     members: Mapping[str, object],
     *,
-    new_user_id: Callable[[], str],
+    new_user_id: Callable[[], str] = str,
     rules: RegistrationRules = PLAIN_RULES,
 ) -> PlanWithNames:
     """The changes that a file with this one entry would make.
@@ -286,7 +289,7 @@ async def prepare_addition(
     key: str,
     members: Mapping[str, object],
     *,
-    new_user_id: Callable[[], str],
+    new_user_id: Callable[[], str] = str,
     rules: RegistrationRules = PLAIN_RULES,
 ) -> tuple[R, PlanWithNames]:
     """Return a record to add, with the changes that it brings.
@@ -343,11 +346,7 @@ async def carry_out(
         raise Refused(phrase("it was removed at the same moment: nothing was changed"))
     if changes and not dry_run:
         await write_changes(registry, actor, changes, action=action, seen=_guard_seen(changes, was))
-    return ApplyResult(
-        differences=tuple(difference(change, prepared.user_names) for change in changes),
-        warnings=prepared.plan.warnings,
-        written=bool(changes) and not dry_run,
-    )
+    return _describe(prepared, written=bool(changes) and not dry_run)
 
 
 async def _read_users(registry: Registry, needed: References) -> tuple[dict[str, User], dict[str, User]]:
@@ -545,10 +544,8 @@ def _refuse_guessable(
     problems = []
     for key, entry in document.entries_of("credentials").items():
         known = getattr(current.records_of("user").get((ids[key[0]],)), "name", "")
-        name, typed = (
-            str(document.entries_of("user")[key].fields.get("name", known)),
-            str(entry.fields.get("password", "")),
-        )
+        name = str(document.entries_of("user")[key].fields.get("name", known))
+        typed = str(entry.fields.get("password", ""))
         try:
             if typed:
                 require_allowed_password(typed, user_name=key[0], name=name, blocklist=passwords.guessable())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, get_args
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.actors import is_last_owner
 from corpid.flows.directory.apply import SETS, carry_out, prepare_addition, prepare_entry, write_one_change
-from corpid.flows.directory.finding import entity_named, service_named, user_named
+from corpid.flows.directory.finding import find_entity, find_service, find_user
 from corpid.flows.directory.member_changes import plan_invitation
 from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import Refused, write_changes, write_or_request
@@ -76,13 +76,13 @@ async def set_administrator(
     `members` as in a directory file, None for those not given. Raises Refused with every fault, access.Forbidden,
     Conflict, StoreUnavailable. Source: D53, D54, docs/directory.md
     """
-    user = await user_named(registry, user_name, actor=actor)
-    await entity_named(registry, entity_id, actor=actor)
+    user = await find_user(registry, user_name, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     services = members.get("services")
     for service_id in services if isinstance(services, list) else ():
-        await service_named(registry, service_id, actor=actor)
+        await find_service(registry, service_id, actor=actor)
     row = {"user": user.user_name, "entity": entity_id, **members}
-    prepared = await prepare_entry(registry, passwords, "administrators", None, row, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "administrators", None, row)
     return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
@@ -94,8 +94,8 @@ async def remove_administrator(
     An operator may take the last owner, which is remarked on. Raises Refused if the person has none, access.Forbidden,
     Conflict, StoreUnavailable. Source: D53, D54
     """
-    user = await user_named(registry, user_name, actor=actor)
-    await entity_named(registry, entity_id, actor=actor)
+    user = await find_user(registry, user_name, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     key = (user.user_id, entity_id)
     held = await registry.directory.administrators(entity_id)
     mine = next((each.record for each in held if each.record.key == key), None)
@@ -238,7 +238,7 @@ async def add_entity_with_owner(
     `members` as in a directory file, `owner` None to invite nobody; `now` is in epoch seconds, `new_id` gives UUIDs.
     Raises Refused, InvalidDetails, access.Forbidden, Conflict, StoreUnavailable. Source: R-12.4, D53, D60
     """
-    _, prepared = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
+    _, prepared = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members)
     invited = _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
     seen = [Precondition(Entity, (entity_id,), None), *_guard_absent(invited)]
     await write_changes(registry, actor, [*prepared.plan.changes, *invited], seen=seen)
@@ -249,7 +249,7 @@ async def list_owners(registry: Registry, entity_id: str, *, actor: Actor) -> di
 
     Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source: D53
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     held = [each.record for each in await registry.directory.administrators(entity_id) if each.record.level == "owner"]
     users = await registry.directory.read(User, [(each.user_id,) for each in held])
     memberships = await registry.directory.read(Membership, [each.key for each in held])
@@ -273,7 +273,7 @@ async def appoint_owner(
     stays a member without a level. Both changes are made or none. Raises InvalidInput, InvalidDetails, Refused,
     access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D60
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     held = {each.record.user_id: each.record for each in await registry.directory.administrators(entity_id)}
     changes: list[Change] = []
     seen: list[Precondition] = []
@@ -324,9 +324,9 @@ async def set_operator(
 
     Raises Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Source: D53, docs/directory.md
     """
-    user = await user_named(registry, user_name, actor=actor)
+    user = await find_user(registry, user_name, actor=actor)
     row = {"user": user.user_name, "level": level}
-    prepared = await prepare_entry(registry, passwords, "operators", None, row, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "operators", None, row)
     return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
@@ -337,7 +337,7 @@ async def remove_operator(registry: Registry, user_name: str, *, actor: Actor, d
 
     Raises Refused if the person is none, access.Forbidden, Conflict, StoreUnavailable. Source: D53
     """
-    user = await user_named(registry, user_name, actor=actor)
+    user = await find_user(registry, user_name, actor=actor)
     held = (await registry.directory.read(Operator, [user.key])).get(user.key)
     if held is None:
         raise Refused(f"{user.user_name} does not operate this deployment: `corpid operator list` shows who does")

@@ -1,6 +1,7 @@
-"""Change requests: made, approved, declined, withdrawn and expired (D55).
+"""Change requests: listed, approved, declined, withdrawn and expired (D55).
 
-`submit` is for actors of entities: it writes what needs no approval, and requests the rest.
+They are made by `write.write_or_request`, and by people for access of their own (`own_access`). For commands and API a
+request is a `RequestSummary`; for the administrators of its entity a `Request`, with what they can do about it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,20 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory.actors import assume_recent, guard_acting, is_allowed, load_administrator, load_api_client
-from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, search_page
-from corpid.flows.directory.person_names import NameChanges, as_requested, name_changes, names_digest, names_of
+from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
+from corpid.flows.directory.person_names import (
+    NameChanges,
+    compare_names,
+    digest_names,
+    read_names,
+    read_requested_names,
+)
 from corpid.flows.directory.write import (
     AuthorisedChanges,
     Refused,
     authorise_changes,
     build_object,
+    build_request_event,
     check_reason,
     guard_records,
     read_grants,
@@ -28,7 +36,6 @@ from corpid.flows.directory.write import (
     write_or_request,
 )
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import (
@@ -156,7 +163,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     own: bool
     why_not: str
     """why this administrator cannot decide on it, a sentence; empty if they can"""
-    can_withdraw: bool
     why_no_approval: str = ""
     """why they can only decline it, a sentence; empty if they can approve it. Of a request on its own"""
     nobody_approves: bool = False
@@ -165,12 +171,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """how names differ from when it was made (D68); of a request that waits, on its own"""
 
     @property
+    def can_withdraw(self) -> bool:
+        """True if this administrator can take it back."""
+        return self.own and self.state is ApprovalState.PENDING
+
+    @property
     def expires_at(self) -> int:
         """When it ends without a decision, in epoch seconds."""
         return self.record.created_at + LIFETIME_SECONDS
 
 
-async def approve(
+async def approve_request(
     registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float, names: str = ""
 ) -> ChangeRequest:
     """Approve a request and make its change.
@@ -183,10 +194,10 @@ async def approve(
     request = await _find_decidable(registry, request_id, actor, reason)
     after = _decide_request(request, ApprovalEvent.APPROVE, actor, reason, now)
     changes = [change_of(each) for each in request.changes]
-    are_now = await name_changes(registry, request)
+    are_now = await compare_names(registry, request)
     if are_now.redirected:
         raise StaleRequest(REDIRECTED)
-    if are_now.digest != (names or names_digest(request.people)):
+    if are_now.digest != (names or digest_names(request.people)):
         raise NamesChanged(_NAMES_CHANGED, *(f"  {was} → {is_now}" for was, is_now in are_now.changed))
     current = await _read_current(registry, changes)
     changes = [refresh_change(each, current, now=now) for each in changes]
@@ -200,7 +211,10 @@ async def approve(
         raise Refused("the rules no longer allow this:", *(f"  {problem}" for problem in problems))
     agreed = await authorise_changes(registry, actor, changes, approving=request_id)
     if is_asked_for_oneself(request):
-        still = await _guard_requester(registry, request)
+        acting = await registry.directory.acting(request.requester.partition(":")[2], request.entity_id)
+        if acting is None or not acting.allowed:
+            raise Refused(phrase("the requester no longer acts for this entity: decline it"))
+        still = guard_acting(acting)
         done = record_changes(
             msgspec.structs.replace(agreed, needing=()), approval=request.request_id, requested_by=request.requester
         )
@@ -227,7 +241,9 @@ async def refuse_unfit(registry: Registry, changes: Sequence[Change]) -> None:
         raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
 
 
-async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
+async def decline_request(
+    registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float
+) -> ChangeRequest:
     """Decline a request; nothing else changes.
 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
@@ -237,7 +253,9 @@ async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: 
     return await _write_decision(registry, request, after, ApprovalEvent.DECLINE, actor)
 
 
-async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
+async def withdraw_request(
+    registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float
+) -> ChangeRequest:
     """Take back one's own request; it needs no `reason`.
 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
@@ -254,7 +272,7 @@ async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason:
     return await _write_decision(registry, request, after, ApprovalEvent.WITHDRAW, actor)
 
 
-async def expire(registry: Registry, *, now: float) -> int:
+async def expire_requests(registry: Registry, *, now: float) -> int:
     """End requests that waited for 14 days; return how many.
 
     A hundred at most: called again and again, it ends all. Raises StoreUnavailable. Source: D55
@@ -265,9 +283,7 @@ async def expire(registry: Registry, *, now: float) -> int:
         if state_at(request, now) is not ApprovalState.EXPIRED:
             break
         after = decide_request(request, ApprovalEvent.EXPIRE, by=SYSTEM, reason="", now=now)
-        event = AuditEvent(
-            actor=SYSTEM, action=AuditAction.APPROVAL_EXPIRE, object=request.request_id, entity_id=request.entity_id
-        )
+        event = build_request_event(AuditAction.APPROVAL_EXPIRE, request, by=SYSTEM)
         try:
             await registry.directory.write([Precondition(ChangeRequest, request.key, request), Upsert(after, event)])
         except ChangedMeanwhile:  # another process did it, or somebody decided at the last moment
@@ -285,7 +301,7 @@ async def list_requests(
     Source: D55
     """
     authorise(actor, "read", Object(kind="approval", entity_id=entity_id))
-    found = await _read_requests(registry, entity_id, state, after=place(after, 1), limit=limit + 1)
+    found = await _read_requests(registry, entity_id, state, after=parse_place(after, 1), limit=limit + 1)
     page = cut_page(found, limit, [request.request_id for request in found])
     return ListPage(
         found=tuple([await summarise_request(registry, request, now) for request in page.found]), after=page.after
@@ -304,10 +320,10 @@ async def read_request(registry: Registry, actor: Actor, request_id: str, *, now
 async def summarise_request(registry: Registry, found: ChangeRequest, now: float) -> RequestSummary:
     """A request as people read it. Raises StoreUnavailable. Source: D55"""
     changes = [change_of(each) for each in found.changes]
-    names = await name_changes(registry, found)
+    names = await compare_names(registry, found)
     _, _, identifier = found.requester.partition(":")
     state = state_at(found, now)
-    people = names.people if state is ApprovalState.PENDING else {**names.people, **as_requested(found)}
+    people = names.people if state is ApprovalState.PENDING else {**names.people, **read_requested_names(found)}
     return RequestSummary(
         request=found,
         state=state.value,
@@ -457,7 +473,7 @@ async def load_request(registry: Registry, actor: EntityAdministrator, request_i
     if not _is_own(found, actor):
         authorise(actor, "read", build_request_object(found, "approval"))
     pending = state_at(found, now) is ApprovalState.PENDING
-    differing = await name_changes(registry, found) if pending else None
+    differing = await compare_names(registry, found) if pending else None
     names_read = differing.people if differing is not None else {}  # what is shown is what an approver signs
     shown = (await _show_page(registry, actor, ListPage(found=(found,)), now=now, names_read=names_read)).found[0]
     if not pending:
@@ -499,22 +515,13 @@ async def load_names(
     known = await directory.read(Entity, {(each,) for each in entities if each})
     of = await directory.read(Service, {(each,) for each in services if each})
     members = set(people)
-    found = typed | await names_of(registry, entity_id, members, former=former, outside=outside)
+    found = typed | await read_names(registry, entity_id, members, former=former, outside=outside)
     own = {*former, *members, *typed}
     return RequestNames(
         people={each: names_read.get(each, name) if each in own else name for each, name in found.items()},
         entities={each.entity_id: each.name for each in known.values()},
         services={each.service_id: each.name for each in of.values()},
     )
-
-
-async def _guard_requester(registry: Registry, request: ChangeRequest) -> list[Precondition]:
-    """Guards that the requester still acts for the entity."""
-    _, _, user_id = request.requester.partition(":")
-    acting = await registry.directory.acting(user_id, request.entity_id)
-    if acting is None or not acting.allowed:
-        raise Refused(phrase("the requester no longer acts for this entity: decline it"))
-    return guard_acting(acting)
 
 
 async def _authorise_requester(
@@ -596,14 +603,7 @@ async def _write_decision(
     changes: Iterable[StoreChange] = (),
 ) -> ChangeRequest:
     """Write a decision, if the request is still as it was."""
-    action = AuditEvent(
-        actor=actor.name,
-        action=_ACTIONS[event],
-        object=found.request_id,
-        entity_id=found.entity_id,
-        detail=actor.detail,
-    )
-    written = Upsert(after, action)
+    written = Upsert(after, build_request_event(_ACTIONS[event], found, by=actor.name, detail=actor.detail))
     try:
         await registry.directory.write([*changes, Precondition(ChangeRequest, found.key, found), written])
     except MemberNameTaken:
@@ -654,8 +654,8 @@ async def _search_waiting(
     """A page of fitting requests that are stored as pending."""
     where = {"entity_id": actor.entity_id, "state": ApprovalState.PENDING.value}
     return await search_page(
-        lambda start, limit: registry.directory.page(ChangeRequest, where, after=place(start, 1), limit=limit),
-        lambda row: as_place(row.key), fits, after=after, at_once=_AT_ONCE, limit=limit,
+        lambda start, limit: registry.directory.page(ChangeRequest, where, after=parse_place(start, 1), limit=limit),
+        lambda row: format_place(row.key), fits, after=after, at_once=_AT_ONCE, limit=limit,
     )  # fmt: skip
 
 
@@ -666,7 +666,7 @@ def _with_names_as_requested(request: ChangeRequest, names: RequestNames) -> Req
     """
     records = (each.becomes or each.was for each in map(change_of, request.changes))
     own = {getattr(each, "user_id", "") for each in records if getattr(each, "entity_id", "") == request.entity_id}
-    then = {user_id: name for user_id, name in as_requested(request).items() if user_id in own}
+    then = {user_id: name for user_id, name in read_requested_names(request).items() if user_id in own}
     return msgspec.structs.replace(names, people={**names.people, **then})
 
 
@@ -722,7 +722,7 @@ async def _show_page(
     now: float,
     names_read: Mapping[str, str] = _NO_NAMES,
 ) -> ListPage[Request]:
-    """A page of requests as an administrator sees them; `names_read` as in `load_names`."""
+    """A page of requests; `names_read` as in `load_names`."""
     changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
     actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
     people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
@@ -732,7 +732,7 @@ async def _show_page(
     called = {name: await _name_actor(registry, name, names) for name in actors}
     shown = []
     for each in page.found:
-        state, own = state_at(each, now), _is_own(each, actor)
+        state = state_at(each, now)
         shown.append(
             Request(
                 record=each,
@@ -741,9 +741,8 @@ async def _show_page(
                 names=names if state is ApprovalState.PENDING else _with_names_as_requested(each, names),
                 requester=called[each.requester],
                 decided_by=called.get(each.decided_by, ""),
-                own=own,
+                own=_is_own(each, actor),
                 why_not=_why_not(each, actor) if state is ApprovalState.PENDING else "",
-                can_withdraw=own and state is ApprovalState.PENDING,
             )
         )
     return ListPage(found=tuple(shown), after=page.after)

@@ -1,4 +1,4 @@
-"""Registering, reading and switching off clients."""
+"""Clients, also those of the admin API: registered, read, changed, removed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corpid.flows.directory.apply import (
     prepare_entry,
     write_one_change,
 )
-from corpid.flows.directory.finding import FIRST_CHARACTER, LAST, entity_named
+from corpid.flows.directory.finding import FIRST_CHARACTER, LAST, find_entity
 from corpid.flows.directory.write import Refused, audit_event, switch_record
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import sections as rules_of_members
@@ -60,9 +60,7 @@ async def add_client(
 
     Raises write.Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Spec 1, D27, D38
     """
-    client, prepared = await prepare_addition(
-        registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules
-    )
+    client, prepared = await prepare_addition(registry, passwords, Client, "clients", client_id, members, rules=rules)
     await refuse_api_client(registry, client_id)
     applied = await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
     return client, applied
@@ -131,7 +129,7 @@ async def update_client(
     await find_client(registry, client_id, actor=actor)
     if all(value is None for value in members.values()):
         raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
-    prepared = await prepare_entry(registry, passwords, "clients", client_id, members, new_user_id=str, rules=rules)
+    prepared = await prepare_entry(registry, passwords, "clients", client_id, members, rules=rules)
     return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run, was=was)
 
 
@@ -209,7 +207,7 @@ async def add_api_client(
     if await find_api_client(registry, client_id, actor=actor) or await registry.clients.get(client_id):
         raise Refused(f"the client {client_id} exists already: change it with `corpid client update`")
     if entity_id:
-        await entity_named(registry, entity_id, actor=actor)
+        await find_entity(registry, entity_id, actor=actor)
     lacking = [name for name in ("name", "scopes") if name not in fields]
     if lacking:
         raise Refused(f"the client {client_id} is new and lacks {', '.join(lacking)}")
@@ -315,7 +313,7 @@ async def _carry_out(
     *,
     dry_run: bool,
 ) -> ApplyResult:
-    """Authorise and write a change unless the record has changed meanwhile, or only describe it."""
+    """Write a change, unless the record has changed meanwhile, or describe it."""
     record = becomes or was
     assert record is not None  # noqa: S101 - one of the two is there
     if not dry_run:

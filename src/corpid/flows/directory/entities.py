@@ -1,4 +1,4 @@
-"""Entities, and single records added under the rules of a file."""
+"""Entities and services, changed under the rules of a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from corpid.flows.directory.apply import (
     prepare_entry,
     write_one_change,
 )
-from corpid.flows.directory.finding import LAST, entity_named, service_named
+from corpid.flows.directory.finding import LAST, find_entity, find_service
 from corpid.flows.directory.write import Refused, switch_record
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.plan import Change
@@ -47,7 +47,7 @@ async def add_entity(
 
     `members` as in a directory file. Raises Refused, access.Forbidden, StoreUnavailable. R-12.4
     """
-    _, prepared = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
+    _, prepared = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members)
     return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
 
 
@@ -67,10 +67,10 @@ async def update_entity(
     on. Raises Refused with every fault, if there is no such entity or no member is named, access.Forbidden, Conflict,
     StoreUnavailable. Source: R-12.4, docs/directory.md
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     if all(value is None for value in members.values()):
         raise Refused("nothing was named to change: `corpid entity update --help` lists what can be")
-    prepared = await prepare_entry(registry, passwords, "entities", entity_id, members, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "entities", entity_id, members)
     return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run, was=was)
 
 
@@ -81,7 +81,7 @@ async def switch_entity(
 
     Raises Refused if it does not exist or nothing would change, access.Forbidden, StoreUnavailable. Source: D50
     """
-    found = await entity_named(registry, entity_id, actor=actor)
+    found = await find_entity(registry, entity_id, actor=actor)
     becomes = switch_record(found, phrase("entity {name}", name=entity_id), enabled=enabled)
     change = Change(verb="change", kind="entity", key=found.key, was=found, becomes=becomes)
     return await write_one_change(registry, change, actor=actor, dry_run=dry_run)
@@ -102,8 +102,8 @@ async def update_service(
     on. Raises Refused with every fault, or if there is no such service, access.Forbidden, Conflict, StoreUnavailable.
     Source: R-14.1, docs/directory.md
     """
-    await service_named(registry, service_id, actor=actor)
-    prepared = await prepare_entry(registry, passwords, "services", service_id, members, new_user_id=str)
+    await find_service(registry, service_id, actor=actor)
+    prepared = await prepare_entry(registry, passwords, "services", service_id, members)
     return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=False, was=was)
 
 

@@ -1,4 +1,4 @@
-"""Search for people, entities and services, with suggestions."""
+"""Search for people, entities and services that an actor may know."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RowFilter(msgspec.Struct, frozen=True, kw_only=True):
         return all(named is None or named == value for named, value in asked)
 
 
-async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> User:
+async def find_user(registry: Registry, user_name: str, *, actor: Actor) -> User:
     """Return the person of this name, however it is written.
 
     Raises write.Refused if there is none, access.Forbidden, StoreUnavailable. Source: D51
@@ -61,7 +61,7 @@ async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> Use
     found = await registry.directory.user_by_name(name)
     if found is None:
         authorise_list(actor, Object(kind="user"))
-        raise Refused(f"there is no user {name!r}{await _hint(registry, User, name)}")
+        raise Refused(f"there is no user {name!r}{await _suggest(registry, User, name)}")
     thing = Object(kind="user", user_id=found.user_id)
     if isinstance(actor, DeploymentOperator):
         await authorise_on_person(registry, actor, "read", thing)
@@ -70,28 +70,28 @@ async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> Use
     return found
 
 
-async def entity_named(registry: Registry, entity_id: str, *, actor: Actor) -> Entity:
+async def find_entity(registry: Registry, entity_id: str, *, actor: Actor) -> Entity:
     """Return the entity with this identifier.
 
     Raises write.Refused if there is none, access.Forbidden, StoreUnavailable. Source: R-14.2
     """
-    return await _identified(registry, Entity, entity_id, Object(kind="entity", entity_id=entity_id), actor)
+    return await _find_identified(registry, Entity, entity_id, Object(kind="entity", entity_id=entity_id), actor)
 
 
-async def service_named(registry: Registry, service_id: str, *, actor: Actor) -> Service:
+async def find_service(registry: Registry, service_id: str, *, actor: Actor) -> Service:
     """Return the service with this identifier.
 
     Raises write.Refused if there is none, access.Forbidden, StoreUnavailable. Source: R-14.1
     """
-    return await _identified(registry, Service, service_id, Object(kind="service", service_id=service_id), actor)
+    return await _find_identified(registry, Service, service_id, Object(kind="service", service_id=service_id), actor)
 
 
-def shown_key(record: Entity | Service | User) -> str:
+def read_shown_key(record: Entity | Service | User) -> str:
     """Return the identifier of a record, a user's name. Source: D51, R-14."""
     return record.user_name if isinstance(record, User) else record.key[0]
 
 
-def only_one(rows: Sequence[W], *, none: str, several: str, note: Callable[[W], str], among: Sequence[W] = ()) -> W:
+def pick_one(rows: Sequence[W], *, none: str, several: str, note: Callable[[W], str], among: Sequence[W] = ()) -> W:
     """Return the one row that is meant.
 
     `none` and `several` say what is wrong otherwise, `note` adds details of a row, `among` are those that were looked
@@ -100,7 +100,7 @@ def only_one(rows: Sequence[W], *, none: str, several: str, note: Callable[[W], 
     if len(rows) == 1:
         return rows[0]
     listed = rows or among
-    shown = [f"  {_as_options(row)}{f'  ({note(row)})' if note(row) else ''}" for row in listed]
+    shown = [f"  {_format_options(row)}{f'  ({note(row)})' if note(row) else ''}" for row in listed]
     raise Refused(
         f"{several}; name one of them by its options" if rows else f"{none}; there is" if listed else none, *shown
     )
@@ -116,14 +116,14 @@ async def authorise_on_person(registry: Registry, actor: Actor, action: Action, 
 
 
 def authorise_list(actor: Actor, thing: Object) -> None:
-    """Authorise a list of people, which `visible` narrows.
+    """Authorise a list of people, which `filter_visible` narrows.
 
     Raises access.Forbidden. Source: D53
     """
     authorise(actor, "read", replace(thing, operates=False) if isinstance(actor, DeploymentOperator) else thing)
 
 
-async def visible(
+async def filter_visible(
     registry: Registry, actor: Actor, thing: Object, found: Sequence[T], user_id: Callable[[T], str]
 ) -> tuple[T, ...]:
     """Those of some records whose people the actor may read about.
@@ -140,16 +140,16 @@ async def visible(
     return tuple(each for each in found if user_id(each) not in hidden)
 
 
-async def _identified(registry: Registry, record: type[K], identifier: str, thing: Object, actor: Actor) -> K:
+async def _find_identified(registry: Registry, record: type[K], identifier: str, thing: Object, actor: Actor) -> K:
     authorise(actor, "read", thing)
     key = (identifier,)
     found = (await registry.directory.read(record, [key])).get(key) if is_storable(identifier) else None
     if found is None:
-        raise Refused(f"there is no {thing.kind} {identifier!r}{await _hint(registry, record, identifier)}")
+        raise Refused(f"there is no {thing.kind} {identifier!r}{await _suggest(registry, record, identifier)}")
     return found
 
 
-async def _hint(registry: Registry, kind: type[N], word: str) -> str:
+async def _suggest(registry: Registry, kind: type[N], word: str) -> str:
     """Return the closest of some known identifiers.
 
     Of the first ones, and of those that begin alike: a directory has too many to compare with each.
@@ -161,9 +161,9 @@ async def _hint(registry: Registry, kind: type[N], word: str) -> str:
         *await registry.directory.named(kind, first="", until=LAST, limit=_NEAR),
         *await registry.directory.named(kind, first=start, until=start + LAST, limit=_NEAR),
     ]
-    return suggestion(word, {shown_key(each) for each in known})
+    return suggestion(word, {read_shown_key(each) for each in known})
 
 
-def _as_options(row: Assignment | ThirdPartyGrant) -> str:
+def _format_options(row: Assignment | ThirdPartyGrant) -> str:
     options = (("role", row.role), ("sub-entity", row.sub_entity), ("ref", row.ref))
     return " ".join(f"--{name} {shlex.quote(value)}" for name, value in options)

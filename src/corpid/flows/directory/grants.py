@@ -1,6 +1,7 @@
-"""Third parties as the administrators of either entity see them (D56, D61).
+"""Grants to third parties: offered, accepted, declined, narrowed and ended (D56, D61).
 
-The changes that are planned here are written, or requested, by `write_or_request`.
+For the administrators of either entity changes are planned here, and `write.write_or_request` writes or requests them.
+Operators' commands write at once (`offer_grant`, `accept_grant`, `decline_grant`, `end_grant`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
-from corpid.flows.directory.finding import LAST, RowFilter, entity_named, only_one, service_named
-from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, search_page
+from corpid.flows.directory.finding import LAST, RowFilter, find_entity, find_service, pick_one
+from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
 from corpid.flows.directory.write import Refused, find_decision, read_grants, require_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import names
@@ -100,7 +101,7 @@ async def find_organisations(registry: Registry, actor: Actor, text: str) -> lis
     found = {each.key: each for each in (await registry.directory.read(Entity, keys)).values()}
     first = " ".join(search_words(wanted)) + "\n"
     named = await registry.directory.entities_by_name(first=first, until=first + LAST, after=("", ""), limit=MOST_FOUND)
-    found |= {each.key: each for each in named if _is_named(each, first)}
+    found |= {each.key: each for each in named if " ".join(search_words(each.name)) + "\n" == first}
     return [each for each in found.values() if each.enabled]
 
 
@@ -134,8 +135,8 @@ async def list_authorisations(
     sides = ("client_entity_id", "entity_id") if given else ("entity_id", "client_entity_id")
     narrowed = {sides[0]: own, sides[1]: other, "state": state or ""}
     where = {name: value for name, value in narrowed.items() if value}
-    found = await registry.directory.page(ThirdPartyGrant, where, after=place(after, 6), limit=limit + 1)
-    page = cut_page(found, limit, [as_place(each.key) for each in found])
+    found = await registry.directory.page(ThirdPartyGrant, where, after=parse_place(after, 6), limit=limit + 1)
+    page = cut_page(found, limit, [format_place(each.key) for each in found])
     return ListPage(found=tuple(await _with_names(registry, page.found)), after=page.after)
 
 
@@ -173,7 +174,7 @@ async def plan_offer(
         **_terms(wanted),
         "state": "offered",
     }
-    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, terms, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, terms)
     changes = [made for change in prepared.plan.changes for made in [narrow_or_offer(change)] if made]
     if any(change.was != was for change in changes):
         raise Refused(phrase("this was changed at the same moment: look at it and try again"))
@@ -211,8 +212,8 @@ async def list_roles(
     _authorise_reading(actor, grant.entity_id, grant.client_entity_id)
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), grant.key[:3], strict=True))
     page = await search_page(
-        lambda start, limit: registry.directory.page(ThirdPartyAssignment, where, after=place(start, 7), limit=limit),
-        lambda row: as_place(row.key), grant.fits, after=after, at_once=_AT_ONCE, limit=limit,
+        lambda start, limit: registry.directory.page(ThirdPartyAssignment, where, after=parse_place(start, 7), limit=limit),
+        lambda row: format_place(row.key), grant.fits, after=after, at_once=_AT_ONCE, limit=limit,
     )  # fmt: skip
     return ListPage(found=tuple(await _with_people(registry, actor, page.found)), after=page.after)
 
@@ -271,7 +272,7 @@ async def plan_role(
         "client_entity": wanted.client_entity_id,
         **_terms(wanted),
     }
-    prepared = await prepare_entry(registry, passwords, "third_party.assignments", None, terms, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "third_party.assignments", None, terms)
     if any(change.was != was for change in prepared.plan.changes):
         raise Refused(phrase("this was changed at the same moment: look at it and try again"))
     return prepared.plan.changes
@@ -299,21 +300,19 @@ async def offer_grant(
     fault, access.Forbidden, Conflict, StoreUnavailable. Source: D56, R-21
     """
     await _check_names(registry, wanted, actor)
-    row = {
-        "client_entity": wanted.client_entity,
-        "third_party": wanted.third_party,
-        "service": wanted.service,
-        "role": wanted.role,
-        "sub_entity": wanted.sub_entity,
-        "ref": wanted.ref,
-        **terms,
-        "state": "accepted" if accepted else "offered",
-    }
-    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, row, new_user_id=str)
+    row = {**msgspec.structs.asdict(wanted), **terms, "state": "accepted" if accepted else "offered"}
+    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, row)
     changes = [
         made for change in prepared.plan.changes for made in [change if accepted else narrow_or_offer(change)] if made
     ]
-    remarks = [*prepared.plan.warnings, *(remark for change in changes for remark in _remark_suspension(change))]
+    remarks = list(prepared.plan.warnings)
+    for change in changes:
+        if (getattr(change.was, "state", ""), getattr(change.becomes, "state", "")) == ("accepted", "offered"):
+            remark = (
+                f"{change.key[1]} has accepted less than this, so nothing of it is effective until it accepts again: "
+                "offer it under another ref to keep what was accepted"
+            )
+            remarks.append(FileProblem(0, remark))
     plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
     action = None
     if changes and not accepted:
@@ -388,10 +387,6 @@ async def list_roles_ending(registry: Registry, grant: ThirdPartyGrant) -> list[
     others = await read_grants(registry.directory, grant.key[:3])
     rows = await registry.directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)
     return without_grant(grant, others, rows)
-
-
-def _is_named(entity: Entity, first: str) -> bool:
-    return " ".join(search_words(entity.name)) + "\n" == first
 
 
 def _read_own_entity(actor: Actor) -> str:
@@ -473,16 +468,6 @@ def _group_values(parameters: Iterable[Parameter]) -> dict[str, list[str]]:
     return found
 
 
-def _remark_suspension(change: Change) -> Iterable[FileProblem]:
-    was, becomes = getattr(change.was, "state", ""), getattr(change.becomes, "state", "")
-    if (was, becomes) == ("accepted", "offered"):
-        yield FileProblem(
-            0,
-            f"{change.key[1]} has accepted less than this, so nothing of it is effective until it accepts again: "
-            "offer it under another ref to keep what was accepted",
-        )
-
-
 async def _write_decision(
     registry: Registry,
     change: Change,
@@ -512,13 +497,13 @@ async def _find_grant(registry: Registry, wanted: GrantFilter, actor: Actor, *, 
         found = [row for row in found if state_of(row) is AuthorisationState.OFFERED]
     between = f"{wanted.client_entity} to {wanted.third_party} at {wanted.service}"
     none = f"there is no {'offer' if offered_only else 'grant'} of {between}"
-    return only_one(found, none=none, several="several are meant", note=lambda grant: grant.state, among=held)
+    return pick_one(found, none=none, several="several are meant", note=lambda grant: grant.state, among=held)
 
 
 async def _check_names(registry: Registry, wanted: GrantFilter, actor: Actor) -> None:
     """Refuse unknown names, if the actor may know of them."""
     for entity_id in (wanted.client_entity, wanted.third_party):
         with suppress(Forbidden):
-            await entity_named(registry, entity_id, actor=actor)
+            await find_entity(registry, entity_id, actor=actor)
     with suppress(Forbidden):
-        await service_named(registry, wanted.service, actor=actor)
+        await find_service(registry, wanted.service, actor=actor)

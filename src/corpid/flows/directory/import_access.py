@@ -13,7 +13,7 @@ import msgspec
 from corpid.flows.directory.approvals import refuse_unfit
 from corpid.flows.directory.member_changes import IdentifierConflict, plan_invitation, refuse_taken, translate_refusals
 from corpid.flows.directory.members import AmbiguousName, Member, find_member
-from corpid.flows.directory.person_names import known_name, names_digest
+from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.role_assignment import find_stored_role, list_services, plan_role
 from corpid.flows.directory.write import authorise_changes, check_reason, write_or_request
 from corpid.rules.directory.access import Forbidden
@@ -67,10 +67,12 @@ class ImportPlan(msgspec.Struct, frozen=True, kw_only=True):
         Whom the table invites is only in the table. Source: D68
         """
         invited = {each.person.user.user_id for each in self.lines if each.verb == "invite"}
-        return names_digest(
+        return digest_names(
             (
                 each.line,
-                None if each.person.user.user_id in invited else known_name(each.person.user, each.person.membership),
+                None
+                if each.person.user.user_id in invited
+                else name_as_known(each.person.user, each.person.membership),
                 each.row.key[1:] if each.row is not None else (),
             )
             for each in self.lines

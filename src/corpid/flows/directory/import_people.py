@@ -1,4 +1,4 @@
-"""Many people of one entity at once, from a table."""
+"""People of one entity from a table: added, or invited."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 from corpid.flows.directory.apply import prepare_document
-from corpid.flows.directory.finding import entity_named
+from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import IdentifierConflict, check_invitation, plan_invitation
 from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.access import Object, authorise
@@ -67,7 +67,7 @@ async def import_people(
     write.Refused if there is no such entity, access.Forbidden; Conflict and StoreUnavailable, after which the
     transactions before stay. Source: D51, docs/directory.md
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="user"))
     document = parse_people(content, file, entity_id=entity_id)
     total = len(document.entries_of("user"))
@@ -140,7 +140,7 @@ async def import_members(
     problem, write.Refused if there is no such entity, access.Forbidden; Conflict and StoreUnavailable, after which
     the transactions before stay. Source: D60, D61, docs/directory.md
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="user"))
     rows = parse_members(content, file)
     changes: list[Change] = []
@@ -164,7 +164,10 @@ async def import_members(
         raise DirectoryError(file, problems)
     if not dry_run:
         parts = [changes[start : start + PEOPLE_AT_ONCE] for start in range(0, len(changes), PEOPLE_AT_ONCE)]
-        await write_parts(registry, actor, parts, report, len(changes), seen=_membership_absent)
+        await write_parts(
+            registry, actor, parts, report, len(changes),
+            seen=lambda change: [Precondition(Membership, change.key, None)],
+        )  # fmt: skip
     return ImportResult(
         people=len(rows), added=0, memberships=len(changes), remarks=tuple(unreachable),
         written=bool(changes) and not dry_run,
@@ -190,8 +193,3 @@ def _others(document: DirectoryDocument, changes: tuple[Change, ...]) -> Iterato
             differing = [each for each in names if getattr(change.was, each) != getattr(change.becomes, each)]
             line = document.entries_of("user")[(name,)].line
             yield FileProblem(line, f"{name} is there already, with another {' and '.join(differing)}, which stays")
-
-
-def _membership_absent(change: Change) -> list[Precondition]:
-    """The guard of an invitation: its membership does not exist yet."""
-    return [Precondition(Membership, change.key, None)]

@@ -1,4 +1,4 @@
-"""Open invitations of an entity: their daily limits, their list, and sending them again (D60)."""
+"""Open invitations of an entity: limits, list, sending again (D60)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.lists import cut_page
-from corpid.flows.directory.write import Refused, audit_event, is_of_entity
+from corpid.flows.directory.write import Refused, audit_event, is_of_entity, name_invitation
 from corpid.flows.namespaces import INVITATIONS, count_each
 from corpid.flows.rate_limits import LimitCounts
-from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.changes import Precondition, Upsert
-from corpid.rules.directory.invitations import shown_invitation
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import DUE, Membership
 from corpid.rules.limits import INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY, MINUTE, RESEND_SECONDS
@@ -110,7 +109,7 @@ async def send_invitation_again(
         )
     await limit.count(actor, invited.entity_id, invited.email, now=now)
     becomes = replace(invited, invitation_sent_at=DUE)
-    named = {INVITED_PERSON: shown_invitation(becomes)}
+    named = name_invitation(becomes)
     event = audit_event(
         actor, AuditAction.MEMBERSHIP_RESEND, "/".join(becomes.key), entity_id=becomes.entity_id, **named
     )

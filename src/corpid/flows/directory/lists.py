@@ -8,14 +8,15 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from corpid.flows.directory.finding import (
+    FIRST_CHARACTER,
     LAST,
     authorise_list,
     authorise_on_person,
-    entity_named,
-    service_named,
-    shown_key,
-    user_named,
-    visible,
+    filter_visible,
+    find_entity,
+    find_service,
+    find_user,
+    read_shown_key,
 )
 from corpid.flows.directory.write import Refused, read_grants
 from corpid.rules.directory.access import Object, authorise
@@ -37,7 +38,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.roles import RoleRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.directory import Directory
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 S = TypeVar("S")
 
-_AFTER: Final = "\x01"
-"""before every character of an identifier or user name"""
 _ROUNDS: Final = 20
 """how often rows are read for one page of those that fit"""
 _A_USER: Final = Object(kind="user")
@@ -101,35 +100,37 @@ class Belonging(msgspec.Struct, frozen=True, kw_only=True):
     services: AdministratorServices = ()
 
 
-async def people(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> ListPage[User]:
+async def list_people(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> ListPage[User]:
     """List people by user name; `search` is its beginning.
 
     Raises Refused, access.Forbidden, StoreUnavailable. Source: D51
     """
     authorise_list(actor, _A_USER)
-    page = await _named(registry, User, search=_name(search), after=_name(after), limit=limit)
+    page = await _list_named(registry, User, search=_map_name(search), after=_map_name(after), limit=limit)
     return await _show(registry, actor, page)
 
 
-async def people_by_name(registry: Registry, actor: Actor, *, name: str, after: str, limit: int) -> ListPage[User]:
+async def list_people_by_name(registry: Registry, actor: Actor, *, name: str, after: str, limit: int) -> ListPage[User]:
     """List people by name.
 
     `name` is its beginning, in small or capital letters; `after` is a user name. Raises Refused if there is nobody of
     it, access.Forbidden, StoreUnavailable. Source: R-12.4
     """
-    return await _list_people(registry, actor, registry.directory.people_by_name, "name", name, after, limit)
+    return await _search_people(registry, actor, registry.directory.people_by_name, "name", name, after, limit)
 
 
-async def people_by_email(registry: Registry, actor: Actor, *, email: str, after: str, limit: int) -> ListPage[User]:
+async def list_people_by_email(
+    registry: Registry, actor: Actor, *, email: str, after: str, limit: int
+) -> ListPage[User]:
     """List people by e-mail address.
 
     `email` is its beginning, in small or capital letters; `after` is a user name. Raises Refused if there is nobody of
     it, access.Forbidden, StoreUnavailable. Source: D61
     """
-    return await _list_people(registry, actor, registry.directory.people_by_email, "email", email, after, limit)
+    return await _search_people(registry, actor, registry.directory.people_by_email, "email", email, after, limit)
 
 
-async def _list_people(
+async def _search_people(
     registry: Registry,
     actor: Actor,
     read: Callable[..., Awaitable[list[User]]],
@@ -151,15 +152,15 @@ async def _find_place(registry: Registry, actor: Actor, user_name: str) -> User 
     if not user_name:
         return None
     if not isinstance(actor, DeploymentOperator):
-        return await user_named(registry, user_name, actor=actor)
-    found = await registry.directory.user_by_name(_name(user_name))
+        return await find_user(registry, user_name, actor=actor)
+    found = await registry.directory.user_by_name(_map_name(user_name))
     if found is None:
         raise Refused("--after is not a place in this list: copy it from the last line of a list")
     return found
 
 
 async def _show(registry: Registry, actor: Actor, page: ListPage[User]) -> ListPage[User]:
-    found = await visible(registry, actor, _A_USER, page.found, lambda each: each.user_id)
+    found = await filter_visible(registry, actor, _A_USER, page.found, lambda each: each.user_id)
     return ListPage(found=found, after=page.after)
 
 
@@ -168,7 +169,7 @@ def _check_storable(text: str, member: str) -> None:
         raise Refused(f"this has characters that no {member} has: leave them out")
 
 
-async def members(
+async def list_members(
     registry: Registry, actor: Actor, entity_id: str, *, search: str, after: str, limit: int
 ) -> ListPage[EntityMember]:
     """List the people of an entity by user name.
@@ -176,10 +177,10 @@ async def members(
     `search` is its beginning. Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source:
     D51, D53
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     thing = Object(kind="membership", entity_id=entity_id)
     authorise_list(actor, thing)
-    first, until = _span(_name(search), _name(after))
+    first, until = _find_bounds(_map_name(search), _map_name(after))
     users = await registry.directory.members(entity_id, first=first, until=until, limit=limit + 1)
     keys = [(user.user_id, entity_id) for user in users]
     held = await registry.directory.read(Membership, keys)
@@ -190,34 +191,36 @@ async def members(
         if key in held
     ]
     page = cut_page(found, limit, [each.user.user_name for each in found])
-    seen = await visible(registry, actor, thing, page.found, lambda each: each.user.user_id)
+    seen = await filter_visible(registry, actor, thing, page.found, lambda each: each.user.user_id)
     return ListPage(found=seen, after=page.after)
 
 
-async def entities(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> ListPage[Entity]:
+async def list_entities(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> ListPage[Entity]:
     """List entities by identifier; `search` is its beginning.
 
     Raises access.Forbidden, StoreUnavailable. Source: R-14.2
     """
     authorise(actor, "read", Object(kind="entity"))
-    return await _named(registry, Entity, search=search, after=after, limit=limit)
+    return await _list_named(registry, Entity, search=search, after=after, limit=limit)
 
 
-async def entities_by_name(registry: Registry, actor: Actor, *, name: str, after: str, limit: int) -> ListPage[Entity]:
+async def list_entities_by_name(
+    registry: Registry, actor: Actor, *, name: str, after: str, limit: int
+) -> ListPage[Entity]:
     """List entities by name; `name` is its beginning, however it is written.
 
     `after` is an identifier. Raises Refused if there is none of it, access.Forbidden, StoreUnavailable. Source: R-12.4
     """
     authorise(actor, "read", Object(kind="entity"))
     _check_storable(name, "name")
-    before = await entity_named(registry, after, actor=actor) if after else None
+    before = await find_entity(registry, after, actor=actor) if after else None
     first = " ".join(search_words(name))
     place = (search_text(before), before.entity_id) if before else ("", "")
     found = await registry.directory.entities_by_name(first=first, until=first + LAST, after=place, limit=limit + 1)
     return cut_page(found, limit, [each.entity_id for each in found])
 
 
-async def entities_by_number(
+async def list_entities_by_number(
     registry: Registry, actor: Actor, *, number: str, after: str, limit: int
 ) -> ListPage[Entity]:
     """List entities by registration number; `number` is its beginning.
@@ -226,22 +229,22 @@ async def entities_by_number(
     """
     authorise(actor, "read", Object(kind="entity"))
     _check_storable(number, "number")
-    before = await entity_named(registry, after, actor=actor) if after else None
+    before = await find_entity(registry, after, actor=actor) if after else None
     place = (before.registration_number, before.entity_id) if before else ("", "")
     found = await registry.directory.entities_by_number(first=number, until=number + LAST, after=place, limit=limit + 1)
     return cut_page(found, limit, [each.entity_id for each in found])
 
 
-async def services(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> ListPage[Service]:
+async def list_services(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> ListPage[Service]:
     """List services by identifier; `search` is its beginning.
 
     Raises access.Forbidden, StoreUnavailable. Source: R-14.1
     """
     authorise(actor, "read", Object(kind="service"))
-    return await _named(registry, Service, search=search, after=after, limit=limit)
+    return await _list_named(registry, Service, search=search, after=after, limit=limit)
 
 
-async def roles(
+async def list_roles(
     registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
 ) -> ListPage[RoleRecords]:
     """List roles of people for their entities.
@@ -250,13 +253,13 @@ async def roles(
     """
     thing = Object(kind="assignment")
     authorise_list(actor, thing)
-    where = await _where(registry, actor, wanted)
-    rows = await _page(registry, Assignment, where, after=after, limit=limit, width=6)
-    seen = await visible(registry, actor, thing, rows.found, lambda each: each.user_id)
-    return ListPage(found=await with_records(registry.directory, seen), after=rows.after)
+    where = await _read_filter(registry, actor, wanted)
+    rows = await _read_page(registry, Assignment, where, after=after, limit=limit, width=6)
+    seen = await filter_visible(registry, actor, thing, rows.found, lambda each: each.user_id)
+    return ListPage(found=await load_roles(registry.directory, seen), after=rows.after)
 
 
-async def third_party_roles(
+async def list_third_party_roles(
     registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
 ) -> ListPage[RoleRecords]:
     """List roles of third parties' people for client entities.
@@ -264,12 +267,12 @@ async def third_party_roles(
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, R-21
     """
     authorise(actor, "read", Object(kind="third-party row"))
-    where = await _where(registry, actor, wanted)
-    rows = await _page(registry, ThirdPartyAssignment, where, after=after, limit=limit, width=7)
-    return ListPage(found=await with_records(registry.directory, rows.found), after=rows.after)
+    where = await _read_filter(registry, actor, wanted)
+    rows = await _read_page(registry, ThirdPartyAssignment, where, after=after, limit=limit, width=7)
+    return ListPage(found=await load_roles(registry.directory, rows.found), after=rows.after)
 
 
-async def grants(
+async def list_grants(
     registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
 ) -> ListPage[ThirdPartyGrant]:
     """List grants of client entities to third parties.
@@ -277,17 +280,19 @@ async def grants(
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: R-21
     """
     authorise(actor, "read", Object(kind="grant"))
-    where = await _where(registry, actor, wanted)
-    return await _page(registry, ThirdPartyGrant, where, after=after, limit=limit, width=6)
+    where = await _read_filter(registry, actor, wanted)
+    return await _read_page(registry, ThirdPartyGrant, where, after=after, limit=limit, width=6)
 
 
-async def memberships(registry: Registry, actor: Actor, user: User, *, after: str, limit: int) -> ListPage[Belonging]:
+async def list_memberships(
+    registry: Registry, actor: Actor, user: User, *, after: str, limit: int
+) -> ListPage[Belonging]:
     """List the entities of a person by identifier.
 
     Raises access.Forbidden, StoreUnavailable. Source: D50, D53
     """
     await authorise_on_person(registry, actor, "read", Object(kind="membership", user_id=user.user_id))
-    page = await _page(registry, Membership, {"user_id": user.user_id}, after=after, limit=limit, width=2)
+    page = await _read_page(registry, Membership, {"user_id": user.user_id}, after=after, limit=limit, width=2)
     known = await registry.directory.read(Entity, [row.key[1:] for row in page.found])
     levels = await registry.directory.read(Administrator, [row.key for row in page.found])
     found = []
@@ -299,7 +304,7 @@ async def memberships(registry: Registry, actor: Actor, user: User, *, after: st
     return ListPage(found=tuple(found), after=page.after)
 
 
-async def administrators(
+async def list_administrators(
     registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
 ) -> ListPage[Appointment]:
     """List administrators of entities.
@@ -308,35 +313,34 @@ async def administrators(
     """
     thing = Object(kind="administrator")
     authorise_list(actor, thing)
-    where = await _where(registry, actor, wanted)
-    page = await _page(registry, Administrator, where, after=after, limit=limit, width=2)
-    seen = await visible(registry, actor, thing, page.found, lambda each: each.user_id)
-    rows = ListPage(found=seen, after=page.after)
+    where = await _read_filter(registry, actor, wanted)
+    page = await _read_page(registry, Administrator, where, after=after, limit=limit, width=2)
+    seen = await filter_visible(registry, actor, thing, page.found, lambda each: each.user_id)
     directory = registry.directory
-    users = await directory.read(User, {row.key[:1] for row in rows.found})
-    held = await directory.read(Entity, {row.key[1:] for row in rows.found})
-    belonging = await directory.read(Membership, {row.key for row in rows.found})
+    users = await directory.read(User, {row.key[:1] for row in seen})
+    held = await directory.read(Entity, {row.key[1:] for row in seen})
+    belonging = await directory.read(Membership, {row.key for row in seen})
     found = [
         Appointment(administrator=row, user=users[row.key[:1]], entity=held[row.key[1:]], membership=belonging[row.key])
-        for row in rows.found
+        for row in seen
         if row.key[:1] in users and row.key[1:] in held and row.key in belonging
     ]
-    return ListPage(found=tuple(found), after=rows.after)
+    return ListPage(found=tuple(found), after=page.after)
 
 
-async def _where(registry: Registry, actor: Actor, wanted: ListFilter) -> dict[str, str]:
+async def _read_filter(registry: Registry, actor: Actor, wanted: ListFilter) -> dict[str, str]:
     where: dict[str, str] = {}
     if wanted.user:
-        where["user_id"] = (await user_named(registry, wanted.user, actor=actor)).user_id
+        where["user_id"] = (await find_user(registry, wanted.user, actor=actor)).user_id
     for member, entity_id in (("entity_id", wanted.entity), ("client_entity_id", wanted.client_entity)):
         if entity_id:
-            where[member] = (await entity_named(registry, entity_id, actor=actor)).entity_id
+            where[member] = (await find_entity(registry, entity_id, actor=actor)).entity_id
     if wanted.service:
-        where["service_id"] = (await service_named(registry, wanted.service, actor=actor)).service_id
+        where["service_id"] = (await find_service(registry, wanted.service, actor=actor)).service_id
     return where
 
 
-async def with_records(
+async def load_roles(
     directory: Directory, rows: Sequence[Assignment | ThirdPartyAssignment]
 ) -> tuple[RoleRecords, ...]:
     """Return the rows with the records that they depend on.
@@ -348,7 +352,14 @@ async def with_records(
     services_of = await directory.read(Service, {(row.service_id,) for row in rows})
     clients = {(row.client_entity_id,) for row in rows if isinstance(row, ThirdPartyAssignment)}
     known = await directory.read(Entity, clients | {(row.entity_id,) for row in rows})
-    granted = await _grants(directory, rows)
+    granted = {
+        between: tuple(await read_grants(directory, between))
+        for between in {
+            (row.client_entity_id, row.entity_id, row.service_id)
+            for row in rows
+            if isinstance(row, ThirdPartyAssignment)
+        }
+    }
     found = []
     for row in rows:
         client_id = row.client_entity_id if isinstance(row, ThirdPartyAssignment) else ""
@@ -365,30 +376,18 @@ async def with_records(
     return tuple(found)
 
 
-async def _grants(
-    directory: Directory, rows: Iterable[Assignment | ThirdPartyAssignment]
-) -> dict[tuple[str, str, str], tuple[ThirdPartyGrant, ...]]:
-    wanted = {
-        (row.client_entity_id, row.entity_id, row.service_id) for row in rows if isinstance(row, ThirdPartyAssignment)
-    }
-    found = {}
-    for key in wanted:
-        found[key] = tuple(await read_grants(directory, key))
-    return found
-
-
-async def _named(registry: Registry, kind: type[N], *, search: str, after: str, limit: int) -> ListPage[N]:
+async def _list_named(registry: Registry, kind: type[N], *, search: str, after: str, limit: int) -> ListPage[N]:
     _check_storable(search + after, "identifier")
-    first, until = _span(search, after)
+    first, until = _find_bounds(search, after)
     found = await registry.directory.named(kind, first=first, until=until, limit=limit + 1)
-    return cut_page(found, limit, [shown_key(each) for each in found])
+    return cut_page(found, limit, [read_shown_key(each) for each in found])
 
 
-async def _page(
+async def _read_page(
     registry: Registry, kind: type[L], where: Mapping[str, str], *, after: str, limit: int, width: int
 ) -> ListPage[L]:
-    found = await registry.directory.page(kind, where, after=place(after, width), limit=limit + 1)
-    return cut_page(found, limit, [as_place(each.key) for each in found])
+    found = await registry.directory.page(kind, where, after=parse_place(after, width), limit=limit + 1)
+    return cut_page(found, limit, [format_place(each.key) for each in found])
 
 
 async def search_page(
@@ -400,7 +399,7 @@ async def search_page(
     at_once: int,
     limit: int,
 ) -> ListPage[S]:
-    """Read rows after a place until enough of them fit, in a bounded number of rounds.
+    """Read rows until enough fit, in a bounded number of rounds.
 
     There may be fewer than `limit` although more follow. Raises StoreUnavailable. Source: D53
     """
@@ -423,12 +422,12 @@ def cut_page(found: Sequence[S], limit: int, places: Sequence[str]) -> ListPage[
     return ListPage(found=tuple(found[:limit]), after=places[limit - 1] if len(found) > limit else "")
 
 
-def as_place(key: Sequence[str]) -> str:
-    """Return the text of a key's place, which `place` reads."""
+def format_place(key: Sequence[str]) -> str:
+    """Return the text of a key's place, which `parse_place` reads."""
     return "/".join(quote(part, safe="") for part in key)
 
 
-def place(after: str, width: int) -> tuple[str, ...]:
+def parse_place(after: str, width: int) -> tuple[str, ...]:
     """Return the key after which a page begins.
 
     Raises Refused.
@@ -439,12 +438,12 @@ def place(after: str, width: int) -> tuple[str, ...]:
     return parts
 
 
-def _span(search: str, after: str) -> tuple[str, str]:
+def _find_bounds(search: str, after: str) -> tuple[str, str]:
     """Return the bounds of keys that begin with `search`, after `after`."""
-    return max(search, after + _AFTER if after else ""), search + LAST
+    return max(search, after + FIRST_CHARACTER if after else ""), search + LAST
 
 
-def _name(text: str) -> str:
+def _map_name(text: str) -> str:
     try:
         return mapped(text) if text else ""
     except ValueError as error:

@@ -17,13 +17,13 @@ from msgspec.structs import asdict, replace
 
 from corpid.flows.directory.actors import is_last_owner
 from corpid.flows.directory.apply import ADDS, CHANGES, REMOVES, PlanWithNames, carry_out, prepare_entry
-from corpid.flows.directory.finding import entity_named, user_named
+from corpid.flows.directory.finding import find_entity, find_user
 from corpid.flows.directory.members import Member, list_invited_at, load_member
 from corpid.flows.directory.write import (
     Refused,
     authorise_changes,
     authorise_without_approval,
-    change_event,
+    build_change_event,
     record_changes,
     write_or_request,
 )
@@ -267,7 +267,7 @@ async def check_invitation(registry: Registry, change: Change, *, actor: Actor) 
     membership = change.becomes
     assert isinstance(membership, Membership)  # noqa: S101
     allowed = await authorise_without_approval(registry, actor, [change])
-    await entity_named(registry, membership.entity_id, actor=actor)
+    await find_entity(registry, membership.entity_id, actor=actor)
     await refuse_taken(registry, membership)
     return allowed, membership
 
@@ -365,7 +365,7 @@ async def end_membership(registry: Registry, found: Membership, *, actor: Actor)
         allowed = await authorise_without_approval(registry, actor, [change])
         rows = await plan_removals(registry, found)
         invited = found if found.invited else None
-        ended = [Delete(row.was, change_event(actor, row, invited=invited)) for row in rows]  # type: ignore[arg-type]
+        ended = [Delete(row.was, build_change_event(actor, row, invited=invited)) for row in rows]  # type: ignore[arg-type]
         await registry.directory.write([Precondition(Membership, found.key, found), *ended, *record_changes(allowed)])
 
 
@@ -394,7 +394,7 @@ async def plan_removals(registry: Registry, of: Membership) -> list[Change]:
 
 @contextmanager
 def translate_refusals() -> Iterator[None]:
-    """Raise IdentifierConflict or LastOwner for a refusal by the rules or by the store. Source: D54, D60"""
+    """Raise IdentifierConflict or LastOwner for what rules or store refuse. Source: D54, D60"""
     try:
         yield
     except Forbidden as error:
@@ -435,10 +435,10 @@ async def add_membership(
     Raises write.Refused if there is no such person or entity, access.Forbidden, Conflict, StoreUnavailable. Source:
     D53
     """
-    user = await user_named(registry, user_name, actor=actor)
-    await entity_named(registry, entity_id, actor=actor)
+    user = await find_user(registry, user_name, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     members = {"memberships": [entity_id]}
-    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members)
     return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
 
 
@@ -460,7 +460,7 @@ async def switch_membership(
     """
     user, _ = await _find_membership(registry, user_name, entity_id, actor=actor)
     members = {"memberships": [{"entity": entity_id, "enabled": enabled}]}
-    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members)
     return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run)
 
 
@@ -504,7 +504,7 @@ async def _submit_invitations(
     now: float,
     unique: str,
 ) -> ChangeRequest | None:
-    """Write or request invitations that are authorised; those whose e-mail is due are counted."""
+    """Write or request invitations that are authorised; count due e-mails."""
     invited = [change.becomes for change in changes if isinstance(change.becomes, Membership)]
     for each in invited:
         await refuse_taken(registry, each)
@@ -561,8 +561,8 @@ async def _is_taken(registry: Registry, membership: Membership, condition: Membe
 async def _find_membership(
     registry: Registry, user_name: str, entity_id: str, *, actor: Actor
 ) -> tuple[User, Membership]:
-    user = await user_named(registry, user_name, actor=actor)
-    await entity_named(registry, entity_id, actor=actor)
+    user = await find_user(registry, user_name, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     key = (user.user_id, entity_id)
     found = (await registry.directory.read(Membership, [key])).get(key)
     if found is None:

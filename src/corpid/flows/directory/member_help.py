@@ -235,21 +235,10 @@ async def _send(
     if not can_prove:
         raise _referral(context, user, asked_by, f"the account has no {texts.asks_for}")
     link = await links.write_link(
-        provider.registry,
-        user,
-        purpose,
-        event=done,
-        base_url=provider.policy.deployment_url,
-        now=context.now,
-        new_id=provider.new_id,
-        spared=await enrolments.under_way(context, user, purpose),
-    )
+        provider.registry, user, purpose, event=done, base_url=provider.policy.deployment_url, now=context.now,
+        new_id=provider.new_id, spared=await enrolments.under_way(context, user, purpose),
+    )  # fmt: skip
     notifications.link(
-        provider.mail,
-        user,
-        link,
-        heading=texts.heading,
-        lead=texts.lead,
-        provider_name=provider.policy.name,
+        provider.mail, user, link, heading=texts.heading, lead=texts.lead, provider_name=provider.policy.name,
         asked=asked_by,
-    )
+    )  # fmt: skip

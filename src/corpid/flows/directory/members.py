@@ -1,4 +1,4 @@
-"""Members of an entity: lists, access, possible changes (D53, D61)."""
+"""Members of an entity: found, listed, their access, possible changes (D53, D60, D61)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory.actors import assume_recent, is_allowed
-from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, with_records
+from corpid.flows.directory.finding import find_entity
+from corpid.flows.directory.lists import ListPage, cut_page, format_place, load_roles, parse_place
 from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
@@ -237,16 +237,16 @@ async def list_members_by_name(
     `after` is the place that the page before names. Raises Refused if there is no such entity or place,
     access.Forbidden, StoreUnavailable. Source: D60
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
-    name, last = place(after, 2)
+    name, last = parse_place(after, 2)
     found = await registry.provisioning.members_by_name(entity_id, after=(name, last), limit=limit + 1)
-    places = [as_place(each) for _, each in found]
+    places = [format_place(each) for _, each in found]
     return cut_page([_to_member(stored) for stored, _ in found], limit, places)
 
 
 async def query_members(registry: Registry, query: MemberQuery, *, actor: Actor) -> tuple[int, list[Member]]:
-    """Return a part of the members of an entity, and the number of all.
+    """Return members of an entity, and the number of all.
 
     Raises Refused for too many conditions, access.Forbidden, StoreUnavailable. Source: RFC 7644 §3.4.2, D60
     """
@@ -293,16 +293,16 @@ async def load_access(
     """
     authorise(actor, "read", Object(kind="membership", entity_id=of.entity_id, user_id=of.user_id))
     directory, where = registry.directory, {"user_id": of.user_id, "entity_id": of.entity_id}
-    rows = await directory.page(Assignment, where, after=place(after, 6), limit=limit + 1)
-    page = cut_page(rows, limit, [as_place(row.key) for row in rows])
+    rows = await directory.page(Assignment, where, after=parse_place(after, 6), limit=limit + 1)
+    page = cut_page(rows, limit, [format_place(row.key) for row in rows])
     seen = [row for row in page.found if _sees(actor, "assignment", row.service_id)]
     others: list[ThirdPartyAssignment] = []
     if _sees(actor, "third-party row"):
         others = await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=limit)
     return MemberAccess(
         administrator=(await directory.read(Administrator, [of.key])).get(of.key),
-        roles=ListPage(found=await with_records(directory, seen), after=page.after),
-        for_others=await with_records(directory, others),
+        roles=ListPage(found=await load_roles(directory, seen), after=page.after),
+        for_others=await load_roles(directory, others),
     )
 
 
@@ -372,7 +372,7 @@ def invitation_needs_approval(entity: Entity) -> bool:
 
 async def _search(registry: Registry, search: MemberSearch, after: str, limit: int) -> ListPage[Member]:
     """Search part by part, so that no statement takes long."""
-    name, last = place(after, 2)
+    name, last = parse_place(after, 2)
     start: tuple[str, str] | None = (name, last)
     found: list[tuple[StoredMember, tuple[str, str]]] = []
     for _ in range(_PARTS):
@@ -383,9 +383,9 @@ async def _search(registry: Registry, search: MemberSearch, after: str, limit: i
         )
         found += part
         await asyncio.sleep(0)
-    page = cut_page([_to_member(stored) for stored, _ in found], limit, [as_place(each) for _, each in found])
+    page = cut_page([_to_member(stored) for stored, _ in found], limit, [format_place(each) for _, each in found])
     stopped = start is not None and len(found) <= limit
-    return ListPage(found=page.found, after=as_place(start)) if stopped and start else page
+    return ListPage(found=page.found, after=format_place(start)) if stopped and start else page
 
 
 async def _count_roles(registry: Registry, actor: EntityAdministrator, user_ids: Collection[str]) -> Counter[str]:

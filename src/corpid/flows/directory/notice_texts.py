@@ -12,12 +12,13 @@ from urllib.parse import quote
 import msgspec
 
 from corpid.flows.authentication.own_pages import PATHS
-from corpid.rules.directory.records import NO_END, Entity, User
+from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason
+from corpid.rules.directory.records import NO_END, ChangeRequest, Entity, User
 from corpid.rules.emails import Action, Email, Facts
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from corpid.rules.emails import EmailPart
     from corpid.texts import Phrase
@@ -80,22 +81,6 @@ class AccessChange(msgspec.Struct, frozen=True, kw_only=True):
     """neither: the membership"""
 
 
-class EndingRole(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's role that ends by itself."""
-
-    person: str
-    role: RoleNames
-
-
-class RequestDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """A change request, as an e-mail tells of it."""
-
-    requester: str = ""
-    state: str = ""
-    reason: str = ""
-    at: int
-
-
 def build_access_email(reader: Reader, changes: Sequence[AccessChange], *, at: int) -> Email:
     """Somebody else changed what a person may do.
 
@@ -132,18 +117,18 @@ def build_ending_email(reader: Reader, roles: Sequence[RoleNames]) -> Email:
     return _build_email(reader, subject, phrase("{name}: {value}", name=rows[0][0], value=rows[0][1]), parts)
 
 
-def build_others_ending_email(reader: Reader, roles: Sequence[EndingRole], count: int) -> Email:
+def build_others_ending_email(reader: Reader, roles: Sequence[tuple[str, RoleNames]], count: int) -> Email:
     """Roles of an entity's people end soon; `count` says how many.
 
-    Source: docs/decisions/0022
+    `roles` are those that are named, each with the name of its person. Source: docs/decisions/0022
     """
     entity = reader.entity.name
     rows = tuple(
         (
-            phrase("{name}", name=each.person),
-            phrase("{what}, until {day}", what=_describe_role(_drop_end(each.role)), day=_read_day(each.role.end_date)),
+            phrase("{name}", name=person),
+            phrase("{what}, until {day}", what=_describe_role(_drop_end(role)), day=_read_day(role.end_date)),
         )
-        for each in roles[:MOST_LISTED]
+        for person, role in roles[:MOST_LISTED]
     )
     parts: tuple[EmailPart, ...] = (
         counted(
@@ -200,19 +185,19 @@ def build_token_email(reader: Reader, tokens: Sequence[tuple[str, int]]) -> Emai
     return _build_email(reader, subject, phrase("Create another one before then."), parts)
 
 
-def build_waiting_email(reader: Reader, requests: Sequence[RequestDecision], *, ends_after: int) -> Email:
+def build_waiting_email(reader: Reader, requests: Sequence[ChangeRequest], people: Mapping[str, str]) -> Email:
     """Requests wait for the decision of a person.
 
-    `ends_after` are the seconds that each of them waits. Source: docs/decisions/0022
+    `people` are the names of those who ask, by identifier. Source: docs/decisions/0022
     """
     entity = reader.entity.name
     count = len(requests)
     facts = [
         Facts(
             (
-                (phrase("Requested by"), each.requester),
+                (phrase("Requested by"), people.get(each.requester.partition(":")[2], each.requester)),
                 (phrase("Reason"), each.reason),
-                (phrase("Waits until"), _read_moment(each.at + ends_after)),
+                (phrase("Waits until"), _read_moment(each.created_at + LIFETIME_SECONDS)),
             )
         )
         for each in requests[:MOST_LISTED]
@@ -234,7 +219,7 @@ def build_waiting_email(reader: Reader, requests: Sequence[RequestDecision], *, 
     return _build_email(reader, subject, phrase("Approve or decline it within 14 days."), parts)
 
 
-def build_decided_email(reader: Reader, requests: Sequence[RequestDecision]) -> Email:
+def build_decided_email(reader: Reader, requests: Sequence[ChangeRequest]) -> Email:
     """Requests of a person were decided.
 
     Source: docs/decisions/0022
@@ -243,9 +228,9 @@ def build_decided_email(reader: Reader, requests: Sequence[RequestDecision]) -> 
     facts = [
         Facts(
             (
-                (phrase("Requested"), _read_moment(each.at)),
+                (phrase("Requested"), _read_moment(each.created_at)),
                 (phrase("Outcome"), _OUTCOMES[each.state]),
-                *([(phrase("Reason"), each.reason)] if each.reason else []),
+                *([(phrase("Reason"), decision_reason(each))] if each.decided_reason else []),
             )
         )
         for each in requests[:MOST_LISTED]

@@ -14,7 +14,7 @@ import msgspec
 
 from corpid.flows.directory.approvals import build_request_object
 from corpid.flows.directory.finding import LAST
-from corpid.flows.directory.person_names import names_of
+from corpid.flows.directory.person_names import read_names
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import access_review
@@ -59,7 +59,7 @@ class _Ends(msgspec.Struct, frozen=True, array_like=True):
     place: tuple[str, ...] = ()
 
 
-class Notices:
+class NoticeMaker:
     """The making of notices in one process."""
 
     def __init__(self, provider: Provider) -> None:
@@ -123,7 +123,7 @@ class Notices:
     async def _label(self, entry: AuditEntry) -> str:
         """The person of an entry; of an invitation, as at that time."""
         person = rules.person_of(entry)
-        names = await names_of(self._registry, entry.entity_id, [person], former=[person])
+        names = await read_names(self._registry, entry.entity_id, [person], former=[person])
         return entry.detail.get(INVITED_PERSON) or names.get(person, "")
 
     async def _is_new(self, entry: AuditEntry) -> bool:
@@ -163,7 +163,7 @@ class Notices:
         """Look through some roles that end soon; False if none is left."""
         today = datetime.fromtimestamp(now, self._provider.policy.timezone).date()
         until = rules.last_day_told(today)
-        seen = await self._registry.notices.position(_ENDS, first=_text(_Ends(today.isoformat(), today.isoformat())))
+        seen = await self._registry.notices.position(_ENDS, first=_encode(_Ends(today.isoformat(), today.isoformat())))
         at = msgspec.json.decode(seen, type=_Ends)
         if at.after == at.until:
             if at.until >= until:
@@ -174,14 +174,14 @@ class Notices:
         for entity_id, end_date in dict.fromkeys((row.entity_id, row.end_date) for row in rows):
             held = await self._registry.directory.administrators(entity_id)
             found += [rules.of_ends(end_date, each, now=now) for each in held if each.enabled and each.record.approves]
-        return await self._registry.notices.queue(found, position=_ENDS, seen=seen, becomes=_text(becomes))
+        return await self._registry.notices.queue(found, position=_ENDS, seen=seen, becomes=_encode(becomes))
 
     async def _ending(self, kind: type[Row], at: _Ends) -> tuple[list[Row], _Ends]:
         """Some roles of a kind, and the position after them."""
         place = at.place or (at.after, LAST, *("",) * (_KEY_PARTS[kind] - 1))
         rows = await self._registry.notices.ending(kind, until=at.until, place=place, limit=_ROWS_AT_ONCE)
         if len(rows) == _ROWS_AT_ONCE:
-            return rows, msgspec.structs.replace(at, place=_place(rows[-1]))
+            return rows, msgspec.structs.replace(at, place=_find_place(rows[-1]))
         if at.kind + 1 < len(_KINDS):
             return rows, _Ends(at.after, at.until, at.kind + 1)
         return rows, _Ends(at.until, at.until)
@@ -220,11 +220,11 @@ class Notices:
 _KEY_PARTS: Final[Mapping[type[Row], int]] = {Assignment: 6, ThirdPartyAssignment: 7}
 
 
-def _place(row: Row) -> tuple[str, ...]:
+def _find_place(row: Row) -> tuple[str, ...]:
     """The place of a row in the order of last days."""
     user_id, entity_id, *rest = row.key
     return (row.end_date, entity_id, user_id, *rest)
 
 
-def _text(at: _Ends) -> str:
+def _encode(at: _Ends) -> str:
     return msgspec.json.encode(at).decode()

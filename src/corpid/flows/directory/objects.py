@@ -133,8 +133,11 @@ async def add_object(by: Administration, resource: Resource, value: Json) -> Api
     A grant by a client that is bound to an entity is an offer, unless it says otherwise. Raises InvalidObject with
     every fault, ObjectConflict, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D56, D59
     """
-    refuse_early(by.actor, "write", _as_is(by.actor, resource))
-    read_one = read_new(resource, await _resolved(by, resource, _offered(by.actor, resource, value)))
+    own_entity = by.actor.entity_id
+    refuse_early(by.actor, "write", Object(kind=resource.kind, entity_id=own_entity, other_entity_id=""))
+    if resource.record is ThirdPartyGrant and own_entity and isinstance(value, dict):
+        value = {"state": "offered", **value}
+    read_one = read_new(resource, await _resolved(by, resource, value))
     await _refuse_strangers(by, resource, read_one)
     changes, users = await _planned(by, read_one)
     own = [change for change in changes if change.kind == resource.kind]
@@ -162,13 +165,18 @@ async def change_object(
     refuse_early(by.actor, "write", _object(resource, record))
     users = await read_user_names(by.registry, [record])
     read_one = read_changed(resource, _whole(by, resource, record, users, patch), record)
-    await _refuse_taken_name(by.registry, record, read_one)
+    if isinstance(record, User) and read_one.entry.key[0] != record.user_name:
+        other = await by.registry.directory.user_by_name(read_one.entry.key[0])
+        if other is not None and other.user_id != record.user_id:
+            raise ObjectConflict(_NAME_TAKEN)
     changes, known = await _planned(by, read_one)
-    _refuse_other_key(resource, changes, record)
+    key = build_record_key(record)
+    if any(change.kind != resource.kind or change.key != key for change in changes):  # it would be another object
+        raise ObjectChanged
     if not changes:
         return to_api_object(by, resource, record, users)
     becomes = next(change.becomes for change in changes if change.kind == resource.kind)
-    request = await _write_seen(by, resource, changes, build_record_key(record), record)
+    request = await _write_seen(by, resource, changes, key, record)
     return request or to_api_object(by, resource, becomes or record, known)
 
 
@@ -242,13 +250,6 @@ def count_place_parts(by: Administration, resource: Resource, wanted: Mapping[st
     return 1 if by_name else 2 if "name" in wanted else resource.width
 
 
-def _offered(actor: ApiClient, resource: Resource, value: Json) -> Json:
-    """A new grant as its side makes it."""
-    if resource.record is not ThirdPartyGrant or not actor.entity_id or not isinstance(value, dict):
-        return value
-    return {"state": "offered", **value}
-
-
 async def _resolved(by: Administration, resource: Resource, value: Json) -> Json:
     """A new object with the account's user name of its member.
 
@@ -303,11 +304,6 @@ async def _as_is_now(
     if now == seen:
         return ChangedMeanwhile("something that this rests on was changed at the same moment: try again")
     return ObjectChanged() if seen is not None else ObjectConflict(f"{resource.noun} of this key is there already")
-
-
-def _as_is(actor: ApiClient, resource: Resource) -> Object:
-    """An object of the actor's own entity."""
-    return Object(kind=resource.kind, entity_id=actor.entity_id, other_entity_id="")
 
 
 def _object(resource: Resource, record: msgspec.Struct) -> Object:
@@ -421,20 +417,6 @@ def _alters(patch: Mapping[str, Json], name: str, current: Mapping[str, Json]) -
     return name in patch and patch[name] != current.get(name)
 
 
-async def _refuse_taken_name(registry: Registry, record: msgspec.Struct, read_one: ParsedObject) -> None:
-    if isinstance(record, User) and read_one.entry.key[0] != record.user_name:
-        other = await registry.directory.user_by_name(read_one.entry.key[0])
-        if other is not None and other.user_id != record.user_id:
-            raise ObjectConflict(_NAME_TAKEN)
-
-
-def _refuse_other_key(resource: Resource, changes: Sequence[Change], record: msgspec.Struct) -> None:
-    """Refuse a change that would be one of another object."""
-    others = [change for change in changes if change.kind != resource.kind or change.key != build_record_key(record)]
-    if others:
-        raise ObjectChanged
-
-
 def _names_outsider(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> bool:
     """Return whether a third party's person is looked for by user name (D61)."""
     by_name = resource.record is ThirdPartyAssignment and "user" in wanted
@@ -494,7 +476,8 @@ async def _page(
         people = await directory.people_by_name(first=name, until=name + LAST, after=place, limit=limit)
         return [*people], [(user.name, user.user_id) for user in people]
     if record is User and "entity" in wanted:
-        users = await _members(by.registry, wanted, after, limit)
+        first, until = _span(wanted.get("search", ""), after, named=True)
+        users = await directory.members(wanted["entity"], first=first, until=until, limit=limit)
         return [*users], [(user.user_name,) for user in users]
     if record in {Entity, Service, User}:
         first, until = _span(wanted.get("search", ""), after, named=record is User)
@@ -508,11 +491,6 @@ async def _page(
         return [], []
     rows = await directory.page(record, where, after=after or ("",) * resource.width, limit=limit)  # type: ignore[type-var]
     return [*rows], [build_record_key(row) for row in rows]
-
-
-async def _members(registry: Registry, wanted: Mapping[str, str], after: tuple[str, ...], limit: int) -> list[User]:
-    first, until = _span(wanted.get("search", ""), after, named=True)
-    return await registry.directory.members(wanted["entity"], first=first, until=until, limit=limit)
 
 
 async def _memberships(

@@ -1,4 +1,7 @@
-"""A person's own entities and roles, with their givers (D53, D61, D65)."""
+"""A person's own entities and roles, and requests for more (D53, D55, D61, D65).
+
+Each request is a change request, which administrators decide on in `approvals`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import guard_acting
-from corpid.flows.directory.lists import with_records
+from corpid.flows.directory.lists import load_roles
 from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role, plan_role
 from corpid.flows.directory.write import build_request, check_reason
 from corpid.rules.audit_actions import AuditAction
@@ -34,7 +37,7 @@ from corpid.rules.directory.roles import RoleRecords
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import ActingPerson
@@ -108,7 +111,7 @@ async def list_own_access(registry: Registry, user_id: str) -> list[OwnEntity]:
     levels = await directory.read(Administrator, [each.key for each in held])
     own = await directory.page(Assignment, where, after=("",) * 6, limit=MOST)
     others = await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=MOST)
-    roles = await with_records(directory, [*own, *others])
+    roles = await load_roles(directory, [*own, *others])
     givers = await _find_givers(registry, user_id, roles)
     found = [
         OwnEntity(
@@ -177,7 +180,11 @@ async def request_access(context: RequestContext, row: Assignment, *, reason: st
         raise AlreadyAsked
     changes = [plan_role(was, row)]
     await approvals.refuse_unfit(registry, changes)
-    await _count(context, user_id)
+    counter = namespaces.ACCESS_REQUESTS.entry(context.provider.policy.deployment_url, user_id)
+    async with context.provider.transient.batch(context.now) as batch:
+        counted = await context.counts.count(batch, counter)
+    if counted > ACCESS_REQUESTS_PER_DAY:
+        raise TooManyAsked
     request = await build_request(
         registry, Person(user_id).name, row.entity_id, changes, reason=reason, now=context.now,
         unique=context.provider.new_id(),
@@ -201,7 +208,21 @@ async def list_requests(context: RequestContext, user_id: str) -> list[OwnReques
     entries = await registry.audit.latest(query, limit=_SHOWN)
     found = await registry.directory.read(ChangeRequest, [(each.object,) for each in entries])
     own = [each for each in found.values() if each.requester == person.name and is_asked_for_oneself(each)]
-    return await _describe_requests(context, sorted(own, key=lambda each: each.request_id, reverse=True))
+    rows = {each.request_id: change_of(each.changes[0]).becomes for each in own}
+    wanted = [row for row in rows.values() if isinstance(row, Assignment)]
+    known = await registry.directory.read(Service, {(row.service_id,) for row in wanted})
+    entity_of = await registry.directory.read(Entity, {(row.entity_id,) for row in wanted})
+    listed = []
+    for each in sorted(own, key=lambda each: each.request_id, reverse=True):
+        row = rows[each.request_id]
+        if isinstance(row, Assignment) and (row.service_id,) in known and (row.entity_id,) in entity_of:
+            listed.append(
+                OwnRequest(
+                    request=each, state=state_at(each, context.now).value, row=row,
+                    service=known[row.service_id,], entity=entity_of[row.entity_id,],
+                )
+            )  # fmt: skip
+    return listed
 
 
 async def withdraw_request(context: RequestContext, user_id: str, request_id: str) -> None:
@@ -213,11 +234,14 @@ async def withdraw_request(context: RequestContext, user_id: str, request_id: st
     if request_id not in {each.request.request_id for each in await list_requests(context, user_id)}:
         raise approvals.NoRequest("there is no such request")
     registry = context.provider.registry
-    await approvals.withdraw(registry, request_id, actor=Person(user_id), reason="", now=context.now)
+    await approvals.withdraw_request(registry, request_id, actor=Person(user_id), reason="", now=context.now)
 
 
 async def _find_givers(registry: Registry, user_id: str, roles: Iterable[RoleRecords]) -> list[Giver]:
-    """The giver of each role, by its source (D65); only people who belong to the same entity have names (D61)."""
+    """The giver of each role, by its source (D65).
+
+    Only people who belong to the same entity have names (D61).
+    """
     directory = registry.directory
     rows = [role.row for role in roles]
     sources: dict[tuple[str, ...], str] = {}
@@ -254,30 +278,3 @@ async def _check_acting(context: RequestContext, user_id: str, entity_id: str) -
     authorise(Person(user_id), "write", thing)
     assert acting is not None  # noqa: S101 - nobody belongs otherwise
     return acting
-
-
-async def _count(context: RequestContext, user_id: str) -> None:
-    counter = namespaces.ACCESS_REQUESTS.entry(context.provider.policy.deployment_url, user_id)
-    async with context.provider.transient.batch(context.now) as batch:
-        counted = await context.counts.count(batch, counter)
-    if counted > ACCESS_REQUESTS_PER_DAY:
-        raise TooManyAsked
-
-
-async def _describe_requests(context: RequestContext, own: Sequence[ChangeRequest]) -> list[OwnRequest]:
-    directory = context.provider.registry.directory
-    rows = {each.request_id: change_of(each.changes[0]).becomes for each in own}
-    wanted = [row for row in rows.values() if isinstance(row, Assignment)]
-    known = await directory.read(Service, {(row.service_id,) for row in wanted})
-    entity_of = await directory.read(Entity, {(row.entity_id,) for row in wanted})
-    found = []
-    for each in own:
-        row = rows[each.request_id]
-        if isinstance(row, Assignment) and (row.service_id,) in known and (row.entity_id,) in entity_of:
-            found.append(
-                OwnRequest(
-                    request=each, state=state_at(each, context.now).value, row=row,
-                    service=known[row.service_id,], entity=entity_of[row.entity_id,],
-                )
-            )  # fmt: skip
-    return found

@@ -10,7 +10,7 @@ from corpid.flows.account import links
 from corpid.flows.authentication import password_checks, second_factors, throttle
 from corpid.flows.directory.actors import list_entities_without_owner
 from corpid.flows.directory.apply import ADDS, carry_out, prepare_addition, write_one_change
-from corpid.flows.directory.finding import authorise_on_person, user_named
+from corpid.flows.directory.finding import authorise_on_person, find_user
 from corpid.flows.directory.write import Refused, audit_event, switch_record, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.passwords import COMMAND_LINE, PasswordRefused
@@ -156,7 +156,7 @@ async def unlock_user(
 
     Raises write.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45, D47
     """
-    user = await user_named(registry, user_name, actor=actor)
+    user = await find_user(registry, user_name, actor=actor)
     await authorise_on_person(registry, actor, "delete", Object(kind="lock", user_id=user.user_id))
     event = audit_event(actor, AuditAction.USER_UNLOCK, user.user_id)
     await unlock_account(registry, transient, issuer, user, event=event, now=now)
@@ -267,13 +267,13 @@ async def load_factors(registry: Registry, user_name: str, *, actor: Actor) -> t
 
     Raises write.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45, D46
     """
-    user = await user_named(registry, user_name, actor=actor)
+    user = await find_user(registry, user_name, actor=actor)
     await authorise_on_person(registry, actor, "read", Object(kind="credentials", user_id=user.user_id))
     return user, await second_factors.held_factors(registry, user.user_id)
 
 
 async def _find_account(registry: Registry, user_name: str, *, actor: Actor) -> User:
-    user = await user_named(registry, user_name, actor=actor)
+    user = await find_user(registry, user_name, actor=actor)
     _refuse_invited(user)
     return user
 
@@ -291,14 +291,9 @@ async def _issue_link(deps: LinkDependencies, user: User, purpose: LinkPurpose) 
     thing = Object(kind=texts.object_kind, user_id=user.user_id)
     await authorise_on_person(deps.registry, deps.actor, "write", thing)
     link = await links.write_link(
-        deps.registry,
-        user,
-        purpose,
-        event=audit_event(deps.actor, texts.made, user.user_id),
-        base_url=deps.base_url,
-        now=deps.now,
-        new_id=deps.new_id,
-    )
+        deps.registry, user, purpose, event=audit_event(deps.actor, texts.made, user.user_id), base_url=deps.base_url,
+        now=deps.now, new_id=deps.new_id,
+    )  # fmt: skip
     return IssuedLink(user=user, link=link, purpose=purpose)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.registry import Registry
 
 
-async def names_of(
+async def read_names(
     registry: Registry,
     entity_id: str,
     members: Collection[str],
@@ -36,10 +36,10 @@ async def names_of(
     StoreUnavailable. Source: D61, D68
     """
     users, held = await read_people(registry, entity_id, {*members, *former, *outside})
-    return names_among(users, held, former=former, outside=outside)
+    return name_people(users, held, former=former, outside=outside)
 
 
-def names_among(
+def name_people(
     users: Mapping[str, User],
     held: Mapping[str, Membership],
     *,
@@ -48,20 +48,20 @@ def names_among(
 ) -> dict[str, str]:
     """Return the names of people whom `read_people` has read.
 
-    The rest as in `names_of`. Source: D61, D68
+    The rest as in `read_names`. Source: D61, D68
     """
     found: dict[str, str] = {}
     for user_id, user in users.items():
         membership = held.get(user_id)
         if membership is not None or (user_id in former and not user.placeholder):
-            person = known_name(user, membership)
+            person = name_as_known(user, membership)
             found[user_id] = label_identity(person.identity, person.name)
         elif user_id in outside:
             found[user_id] = name_outside(user)
     return {user_id: name for user_id, name in found.items() if name}
 
 
-async def people_of(
+async def read_requested_people(
     registry: Registry, entity_id: str, changes: Iterable[Change], requester: str
 ) -> tuple[RequestedPerson, ...]:
     """Return the people of some changes, and who asks for them.
@@ -80,7 +80,7 @@ async def people_of(
             invited[record.user_id] = record
     users, held = await read_people(registry, entity_id, wanted)
     people = {user_id: placeholder(each) for user_id, each in invited.items()} | users
-    found = {user_id: known_name(user, (invited | held).get(user_id)) for user_id, user in people.items()}
+    found = {user_id: name_as_known(user, (invited | held).get(user_id)) for user_id, user in people.items()}
     return tuple(found[user_id] for user_id in sorted(found))
 
 
@@ -100,7 +100,7 @@ async def read_people(
     )
 
 
-def known_name(user: User, membership: Membership | None) -> RequestedPerson:
+def name_as_known(user: User, membership: Membership | None) -> RequestedPerson:
     """A person as the entity of a membership knows them, or did. Source: D68"""
     if membership is None:
         return RequestedPerson(user_id=user.user_id, identity=canonical(user.user_name), name=user.name)
@@ -112,7 +112,7 @@ def known_name(user: User, membership: Membership | None) -> RequestedPerson:
     )
 
 
-def as_requested(request: ChangeRequest) -> dict[str, str]:
+def read_requested_names(request: ChangeRequest) -> dict[str, str]:
     """The names of a request's people when it was made, by identifier.
 
     None in a request of an earlier version. Source: D68
@@ -133,13 +133,13 @@ class NameChanges(msgspec.Struct, frozen=True, kw_only=True):
     """of the names now: what an approver was shown"""
 
 
-async def name_changes(registry: Registry, request: ChangeRequest) -> NameChanges:
+async def compare_names(registry: Registry, request: ChangeRequest) -> NameChanges:
     """Compare the names in a request with those when it was made.
 
     Raises StoreUnavailable. Source: D68
     """
     changes = [change_of(each) for each in request.changes]
-    people = await people_of(registry, request.entity_id, changes, request.requester)
+    people = await read_requested_people(registry, request.entity_id, changes, request.requester)
     then = {each.user_id: each for each in request.people}
     differing = [(then.get(each.user_id), each) for each in people if then.get(each.user_id) != each]
     return NameChanges(
@@ -149,11 +149,11 @@ async def name_changes(registry: Registry, request: ChangeRequest) -> NameChange
             for was, now in differing
         ),
         redirected=any(was is not None and now.invited and was.identity != now.identity for was, now in differing),
-        digest=names_digest(people),
+        digest=digest_names(people),
     )
 
 
-def names_digest(shown: Iterable[object]) -> str:
+def digest_names(shown: Iterable[object]) -> str:
     """A digest of people's names, and what stands beside them.
 
     To compare what somebody was shown when they decided. Source: D68

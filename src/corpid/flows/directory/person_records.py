@@ -18,9 +18,9 @@ from corpid.flows.directory.lists import (
     ListFilter,
     ListPage,
     cut_page,
-    memberships,
-    roles,
-    third_party_roles,
+    list_memberships,
+    list_roles,
+    list_third_party_roles,
 )
 from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
@@ -43,7 +43,7 @@ from corpid.rules.oauth.consent import Consent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.rules.authentication.records import FactorLink, Session
+    from corpid.rules.authentication.records import Session
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Actor
@@ -94,11 +94,12 @@ async def load_person(registry: Registry, actor: Actor, user_name: str, *, limit
     user, held = await people.load_factors(registry, user_name, actor=actor)
     authorise(actor, "read", Object(kind="operator", user_id=user.user_id))
     links = await registry.factors.links_of(user.user_id)
+    invited_until = [each.expires_at for each in links if each.purpose == "invitation" and each.expires_at > now]
     operators = await registry.directory.read(Operator, [user.key])
     wanted = ListFilter(user=user.user_name)
-    belongs = await memberships(registry, actor, user, after="", limit=limit)
-    own = await roles(registry, actor, wanted, after="", limit=limit)
-    for_others = await third_party_roles(registry, actor, wanted, after="", limit=limit)
+    belongs = await list_memberships(registry, actor, user, after="", limit=limit)
+    own = await list_roles(registry, actor, wanted, after="", limit=limit)
+    for_others = await list_third_party_roles(registry, actor, wanted, after="", limit=limit)
     keys: dict[type[Record], list[tuple[str, ...]]] = {
         User: [user.key],
         Operator: [*operators],
@@ -116,7 +117,7 @@ async def load_person(registry: Registry, actor: Actor, user_name: str, *, limit
     return PersonRecords(
         user=user,
         factors=held,
-        invited_until=max((link.expires_at for link in links if _invites(link, now)), default=0),
+        invited_until=max(invited_until, default=0),
         deletion_requested_at=await find_deletion_time(registry, actor, user.user_id),
         operator=operators[user.key].level if user.key in operators else "",
         consents=tuple((await list_consents(registry, actor, user.user_id, now=now))[:limit]),
@@ -272,14 +273,10 @@ async def end_locks(
     return True
 
 
-def _invites(link: FactorLink, now: float) -> bool:
-    return link.purpose == "invitation" and link.expires_at > now
-
-
 async def _find_person(
     registry: Registry, actor: Actor, action: Action, kind: ObjectKind, user_name: str
 ) -> User | None:
-    """Find a person, if the actor may carry out the action on theirs."""
+    """Find a person, if the actor may do this to them."""
     refuse_early(actor, action, Object(kind=kind))
     user = await registry.directory.user_by_name(user_name)
     if user is not None:

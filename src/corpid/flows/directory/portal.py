@@ -1,4 +1,4 @@
-"""Sign-ins to the portal: a person, and the one entity administered (D53, D54)."""
+"""The portal: the entity that a person administers, and its home page (D53, D54)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corpid.flows.authentication import sessions
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.actors import is_allowed, load_administrator
 from corpid.flows.directory.approvals import can_decide
-from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
+from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.queries import EntityTotals
@@ -147,8 +147,10 @@ async def list_expiring_roles(
     """
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
     directory = registry.directory
-    found = await directory.ending(actor.entity_id, first=first, last=last, after=place(after, _WIDTH), limit=limit + 1)
-    page = cut_page(found, limit, [as_place((each.end_date, *each.key)) for each in found])
+    found = await directory.ending(
+        actor.entity_id, first=first, last=last, after=parse_place(after, _WIDTH), limit=limit + 1
+    )
+    page = cut_page(found, limit, [format_place((each.end_date, *each.key)) for each in found])
     rows = [
         each
         for each in page.found

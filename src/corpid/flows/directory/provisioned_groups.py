@@ -34,7 +34,7 @@ class UnknownMembers(Exception):
     """No members of the entity have these identifiers."""
 
 
-async def groups(registry: Registry, *, actor: ProvisioningToken) -> list[GroupRole]:
+async def list_groups(registry: Registry, *, actor: ProvisioningToken) -> list[GroupRole]:
     """The groups of the actor's entity.
 
     Raises access.Forbidden, StoreUnavailable. Source: R-20, D60
@@ -47,24 +47,25 @@ async def groups(registry: Registry, *, actor: ProvisioningToken) -> list[GroupR
     return [
         GroupRole(service_id=service.service_id, role=role)
         async for service in registry.directory.scan(Service)
-        if _is_plain(service) and entity.type in service.entity_types and entity.status in service.entity_statuses
+        if service.enabled and not service.parameters and service.sub_entity != "mandatory"
+        if entity.type in service.entity_types and entity.status in service.entity_statuses
         for role in service.roles
     ]
 
 
-async def group_members(
+async def list_group_members(
     registry: Registry, group: GroupRole, *, today: str, most: int, actor: ProvisioningToken
 ) -> list[str]:
     """The identifiers of a group's members, at most so many.
 
     Raises access.Forbidden, StoreUnavailable. Source: D23, D60
     """
-    rows = await _rows(registry, group, today=today, most=most, actor=actor)
+    rows = await _read_rows(registry, group, today=today, most=most, actor=actor)
     memberships = await registry.directory.read(Membership, [(row.user_id, row.entity_id) for row in rows])
     return sorted(membership.membership_id for membership in memberships.values())
 
 
-async def groups_of(
+async def list_groups_of_member(
     registry: Registry, membership: Membership, *, today: str, actor: ProvisioningToken
 ) -> frozenset[GroupRole]:
     """The groups that a member of the entity belongs to.
@@ -98,18 +99,18 @@ async def change_group(
     StoreUnavailable. Source: D55, D60
     """
     _authorise(actor, actor.entity_id)
-    wanted = await _memberships(registry, add, actor=actor)
-    leaving = await _memberships(registry, remove, actor=actor)
+    wanted = await _find_memberships(registry, add, actor=actor)
+    leaving = await _find_memberships(registry, remove, actor=actor)
     held: dict[tuple[str, ...], Assignment] = {}
     if replaced:
-        rows = await _rows(registry, group, today="", most=MOST_CHANGES + len(wanted) + 1, actor=actor)
+        rows = await _read_rows(registry, group, today="", most=MOST_CHANGES + len(wanted) + 1, actor=actor)
         held = {row.key: row for row in rows}
     keys = {(each.user_id, each.entity_id, group.service_id, group.role, "", "") for each in (*wanted, *leaving)}
     held |= await registry.directory.read(Assignment, keys - held.keys())
     stay = {each.user_id for each in wanted}
     go = {each.user_id for each in leaving} | ({key[0] for key in held} if replaced else set())
     changes = [
-        *(_given(each, group, held, today) for each in wanted),
+        *(_plan_role(each, group, held, today) for each in wanted),
         *(
             Change(verb="remove", kind="assignment", key=key, was=row)
             for key, row in held.items()
@@ -126,7 +127,7 @@ async def change_group(
         await asyncio.sleep(0)
 
 
-def _given(
+def _plan_role(
     membership: Membership, group: GroupRole, held: dict[tuple[str, ...], Assignment], today: str
 ) -> Change | None:
     """The change that gives a role; None if the member has it.
@@ -142,7 +143,7 @@ def _given(
     return Change(verb="change" if was else "add", kind="assignment", key=row.key, was=was, becomes=row)
 
 
-async def _memberships(
+async def _find_memberships(
     registry: Registry, membership_ids: Iterable[str], *, actor: ProvisioningToken
 ) -> list[Membership]:
     wanted = list(dict.fromkeys(membership_ids))
@@ -156,7 +157,7 @@ async def _memberships(
     return found
 
 
-async def _rows(
+async def _read_rows(
     registry: Registry, group: GroupRole, *, today: str, most: int, actor: ProvisioningToken
 ) -> list[Assignment]:
     """The rows of a group's members by key, at most so many.
@@ -172,11 +173,6 @@ async def _rows(
             break
         await asyncio.sleep(0)
     return found[:most]
-
-
-def _is_plain(service: Service) -> bool:
-    """Return whether roles at a service need only a person (D60)."""
-    return service.enabled and not service.parameters and service.sub_entity != "mandatory"
 
 
 def _is_as_such(row: Assignment, today: str) -> bool:

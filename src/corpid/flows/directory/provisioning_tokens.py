@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.flows.directory.actors import check_still_acting
-from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.person_names import names_of
+from corpid.flows.directory.finding import find_entity
+from corpid.flows.directory.person_names import read_names
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
@@ -27,18 +27,19 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
 
 
-async def makers(registry: Registry, entity_id: str, tokens: Iterable[RegisteredProvisioningToken]) -> dict[str, str]:
+async def name_makers(
+    registry: Registry, entity_id: str, tokens: Iterable[RegisteredProvisioningToken]
+) -> dict[str, str]:
     """The names of the people who made an entity's tokens, by actor.
 
     Without those who are gone. Raises StoreUnavailable. Source: D60, D61
     """
     ids = {each.created_by.partition(":")[2] for each in tokens if each.created_by.startswith("user:")}
-    return {f"user:{user_id}": name for user_id, name in (await names_of(registry, entity_id, ids)).items()}
+    return {f"user:{user_id}": name for user_id, name in (await read_names(registry, entity_id, ids)).items()}
 
 
 async def add_token(
@@ -58,7 +59,7 @@ async def add_token(
     `token` is the secret (32 random bytes, base64url), of which the hash is stored; `name` says what it is for; `now`
     is in epoch seconds. Raises Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D60
     """
-    entity = await entity_named(registry, entity_id, actor=actor)
+    entity = await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "write", _object(entity_id))
     if not 1 <= days <= LONGEST_LIFE_DAYS:
         raise Refused(phrase("days: a token lasts 1 to {count} days", count=LONGEST_LIFE_DAYS))
@@ -80,18 +81,18 @@ async def add_token(
         expires_at=int(now) + days * DAY, created_by=actor.name,
     )  # fmt: skip
     if not dry_run:
-        written = Upsert(record, _event(actor, AuditAction.PROVISIONING_TOKEN_ADD, record))
+        written = Upsert(record, audit_event(actor, AuditAction.PROVISIONING_TOKEN_ADD, token_id, entity_id=entity_id))
         guards = [Precondition(type(entity), entity.key, entity), *await check_still_acting(registry, actor)]
         await registry.directory.write([*guards, Precondition(RegisteredProvisioningToken, record.key, None), written])
     return record
 
 
-async def tokens(registry: Registry, entity_id: str, *, actor: Actor) -> list[RegisteredProvisioningToken]:
+async def list_tokens(registry: Registry, entity_id: str, *, actor: Actor) -> list[RegisteredProvisioningToken]:
     """Return the tokens of an entity, the oldest first; also expired ones.
 
     Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source: D60
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "read", _object(entity_id))
     return await registry.provisioning.tokens(entity_id)
 
@@ -103,7 +104,7 @@ async def remove_token(
 
     Raises Refused if the entity has no such token, access.Forbidden, Conflict, StoreUnavailable. Source: D60
     """
-    await entity_named(registry, entity_id, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "delete", _object(entity_id))
     held = await registry.provisioning.tokens(entity_id)
     record = next((each for each in held if each.token_id == token_id), None)
@@ -112,7 +113,7 @@ async def remove_token(
             f"{entity_id} has no such token: `corpid provisioning-token list --entity {entity_id}` shows them"
         )
     if not dry_run:
-        event = _event(actor, AuditAction.PROVISIONING_TOKEN_REMOVE, record)
+        event = audit_event(actor, AuditAction.PROVISIONING_TOKEN_REMOVE, token_id, entity_id=entity_id)
         await registry.directory.write([*await check_still_acting(registry, actor), Delete(record, event)])
     return record
 
@@ -152,7 +153,3 @@ async def is_valid_still(registry: Registry, actor: ProvisioningToken, *, now: f
 
 def _object(entity_id: str) -> Object:
     return Object(kind="provisioning token", entity_id=entity_id)
-
-
-def _event(actor: Actor, action: AuditAction, record: RegisteredProvisioningToken) -> AuditEvent:
-    return audit_event(actor, action, record.token_id, entity_id=record.entity_id)

@@ -1,4 +1,4 @@
-"""E-mails that wait in the registry: invitations and notices, sent at a limited rate (D60).
+"""Sending of queued e-mails at a limited rate: invitations and notices (D60).
 
 Every process looks for e-mails that are due, and takes each in one statement before it sends it: an invitation, or all
 notices of one person, kind and entity. If a process dies between taking and storing the outcome, another one sends the
@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
 from corpid.flows.directory import notice_texts
-from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RequestDecision, RoleNames
-from corpid.flows.directory.person_names import names_of
+from corpid.flows.directory.notice_texts import AccessChange, Reader, RoleNames
+from corpid.flows.directory.person_names import read_names
 from corpid.flows.notifications import SEVERAL_DOMAINS, MailPauses
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason, state_at
+from corpid.rules.directory.approvals import state_at
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
-from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS
+from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS, NoticeKind
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service, ThirdPartyAssignment
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused, StoreUnavailable
 from corpid.rules.limits import (
@@ -38,7 +38,7 @@ from corpid.rules.limits import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.flows.namespaces import Namespace
     from corpid.flows.request_context import Provider
@@ -56,7 +56,9 @@ _MOST: Final = notice_texts.MOST_LISTED
 
 
 class _Sender:
-    """The sending of one process, within limits by minute and by recipient and day.
+    """The sending of one process, within limits.
+
+    By minute, and by recipient and day.
 
     `log` writes an event and its detail to the log, `count` counts an outcome.
     """
@@ -153,9 +155,16 @@ class InvitationEmails(_Sender):
             outcome, becomes = "put off", being_sent(self._tomorrow() - SENDING_SECONDS)
         else:
             code = link_codes.code_from(provider.new_id())
+            event = AuditEvent(
+                actor=SYSTEM,
+                action=links.PURPOSES["membership"].made,
+                object=invited.user.user_id,
+                entity_id=invited.membership.entity_id,
+                detail={"membership": invited.membership.membership_id},
+            )
             try:
                 link = links.make_invitation_link(invited, code, now=taken)
-                await provider.registry.factors.keep_link(link, _event(invited))
+                await provider.registry.factors.keep_link(link, event)
             except Conflict:  # it was revoked
                 return False
             except StoreUnavailable:
@@ -243,7 +252,7 @@ class NoticeEmails(_Sender):
         provider = self._provider
         now = provider.clock()
         fresh = [each for each in queued if each.created_at >= now - LONGEST_WAIT_SECONDS]
-        email = await self._write_email(group, fresh, now) if fresh else None
+        email = await self._write_email(group, fresh) if fresh else None
         outcome = "dropped"
         if email is not None:
             if await self._count_recipient(group.user_id, 1) > NOTICES_PER_PERSON:
@@ -274,7 +283,7 @@ class NoticeEmails(_Sender):
         await self._registry.notices.settle(group, by=by, due_at=int(self._provider.clock()) + seconds)
         self._count("delayed")
 
-    async def _write_email(self, group: NoticeGroup, queued: Sequence[QueuedNotice], now: float) -> Email | None:
+    async def _write_email(self, group: NoticeGroup, queued: Sequence[QueuedNotice]) -> Email | None:
         """The e-mail about notices.
 
         None if nothing is left to tell, or nobody to tell it to.
@@ -286,23 +295,17 @@ class NoticeEmails(_Sender):
             return None
         policy = self._provider.policy
         reader = Reader(user=user, entity=entity, deployment_url=policy.deployment_url)
-        match group.kind:
-            case "access":
-                return await self._write_access(reader, queued)
-            case "access_ends":
-                return await self._write_ending(reader, queued, now)
-            case "access_of_others_ends":
-                return await self._write_others_ending(reader, queued)
-            case "owner":
-                return await self._write_owner(reader, queued)
-            case "token":
-                return await self._write_token(reader, queued)
-            case "request":
-                return await self._write_waiting(reader, queued, now)
-            case "decision":
-                return await self._write_decided(reader, queued)
-            case "review":
-                return await self._write_review(reader, queued)
+        write: Mapping[NoticeKind, Callable[[Reader, Sequence[QueuedNotice]], Awaitable[Email | None]]] = {
+            "access": self._write_access,
+            "access_ends": self._write_ending,
+            "access_of_others_ends": self._write_others_ending,
+            "owner": self._write_owner,
+            "token": self._write_token,
+            "request": self._write_waiting,
+            "decision": self._write_decided,
+            "review": self._write_review,
+        }
+        return await write[group.kind](reader, queued)
 
     async def _write_access(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email:
         names = await self._read_names([each.facts for each in queued])
@@ -316,9 +319,9 @@ class NoticeEmails(_Sender):
         ]
         return notice_texts.build_access_email(reader, changes, at=queued[-1].created_at)
 
-    async def _write_ending(self, reader: Reader, queued: Sequence[QueuedNotice], now: float) -> Email | None:
+    async def _write_ending(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         """The roles that still end on that day."""
-        today = datetime.fromtimestamp(now, self._provider.policy.timezone).date().isoformat()
+        today = datetime.fromtimestamp(self._provider.clock(), self._provider.policy.timezone).date().isoformat()
         still = [each for each in queued if each.facts["end_date"] >= today and await self._still_ends(each)]
         names = await self._read_names([each.facts for each in still])
         roles = [_name_role(each.facts, names) for each in still]
@@ -353,8 +356,7 @@ class NoticeEmails(_Sender):
         names = await self._read_names(facts)
         people = await self._read_people(entity_id, [row.user_id for row in rows])
         roles = [
-            EndingRole(person=people.get(row.user_id, ""), role=_name_role(members, names))
-            for row, members in zip(rows, facts, strict=True)
+            (people.get(row.user_id, ""), _name_role(members, names)) for row, members in zip(rows, facts, strict=True)
         ]
         return notice_texts.build_others_ending_email(reader, roles, count)
 
@@ -374,24 +376,17 @@ class NoticeEmails(_Sender):
         found = [(each.name, each.expires_at) for each in held if each.token_id in wanted]
         return notice_texts.build_token_email(reader, found) if found else None
 
-    async def _write_waiting(self, reader: Reader, queued: Sequence[QueuedNotice], now: float) -> Email | None:
+    async def _write_waiting(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         """The requests that still wait."""
+        now = self._provider.clock()
         requests = [each for each in await self._read_requests(queued) if state_at(each, now).value == "pending"]
-        people = await self._read_people(reader.entity.entity_id, [_read_requester(each) for each in requests])
-        waiting = [
-            RequestDecision(
-                requester=people.get(_read_requester(each), each.requester), reason=each.reason, at=each.created_at
-            )
-            for each in requests
-        ]
-        return notice_texts.build_waiting_email(reader, waiting, ends_after=LIFETIME_SECONDS) if waiting else None
+        people = await self._read_people(
+            reader.entity.entity_id, [each.requester.partition(":")[2] for each in requests]
+        )
+        return notice_texts.build_waiting_email(reader, requests, people) if requests else None
 
     async def _write_decided(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
-        decided = [
-            RequestDecision(state=each.state, reason=decision_reason(each), at=each.created_at)
-            for each in await self._read_requests(queued)
-            if each.state != "pending"
-        ]
+        decided = [each for each in await self._read_requests(queued) if each.state != "pending"]
         return notice_texts.build_decided_email(reader, decided) if decided else None
 
     async def _write_review(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
@@ -421,17 +416,7 @@ class NoticeEmails(_Sender):
     async def _read_people(self, entity_id: str, user_ids: Iterable[str]) -> dict[str, str]:
         """People's names, as their entity knows them or did (D61, D68)."""
         wanted = list(dict.fromkeys(user_ids))
-        return await names_of(self._registry, entity_id, wanted, former=wanted)
-
-
-def _event(invited: OpenInvitation) -> AuditEvent:
-    return AuditEvent(
-        actor=SYSTEM,
-        action=links.PURPOSES["membership"].made,
-        object=invited.user.user_id,
-        entity_id=invited.membership.entity_id,
-        detail={"membership": invited.membership.membership_id},
-    )
+        return await read_names(self._registry, entity_id, wanted, former=wanted)
 
 
 def _name_role(facts: Mapping[str, str], names: Mapping[str, str]) -> RoleNames:
@@ -443,8 +428,3 @@ def _name_role(facts: Mapping[str, str], names: Mapping[str, str]) -> RoleNames:
         client=names.get(f"entity/{client}", client),
         end_date=facts.get("end_date", ""),
     )
-
-
-def _read_requester(request: ChangeRequest) -> str:
-    """The identifier of the person or program that asks."""
-    return request.requester.partition(":")[2]

@@ -1,7 +1,8 @@
-"""Roles that administrators of an entity give, change and end.
+"""Roles of an entity's people: given, changed and ended (D53, D54, D55).
 
-What a page asks before its form: which services, which people, and whether it may be done at all. Everything is
-written by `write_or_request`. Source: D53, D54, D55
+By administrators of the entity: what a page asks before its form (which services, which people, whether it may be done
+at all), and `submit_role_changes`, which writes or requests. By operators' commands under the rules of a file:
+`add_role`, `remove_role`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import msgspec
 from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.apply import SETS, carry_out, prepare_entry, write_one_change
 from corpid.flows.directory.approvals import refuse_unfit
-from corpid.flows.directory.finding import RowFilter, entity_named, only_one, service_named, user_named
-from corpid.flows.directory.lists import ListPage, as_place, cut_page
+from corpid.flows.directory.finding import RowFilter, find_entity, find_service, find_user, pick_one
+from corpid.flows.directory.lists import ListPage, cut_page, format_place
 from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import authorise_changes, write_or_request
 from corpid.rules.directory.access import Forbidden, Object, authorise
@@ -91,7 +92,7 @@ async def list_roles(registry: Registry, actor: EntityAdministrator, user_id: st
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id, user_id=user_id))
     where = {"user_id": user_id, "entity_id": actor.entity_id}
     rows = await registry.directory.page(Assignment, where, after=("",) * _WIDTH, limit=MOST_ROLES + 1)
-    page = cut_page(rows, MOST_ROLES, [as_place(row.key) for row in rows])
+    page = cut_page(rows, MOST_ROLES, [format_place(row.key) for row in rows])
     known = await registry.directory.read(Service, {(row.service_id,) for row in rows})
     seen = [row for row in page.found if _may_read(actor, row)]
     roles = tuple(HeldRole(row=row, service=known[row.service_id,]) for row in seen if (row.service_id,) in known)
@@ -233,11 +234,11 @@ async def add_role(
     `members` as in a directory file, None for those not given. Raises Refused with every fault, access.Forbidden,
     Conflict, StoreUnavailable. Source: R-14, D53, docs/directory.md
     """
-    user = await user_named(registry, user_name, actor=actor)
-    await entity_named(registry, entity_id, actor=actor)
-    await service_named(registry, service_id, actor=actor)
+    user = await find_user(registry, user_name, actor=actor)
+    await find_entity(registry, entity_id, actor=actor)
+    await find_service(registry, service_id, actor=actor)
     row = {"user": user.user_name, "entity": entity_id, "service": service_id, **members}
-    prepared = await prepare_entry(registry, passwords, "assignments", None, row, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "assignments", None, row)
     return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
@@ -246,14 +247,17 @@ async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, d
 
     Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: R-14, D53
     """
-    user = await user_named(registry, wanted.user, actor=actor)
-    await entity_named(registry, wanted.entity, actor=actor)
-    await service_named(registry, wanted.service, actor=actor)
+    user = await find_user(registry, wanted.user, actor=actor)
+    await find_entity(registry, wanted.entity, actor=actor)
+    await find_service(registry, wanted.service, actor=actor)
     where = {"user_id": user.user_id, "entity_id": wanted.entity, "service_id": wanted.service}
     held = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST_HELD)
     none = f"{user.user_name} has no {'such ' if held else ''}role for {wanted.entity} at {wanted.service}"
     found = [row for row in held if wanted.fits(row)]
-    row = only_one(found, none=none, several="several roles are meant", note=_last_day, among=held)
+    row = pick_one(
+        found, none=none, several="several roles are meant", among=held,
+        note=lambda row: "" if row.end_date == NO_END else f"until {in_words(row.end_date)}",
+    )  # fmt: skip
     change = Change(verb="remove", kind="assignment", key=row.key, was=row)
     names = {user.user_id: user.user_name}
     return await write_one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names)
@@ -261,7 +265,3 @@ async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, d
 
 def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:
     return is_allowed(actor, "read", Object(kind="assignment", entity_id=row.entity_id, service_id=row.service_id))
-
-
-def _last_day(row: Assignment) -> str:
-    return "" if row.end_date == NO_END else f"until {in_words(row.end_date)}"

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.directory.actors import check_still_acting, is_last_owner
-from corpid.flows.directory.person_names import people_of
+from corpid.flows.directory.person_names import read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditEvent
@@ -197,13 +197,7 @@ async def write_or_request(
         registry, actor.name, _find_entity(found), changes, reason=reason, now=now, unique=unique,
         bound_to=actor.entity_id if isinstance(actor, ApiClient) else "",
     )  # fmt: skip
-    event = AuditEvent(
-        actor=actor.name,
-        action=AuditAction.APPROVAL_REQUEST,
-        object=request.request_id,
-        entity_id=request.entity_id,
-        detail=actor.detail,
-    )
+    event = build_request_event(AuditAction.APPROVAL_REQUEST, request, by=actor.name, detail=actor.detail)
     guards = dict.fromkeys(
         [*found.guards, *guard_records(changes), *seen, Precondition(ChangeRequest, request.key, None)]
     )
@@ -224,7 +218,7 @@ async def write_changes(
     """Authorise all changes and write them, each with an audit event.
 
     Each event is written in the transaction of its change. `action` is the action of the only change, if a command
-    knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last one. `seen`
+    knows a more exact one than `find_action`. `summary` is an event about all changes, written with the last one. `seen`
     are records that the caller has decided on; `within` is awaited in the transaction of the last change. Raises
     access.Forbidden before anything is written, also for what needs approval (`write_or_request` requests it), Refused,
     Conflict (LastOwnerRemoved if the last operator or owner would go, ChangedMeanwhile if what was decided on is no
@@ -286,15 +280,19 @@ def record_changes(found: AuthorisedChanges, *, action: AuditAction | None = Non
     """
     needing = {(change.kind, change.key) for change in found.needing}
     invited = found.invited
-    written = []
+    written: list[StoreChange] = []
     for change, thing in zip(found.changes, found.objects, strict=True):
-        event = change_event(found.actor, change, action, invited=invited.get(change.key[:2]))
+        event = build_change_event(found.actor, change, action, invited=invited.get(change.key[:2]))
         details = {**event.detail, **detail}
         if on_self(found.actor, thing):
             details["self"] = "true"
         if not is_of_entity(found.actor) and (change.kind, change.key) in needing:
             details["approval"] = "bypassed"
-        written.append(_to_store_change(change, replace(event, detail=details)))
+        event = replace(event, detail=details)
+        if change.becomes is None:
+            written.append(Delete(change.was, event, change.seen))  # type: ignore[arg-type]
+        else:
+            written.append(Upsert(change.becomes, event, frozenset(change.taken), change.seen))  # type: ignore[arg-type]
     under: list[StoreChange] = [
         *_find_roles_under(found.actor, found.changes),
         *_find_access_under(found.actor, found.changes),
@@ -302,7 +300,7 @@ def record_changes(found: AuthorisedChanges, *, action: AuditAction | None = Non
     return [*written, *_find_sign_outs(found.changes), *under, *found.ended, *found.guards]
 
 
-def change_event(
+def build_change_event(
     actor: Actor, change: Change, action: AuditAction | None = None, *, invited: Membership | None = None
 ) -> AuditEvent:
     """Return the audit event of one change.
@@ -313,8 +311,8 @@ def change_event(
     thing = build_object(change)
     detail = {"taken_over": " ".join(sorted(set(change.taken.values())))} if change.taken else {}  # D65
     if invited is not None:
-        detail[INVITED_PERSON] = shown_invitation(invited)
-    action = action or find_decision(actor, change) or action_of(change)
+        detail |= name_invitation(invited)
+    action = action or find_decision(actor, change) or find_action(change)
     event = audit_event(actor, action, "/".join(change.key), entity_id=thing.entity_id, **detail)
     client_id = change.key[0] if change.kind == "client" else ""
     return replace(event, client_id=client_id, other_entity_id=thing.other_entity_id)
@@ -332,7 +330,7 @@ def find_decision(actor: Actor, change: Change, spoken_for: AuthorisationSide | 
     return GRANT_ACTIONS[event] if event is not None else None
 
 
-def action_of(change: Change) -> AuditAction:
+def find_action(change: Change) -> AuditAction:
     """Return the audit action of a change.
 
     If the change only turns a switch, the action is that of the switch; otherwise it follows from the kind of record
@@ -359,6 +357,11 @@ def audit_event(actor: Actor, action: AuditAction, subject: str, *, entity_id: s
         request_id=actor.request_id,
         detail={**actor.detail, **detail},
     )
+
+
+def name_invitation(membership: Membership) -> dict[str, str]:
+    """Return whom an invitation is for, as an event's detail. Source: D68"""
+    return {INVITED_PERSON: shown_invitation(membership)} if membership.invited else {}
 
 
 def build_object(change: Change) -> Object:
@@ -404,8 +407,16 @@ async def build_request(
         changes=tuple(map(to_requested_change, changes)),
         reason=reason,
         created_at=int(now),
-        people=await people_of(registry, entity_id, changes, requester),
+        people=await read_requested_people(registry, entity_id, changes, requester),
     )
+
+
+def build_request_event(
+    action: AuditAction, request: ChangeRequest, *, by: str, detail: dict[str, str] | None = None
+) -> AuditEvent:
+    """An event of a request, in the history of its entity. Source: D55, D57"""
+    subject, entity_id = request.request_id, request.entity_id
+    return AuditEvent(actor=by, action=action, object=subject, entity_id=entity_id, detail=detail or {})
 
 
 def guard_records(changes: Iterable[Change]) -> Iterable[Precondition]:
@@ -442,7 +453,7 @@ def is_of_entity(actor: Actor) -> bool:
 async def read_pages(
     directory: Directory, kind: type[L], where: Mapping[str, str], *, width: int, at_once: int
 ) -> AsyncIterator[list[L]]:
-    """All rows of a kind, in the order of their keys, which have `width` parts.
+    """All rows of a kind by their keys, which have `width` parts.
 
     Raises StoreUnavailable. Source: D53
     """
@@ -455,9 +466,9 @@ async def read_pages(
 
 
 async def read_grants(directory: Directory, between: Sequence[str]) -> list[ThirdPartyGrant]:
-    """The grants of a client entity to a third party for a service, by the identifiers of the three.
+    """The grants between two entities for a service.
 
-    Of a great many the first ones. Raises StoreUnavailable. Source: D56
+    `between` are client entity, third party and service. Of a great many the first ones. Raises StoreUnavailable. Source: D56
     """
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), between, strict=True))
     return await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_MOST_GRANTS)
@@ -582,13 +593,8 @@ async def _decline_requests(
             if request.request_id == approving:
                 continue
             after = decide_request(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
-            event = AuditEvent(
-                actor=SYSTEM,
-                action=AuditAction.APPROVAL_DECLINE,
-                object=request.request_id,
-                entity_id=request.entity_id,
-                request_id=actor.request_id,
-            )
+            event = build_request_event(AuditAction.APPROVAL_DECLINE, request, by=SYSTEM)
+            event = replace(event, request_id=actor.request_id)
             ended += [Precondition(ChangeRequest, request.key, request), Upsert(after, event)]
     return ended
 
@@ -646,19 +652,13 @@ def _find_access_under(actor: Actor, changes: Iterable[Change]) -> Iterable[Acce
     for change in changes:
         was = change.was
         if isinstance(was, Membership) and is_redirection(was, change.becomes):
-            named = {INVITED_PERSON: shown_invitation(was)}
+            named = name_invitation(was)
             events: dict[type[Written], AuditEvent] = {
                 record: audit_event(actor, ACTIONS[kind, "remove"], "", entity_id=was.entity_id, **named)
                 for kind, record in RECORDS.items()
                 if record in CARRIED
             }
             yield AccessUnder(was, events)
-
-
-def _to_store_change(change: Change, event: AuditEvent) -> StoreChange:
-    if change.becomes is not None:
-        return Upsert(change.becomes, event, frozenset(change.taken), change.seen)  # type: ignore[arg-type]
-    return Delete(change.was, event, change.seen)  # type: ignore[arg-type]
 
 
 def _list_differing(change: Change) -> Iterable[str]:
@@ -718,7 +718,7 @@ async def _guard_invitations(registry: Registry, changes: Sequence[Change]) -> l
 
 
 async def _find_owners_taken(registry: Registry, change: Change, key: tuple[str, str]) -> list[Administrator]:
-    """Return the person's levels as an owner that a change takes, or leaves without effect."""
+    """Return the ownerships that a change takes, or leaves without effect."""
     owned = [each for each in await registry.directory.administered(key[0]) if each.level == "owner"]
     if _disables(change):
         return owned
@@ -736,9 +736,8 @@ async def _has_parameters(registry: Registry, change: Change, thing: Object) -> 
 def _moves_address(change: Change) -> bool:
     """Return whether links for recovery, or an invitation, would go elsewhere (D60, D61)."""
     was, becomes = change.was, change.becomes
-    if is_redirection(was, becomes):
-        return True
-    return isinstance(was, User) and isinstance(becomes, User) and was.email != becomes.email
+    moved = isinstance(was, User) and isinstance(becomes, User) and was.email != becomes.email
+    return moved or is_redirection(was, becomes)
 
 
 def _takes_owner(change: Change) -> bool:

@@ -11,16 +11,16 @@ from msgspec.structs import replace
 from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.directory import people, person_records
 from corpid.flows.directory.actors import load_operator
-from corpid.flows.directory.finding import authorise_list, authorise_on_person, entity_named, visible
+from corpid.flows.directory.finding import authorise_list, authorise_on_person, filter_visible, find_entity
 from corpid.flows.directory.lists import (
     Appointment,
     Belonging,
     ListFilter,
     ListPage,
-    administrators,
-    grants,
-    memberships,
-    roles,
+    list_administrators,
+    list_grants,
+    list_memberships,
+    list_roles,
 )
 from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
@@ -118,10 +118,10 @@ async def load_entity(
 
     Raises Refused if there is none, access.Forbidden, StoreUnavailable. Source: D53, D56
     """
-    entity = await entity_named(registry, entity_id, actor=actor)
-    held = await administrators(registry, actor, ListFilter(entity=entity_id), after="", limit=limit)
-    given = await grants(registry, actor, ListFilter(client_entity=entity_id), after="", limit=few)
-    received = await grants(registry, actor, ListFilter(entity=entity_id), after="", limit=few)
+    entity = await find_entity(registry, entity_id, actor=actor)
+    held = await list_administrators(registry, actor, ListFilter(entity=entity_id), after="", limit=limit)
+    given = await list_grants(registry, actor, ListFilter(client_entity=entity_id), after="", limit=few)
+    received = await list_grants(registry, actor, ListFilter(entity=entity_id), after="", limit=few)
     sides = {each.entity_id for each in given.found} | {each.client_entity_id for each in received.found}
     names = await registry.directory.read(Entity, [(each,) for each in sides])
     authorise_list(actor, Object(kind="membership", entity_id=entity_id))
@@ -150,7 +150,7 @@ async def find_open_invitation(
     found = await registry.provisioning.member(membership_id)
     if found is None or found.membership.entity_id != entity_id or not found.membership.invited:
         return None
-    seen = await visible(registry, actor, thing, [found], lambda each: each.user.user_id)
+    seen = await filter_visible(registry, actor, thing, [found], lambda each: each.user.user_id)
     return seen[0] if seen else None
 
 
@@ -202,8 +202,8 @@ async def load_person(
         invited_until=max(
             (each.expires_at for each in links if each.purpose == "invitation" and each.expires_at > now), default=0
         ),
-        memberships=await memberships(registry, actor, user, after="", limit=limit),
-        roles=await roles(registry, actor, ListFilter(user=name), after="", limit=limit),
+        memberships=await list_memberships(registry, actor, user, after="", limit=limit),
+        roles=await list_roles(registry, actor, ListFilter(user=name), after="", limit=limit),
         sessions=tuple(live[:limit]),
         locks=tuple(paused),
         actions=frozenset(

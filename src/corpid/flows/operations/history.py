@@ -9,7 +9,7 @@ import msgspec
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.members import find_member, refuse_several
-from corpid.flows.directory.person_names import names_among, read_people
+from corpid.flows.directory.person_names import name_people, read_people
 from corpid.flows.operations import audit
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditPart, AuditQuery
@@ -195,7 +195,7 @@ async def names(registry: Registry, actor: EntityAdministrator, entries: Iterabl
     services = await directory.read(Service, [(each,) for each in sorted(service_ids - {""})])
     entities = await directory.read(Entity, [(each,) for each in sorted(entity_ids)])
     return HistoryNames(
-        people=names_among(users, held, former=former, outside=outside),
+        people=name_people(users, held, former=former, outside=outside),
         outside=frozenset(outside - former - held.keys()),
         user_names={
             user_id: identity(held[user_id], users[user_id]) if user_id in held else users[user_id].user_name

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 ACCEPTED: Final = 202
 _DECISIONS: Final = {
-    ApprovalState.APPROVED.value: approvals.approve,
-    ApprovalState.DECLINED.value: approvals.decline,
-    ApprovalState.WITHDRAWN.value: approvals.withdraw,
+    ApprovalState.APPROVED.value: approvals.approve_request,
+    ApprovalState.DECLINED.value: approvals.decline_request,
+    ApprovalState.WITHDRAWN.value: approvals.withdraw_request,
 }
 """state that a request is given → how; the rules of access refuse clients all but the last"""
 

@@ -116,14 +116,14 @@ async def revoke_invitation(call: Call) -> Response:
 async def read_access_review(call: Call) -> Response:
     """The last review of an entity, and the next one."""
     await objects.read_object(call.administration, ENTITY, call.given["id"])
-    state = await access_review.current(call.provider.registry, call.actor, call.given["id"])
+    state = await access_review.load_review_state(call.provider.registry, call.actor, call.given["id"])
     return respond(Answer(body=access_review.describe_review(call.given["id"], state)))
 
 
 async def list_reviewed_people(call: Call) -> Response:
     """A page of an entity's people, with what they may do."""
     await objects.read_object(call.administration, ENTITY, call.given["id"])
-    found = await access_review.people(
+    found = await access_review.list_reviewed_people(
         call.provider.registry,
         call.actor,
         call.given["id"],

@@ -109,7 +109,7 @@ async def review(at: PortalContext) -> View:
     registry, entity_id, query = at.context.provider.registry, at.entity.entity_id, at.query
     if query.get(REVIEW_OF, entity_id) != entity_id:
         return _of_another(at)
-    state = await access_review.current(registry, at.actor, entity_id)
+    state = await access_review.load_review_state(registry, at.actor, entity_id)
     of = state.review
     under_way = of is not None and bool(of.began_at)
     due = of is not None and of.due_at <= at.context.now
@@ -121,7 +121,7 @@ async def review(at: PortalContext) -> View:
         after, found = "", await _people(at, "")
     left = bool(found.found)
     if left:  # those who changed meanwhile may have come back
-        state = await access_review.current(registry, at.actor, entity_id)
+        state = await access_review.load_review_state(registry, at.actor, entity_id)
     return AccessReview(
         frame=frame(at, section="administrators", up=_up(at)),
         action=address(at, REVIEW, **begin, after=after),
@@ -160,7 +160,7 @@ def _of_another(at: PortalContext) -> Problem:
 
 
 async def _people(at: PortalContext, after: str) -> lists.ListPage[Found]:
-    reading = access_review.people(
+    reading = access_review.list_reviewed_people(
         at.context.provider.registry, at.actor, at.entity.entity_id, unreviewed=True, after=after, limit=_SHOWN
     )
     return await await_page(reading)
@@ -212,7 +212,7 @@ async def _shown(at: PortalContext, found: Sequence[Found]) -> tuple[ReviewedPer
         rows += each.access.roles
         rows += each.access.third_party_roles
     roles: defaultdict[str, list[RoleRecords]] = defaultdict(list)
-    for role in await lists.with_records(directory, rows):
+    for role in await lists.load_roles(directory, rows):
         roles[role.row.user_id].append(role)
     held = [each.access.administrator for each in found if each.access.administrator]
     named = {service for one in held if isinstance(one.services, tuple) for service in one.services}
@@ -275,7 +275,7 @@ async def keep(at: PortalContext) -> FormResult:
     if not wanted:
         raise InvalidInput(phrase("Tick the people whose access is to stay, or use the button below a person."))
     registry = at.context.provider.registry
-    await access_review.current(registry, at.actor, at.entity.entity_id)
+    await access_review.load_review_state(registry, at.actor, at.entity.entity_id)
     kept = []
     for membership_id, shown in wanted.items():
         try:
@@ -287,7 +287,7 @@ async def keep(at: PortalContext) -> FormResult:
             raise InvalidInput(NAMES_CHANGED)
         kept.append(KeepDecision(user_id=found.user.user_id, seen=seen))
     try:
-        await access_review.keep(registry, at.actor, at.entity.entity_id, kept, now=at.context.now)
+        await access_review.keep_access(registry, at.actor, at.entity.entity_id, kept, now=at.context.now)
     except AccessChanged:
         raise InvalidInput(_CHANGED) from None
     except Forbidden as error:
@@ -313,7 +313,7 @@ def _wanted(form: Mapping[str, str]) -> dict[str, str]:
 async def ask_end(at: PortalContext) -> View:
     """The question before a membership is ended, with what it takes away."""
     registry = at.context.provider.registry
-    await access_review.current(registry, at.actor, at.entity.entity_id)
+    await access_review.load_review_state(registry, at.actor, at.entity.entity_id)
     found = await _belonging(at)
     name = found.name
     possible = await members.preview_change(registry, found.membership, actor=at.actor, end=True)
@@ -346,7 +346,7 @@ async def end(at: PortalContext) -> FormResult:
     check_names(at, names_shown(found))
     provider = at.context.provider
     try:
-        request = await access_review.end(
+        request = await access_review.end_access(
             provider.registry, at.actor, at.entity.entity_id, found.user.user_id, reason=reason(at),
             now=at.context.now, unique=provider.new_id(),
         )  # fmt: skip
@@ -373,7 +373,7 @@ def _to_review(at: PortalContext) -> Link:
 
 async def ask_sign_off(at: PortalContext) -> View:
     """The question before the review is signed off."""
-    state = await access_review.current(at.context.provider.registry, at.actor, at.entity.entity_id)
+    state = await access_review.load_review_state(at.context.provider.registry, at.actor, at.entity.entity_id)
     under_way = state.review is not None and bool(state.review.began_at)
     refused = None
     if not under_way:
@@ -406,7 +406,9 @@ async def ask_sign_off(at: PortalContext) -> View:
 
 async def sign_off(at: PortalContext) -> FormResult:
     """Sign the review off. Raises InvalidInput."""
-    signing = access_review.sign_off(at.context.provider.registry, at.actor, at.entity.entity_id, now=at.context.now)
+    signing = access_review.sign_off_review(
+        at.context.provider.registry, at.actor, at.entity.entity_id, now=at.context.now
+    )
     try:
         await signing
     except NoOpenReview:

@@ -249,7 +249,7 @@ async def _service_names(at: PortalContext, service_ids: set[str]) -> dict[str, 
 async def _services(at: PortalContext, *, held: AdministratorServices = ()) -> tuple[tuple[Service, ...], bool]:
     """The services to choose from, also those held; and whether more exist."""
     registry = at.context.provider.registry
-    page = await lists.services(registry, at.actor, search="", after="", limit=_MOST_SERVICES)
+    page = await lists.list_services(registry, at.actor, search="", after="", limit=_MOST_SERVICES)
     found = {each.service_id: each for each in page.found}
     further = {(each,) for each in held if each not in found} if isinstance(held, tuple) else set()
     found |= {each.service_id: each for each in (await registry.directory.read(Service, further)).values()}

@@ -106,7 +106,7 @@ async def history(at: PortalContext) -> View:
     except AmbiguousName as error:
         found, errors = AuditPart(entries=[], before=0), (*errors, ("person", refusal_of(error)))
     names = await flow.names(registry, at.actor, found.entries)
-    services = await lists.services(registry, at.actor, search="", after="", limit=_MOST_SERVICES)
+    services = await lists.list_services(registry, at.actor, search="", after="", limit=_MOST_SERVICES)
     kept = {name: at.query[name] for name in _FILTERS if at.query.get(name)}
     here = portal_path(at.web, HISTORY)
     return History(

@@ -139,7 +139,7 @@ def _lines(at: PortalContext, found: HomeNumbers, *, sees_all: bool) -> tuple[Li
 
 async def _review(at: PortalContext) -> tuple[Link, ...]:
     """The access review, if it is due or under way (D57)."""
-    state = await access_review.current(at.context.provider.registry, at.actor, at.entity.entity_id)
+    state = await access_review.load_review_state(at.context.provider.registry, at.actor, at.entity.entity_id)
     review = state.review
     if review is None or not (review.began_at or review.due_at <= at.context.now):
         return ()

@@ -118,7 +118,7 @@ class RevokeToken(FormView, frozen=True, kw_only=True):
 async def tokens(at: PortalContext) -> View:
     """The tokens of the entity that they act for, the oldest first."""
     found = await _all(at)
-    names = await provisioning_tokens.makers(at.context.provider.registry, at.actor.entity_id, found)
+    names = await provisioning_tokens.name_makers(at.context.provider.registry, at.actor.entity_id, found)
     return Tokens(
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
         rows=tuple(
@@ -139,7 +139,7 @@ async def tokens(at: PortalContext) -> View:
 
 
 async def _all(at: PortalContext) -> list[RegisteredProvisioningToken]:
-    return await provisioning_tokens.tokens(at.context.provider.registry, at.actor.entity_id, actor=at.actor)
+    return await provisioning_tokens.list_tokens(at.context.provider.registry, at.actor.entity_id, actor=at.actor)
 
 
 def _maker(created_by: str, names: Mapping[str, str]) -> str | Phrase:

@@ -329,10 +329,12 @@ async def save_decision(at: PortalContext) -> FormResult:
     registry, now = at.context.provider.registry, at.context.now
     request_id = found.record.request_id
     if decision == "decline":
-        await await_change(at, approvals.decline(registry, request_id, actor=at.actor, reason=given, now=now))
+        await await_change(at, approvals.decline_request(registry, request_id, actor=at.actor, reason=given, now=now))
         return FormResult("request-declined", f"{REQUESTS}/{request_id}")
     names = at.form.get("names", "")
-    await await_change(at, approvals.approve(registry, request_id, actor=at.actor, reason=given, now=now, names=names))
+    await await_change(
+        at, approvals.approve_request(registry, request_id, actor=at.actor, reason=given, now=now, names=names)
+    )
     return FormResult("request-approved", f"{REQUESTS}/{request_id}")
 
 
@@ -341,7 +343,7 @@ async def save_withdrawal(at: PortalContext) -> FormResult:
     found = await _found(at, _WITHDRAW)
     registry, now = at.context.provider.registry, at.context.now
     request_id = found.record.request_id
-    await await_change(at, approvals.withdraw(registry, request_id, actor=at.actor, reason=reason(at), now=now))
+    await await_change(at, approvals.withdraw_request(registry, request_id, actor=at.actor, reason=reason(at), now=now))
     return FormResult("request-withdrawn", f"{REQUESTS}/{request_id}")
 
 

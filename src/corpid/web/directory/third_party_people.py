@@ -10,7 +10,7 @@ import msgspec
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
 from corpid.flows.directory.members import find_one_member
-from corpid.flows.directory.person_names import names_digest
+from corpid.flows.directory.person_names import digest_names
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
@@ -214,7 +214,7 @@ async def _given(at: PortalContext) -> tuple[ThirdPartyRole, Authorisation]:
 
 
 def _names(given: ThirdPartyRole) -> str:
-    return names_digest([(given.row.user_id, given.name)])
+    return digest_names([(given.row.user_id, given.name)])
 
 
 async def change(at: PortalContext) -> View:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, StaleRequest
-from corpid.flows.directory.person_names import known_name, names_digest
+from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.write import NoReason, Refused, write_or_request
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
@@ -68,7 +68,7 @@ async def await_plan(deciding: Awaitable[T]) -> T:
 
 def names_shown(*people: Member) -> str:
     """A digest of people as a page shows them, for its frame. Source: D68"""
-    return names_digest(known_name(each.user, each.membership) for each in people)
+    return digest_names(name_as_known(each.user, each.membership) for each in people)
 
 
 def check_names(at: PortalContext, names: str) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import entities, invitations, lists
-from corpid.flows.directory.finding import entity_named
+from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import find_open_invitation, load_entity
@@ -115,10 +115,10 @@ async def entities_page(at: ConsoleContext) -> View:
 async def _found(at: ConsoleContext, by: str, search: str, after: str) -> lists.ListPage[Entity]:
     registry, actor = at.context.provider.registry, at.actor
     if by == "number":
-        return await lists.entities_by_number(registry, actor, number=search, after=after, limit=AT_ONCE)
+        return await lists.list_entities_by_number(registry, actor, number=search, after=after, limit=AT_ONCE)
     if by == "id":
-        return await lists.entities(registry, actor, search=search, after=after, limit=AT_ONCE)
-    return await lists.entities_by_name(registry, actor, name=search, after=after, limit=AT_ONCE)
+        return await lists.list_entities(registry, actor, search=search, after=after, limit=AT_ONCE)
+    return await lists.list_entities_by_name(registry, actor, name=search, after=after, limit=AT_ONCE)
 
 
 def _entity_id(at: ConsoleContext) -> str:
@@ -128,7 +128,7 @@ def _entity_id(at: ConsoleContext) -> str:
 async def entity_of(at: ConsoleContext) -> Entity:
     """The organisation of the page. Raises NotFound, access.Forbidden."""
     try:
-        return await entity_named(at.context.provider.registry, _entity_id(at), actor=at.actor)
+        return await find_entity(at.context.provider.registry, _entity_id(at), actor=at.actor)
     except Refused:
         raise NotFound from None
 
@@ -219,7 +219,7 @@ async def members_page(at: ConsoleContext) -> View:
     registry = at.context.provider.registry
     search = searched_text(at)
     try:
-        page = await lists.members(
+        page = await lists.list_members(
             registry, at.actor, entity.entity_id, search=search, after=at.query.get("after", ""), limit=AT_ONCE
         )
     except Refused:

@@ -131,10 +131,10 @@ def _nobody(search: str, *, more: bool) -> Phrase:
 async def _found(at: ConsoleContext, by: str, search: str, after: str) -> lists.ListPage[User]:
     registry, actor = at.context.provider.registry, at.actor
     if by == "name" and search:
-        return await lists.people_by_name(registry, actor, name=search, after=after, limit=AT_ONCE)
+        return await lists.list_people_by_name(registry, actor, name=search, after=after, limit=AT_ONCE)
     if by == "email" and search:
-        return await lists.people_by_email(registry, actor, email=search, after=after, limit=AT_ONCE)
-    return await lists.people(registry, actor, search=search, after=after, limit=AT_ONCE)
+        return await lists.list_people_by_email(registry, actor, email=search, after=after, limit=AT_ONCE)
+    return await lists.list_people(registry, actor, search=search, after=after, limit=AT_ONCE)
 
 
 async def this_person(at: ConsoleContext) -> PersonDetails:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import entities as flow
 from corpid.flows.directory import lists
-from corpid.flows.directory.finding import service_named
+from corpid.flows.directory.finding import find_service
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.records import RoleDescription, Service
@@ -50,7 +50,7 @@ async def services_page(at: ConsoleContext) -> View:
     """A page of services by identifier."""
     search = at.query.get("search", "").strip()[:_NAME_CHARACTERS]
     try:
-        page = await lists.services(
+        page = await lists.list_services(
             at.context.provider.registry, at.actor, search=search, after=at.query.get("after", ""), limit=AT_ONCE
         )
     except Refused:
@@ -88,7 +88,7 @@ def _here(service: Service, page: str = "") -> str:
 
 async def _service(at: ConsoleContext) -> Service:
     try:
-        return await service_named(at.context.provider.registry, at.page.split("/")[1], actor=at.actor)
+        return await find_service(at.context.provider.registry, at.page.split("/")[1], actor=at.actor)
     except Refused:
         raise NotFound from None
 

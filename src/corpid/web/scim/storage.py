@@ -202,7 +202,7 @@ class Storage(AsyncScimStorage):
     ) -> list[dict[str, str]] | None:
         """The members of a group as shown; None if too many."""
         role, today = await self._role(group_id), self._context.today
-        found = await provisioned_groups.group_members(
+        found = await provisioned_groups.list_group_members(
             self._registry, role, today=today, most=most + 1, actor=self._actor
         )
         return None if len(found) > most else [resources.member(each, self._root, parameters) for each in found]
@@ -219,7 +219,7 @@ class Storage(AsyncScimStorage):
     async def _known(self) -> dict[str, GroupRole]:
         """The roles that are groups, by id, in order of their names."""
         if self._roles is None:
-            found = await provisioned_groups.groups(self._registry, actor=self._actor)
+            found = await provisioned_groups.list_groups(self._registry, actor=self._actor)
             self._roles = {resources.group_id(role): role for role in sorted(found, key=resources.group_name)}
         return self._roles
 
@@ -243,14 +243,14 @@ class Storage(AsyncScimStorage):
             found = await self._member(membership_id)
         except UnknownMember:
             return frozenset()
-        return await provisioned_groups.groups_of(
+        return await provisioned_groups.list_groups_of_member(
             self._registry, found.membership, today=self._context.today, actor=self._actor
         )
 
     async def _user(self, member: Member, *, with_groups: bool = False) -> User:
         groups = None
         if with_groups:
-            held = await provisioned_groups.groups_of(
+            held = await provisioned_groups.list_groups_of_member(
                 self._registry, member.membership, today=self._context.today, actor=self._actor
             )
             groups = [role for role in (await self._known()).values() if role in held]
