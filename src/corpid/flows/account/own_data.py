@@ -19,8 +19,8 @@ from corpid.rules.audit_records import AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.audit_reading import format_moment, own_event
 from corpid.rules.directory.changes import ChangedMeanwhile, Delete, MissingReference, Precondition, Upsert
-from corpid.rules.directory.own_history import moment, own_event
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -115,10 +115,10 @@ async def _alone(context: RequestContext, request: AccountRequest, account: Acco
     return {
         "format": FORMAT,
         "provider": context.provider.policy.deployment_url,
-        "created_at": moment(context.now),
+        "created_at": format_moment(context.now),
         "profile": profile,
         "email_change": {
-            "new_email": waiting.new_email, "proved_at": moment(waiting.proved_at), "takes_effect_at": moment(waiting.effective_at),
+            "new_email": waiting.new_email, "proved_at": format_moment(waiting.proved_at), "takes_effect_at": format_moment(waiting.effective_at),
         } if waiting is not None else None,
         "passkey_offer_declined_at": _moment(account.passkey_declined_at),
         "operator": operator.level if operator is not None else None,
@@ -128,7 +128,7 @@ async def _alone(context: RequestContext, request: AccountRequest, account: Acco
             "app": {"last_used_at": _moment(own_factors.app_used_at(held))} if held.app else None,
             "passkeys": [
                 {
-                    "name": each.name, "created_at": moment(each.created_at), "last_used_at": _moment(each.used_at),
+                    "name": each.name, "created_at": format_moment(each.created_at), "last_used_at": _moment(each.used_at),
                     "synced": each.synced,
                 }
                 for each in held.passkeys
@@ -138,20 +138,20 @@ async def _alone(context: RequestContext, request: AccountRequest, account: Acco
         "sessions": [
             {
                 "purpose": each.purpose, "device": each.device, "name": names.get(each.browser_key, ""), "entity": each.entity_id,
-                "signed_in_at": moment(each.auth_time), "last_used_at": moment(each.seen_at or each.auth_time),
-                "ends_at": moment(each.expires_at), "this_browser": each.browser_id == request.browser.browser_id,
+                "signed_in_at": format_moment(each.auth_time), "last_used_at": format_moment(each.seen_at or each.auth_time),
+                "ends_at": format_moment(each.expires_at), "this_browser": each.browser_id == request.browser.browser_id,
             }
             for each in sessions
         ],
         "links": [
-            {"purpose": each.purpose, "created_at": moment(each.created_at), "ends_at": moment(each.expires_at)}
+            {"purpose": each.purpose, "created_at": format_moment(each.created_at), "ends_at": format_moment(each.expires_at)}
             for each in links
         ],
     }  # fmt: skip
 
 
 def _moment(at: int) -> str | None:
-    return moment(at) if at else None
+    return format_moment(at) if at else None
 
 
 async def _memberships(context: RequestContext, request: AccountRequest) -> AsyncIterator[Sequence[dict[str, object]]]:
@@ -216,7 +216,7 @@ async def _consents(context: RequestContext, request: AccountRequest) -> AsyncIt
     yield [
         {
             "client": each.client_id, "entity": each.entity_id, "scopes": each.scopes,
-            "since": moment(each.given_at), "until": moment(each.expires_at),
+            "since": format_moment(each.given_at), "until": format_moment(each.expires_at),
         }
         for each in found
     ]  # fmt: skip

@@ -25,9 +25,9 @@ from corpid.flows.directory.lists import (
 from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.effect import Role
 from corpid.rules.directory.queries import MemberQuery, StoredMember
 from corpid.rules.directory.records import Entity, Operator, OperatorLevel, ThirdPartyGrant, User
+from corpid.rules.directory.roles import HeldRole
 from corpid.rules.oauth import acr
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class PersonDetails(msgspec.Struct, frozen=True, kw_only=True):
     invited_until: int
     """when a link to set up their sign-in ends, in epoch seconds; 0: they have none"""
     memberships: ListPage[Belonging]
-    roles: ListPage[Role]
+    roles: ListPage[HeldRole]
     sessions: tuple[Session, ...]
     locks: tuple[CodeGuesses, ...]
     actions: frozenset[PersonAction]

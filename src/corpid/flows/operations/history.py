@@ -13,8 +13,7 @@ from corpid.flows.directory.person_names import names_among, read_people
 from corpid.flows.operations import audit
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditPart, AuditQuery
-from corpid.rules.directory.names import is_storable, user_name
-from corpid.rules.directory.person_names import identity, shown_name
+from corpid.rules.directory.names import identity, is_storable, shown_name, user_name
 from corpid.rules.directory.records import Entity, Service
 
 if TYPE_CHECKING:
