@@ -149,14 +149,12 @@ class RateLimits:
     async def _count(
         self, limit: int, caller: tuple[str, ...], address: str, now: float, counts: LimitCounts | None
     ) -> None:
-        if limit and not (self._spare_loopback and is_loopback(address)) and self._is_due(limit, caller, now, counts):
-            await self._compare(limit, caller, now, counts)
-
-    def _is_due(self, limit: int, caller: tuple[str, ...], now: float, counts: LimitCounts | None) -> bool:
         """Count a request in this process.
 
-        Returns whether its caller has to be compared with the limit: after each part of it, and beyond it.
+        Its caller is compared with the limit after each part of it, and beyond it.
         """
+        if not limit or (self._spare_loopback and is_loopback(address)):
+            return
         counters = self._counters[caller[0]]
         window = int(now // WINDOW_SECONDS)
         if window != counters.window or len(counters.counted) >= _ENTRIES:
@@ -164,7 +162,8 @@ class RateLimits:
         counted = counters.counted[caller] = counters.counted.get(caller, 0) + 1
         if counts is not None:
             counts.note_in_process(partial(counters.take_back, caller, counters.window))
-        return counted % max(1, limit // _PARTS) == 0 or counted > limit or caller in counters.exceeded
+        if counted % max(1, limit // _PARTS) == 0 or counted > limit or caller in counters.exceeded:
+            await self._compare(limit, caller, now, counts)
 
     async def _compare(self, limit: int, caller: tuple[str, ...], now: float, counts: LimitCounts | None) -> None:
         counters = self._counters[caller[0]]

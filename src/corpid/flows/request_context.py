@@ -280,10 +280,6 @@ class RequestContext:
         async with self.provider.transient.batch(self.now) as batch:
             return await self.counts.count(batch, entry)
 
-    async def write_audit(self, event: AuditEvent) -> None:
-        """Write an event of this request to the audit. Raises StoreUnavailable. Source: SECURITY.md"""
-        await self.provider.registry.audit.write(event, now=self.now)
-
     def event(
         self,
         actor: Actor,

@@ -125,7 +125,9 @@ async def prove_password(context: RequestContext, loaded: EnrolmentContext, *, p
     name, stored = names.user_name(user.user_name), known.password_hash
     if not await password_checks.fits(context, counted, name, password_hash=stored, password=password):
         if await throttle.rejection_counts(context, loaded.sent):
-            await context.write_audit(factor_event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"))
+            await context.provider.registry.audit.write(
+                factor_event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"), now=context.now
+            )
         raise InvalidInput(WRONG_PASSWORD)
     return await enrolments.move(context, enrolment, EnrolmentStep.PROVE_PASSWORD)
 
@@ -169,7 +171,7 @@ async def prove_code(context: RequestContext, loaded: EnrolmentContext, *, code:
     except second_factors.PerhapsUsed as refused:
         entry = factor_event(context, user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused", reason=str(refused))
         await context.counts.take_back(context.provider.transient, now=context.now)
-        await context.write_audit(entry)
+        await context.provider.registry.audit.write(entry, now=context.now)
         raise InvalidInput(refused.sentence) from None
     except WrongCode:
         await count_miss(context, loaded, guesses)
@@ -196,12 +198,14 @@ async def count_miss(context: RequestContext, loaded: EnrolmentContext, guesses:
         last = await second_factors.count_miss(context, batch, enrolment.enrolment_id)
         if last:
             await enrolments.stop(context, batch, enrolment)
-        await context.write_audit(factor_event(context, loaded.user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused"))
+        await context.provider.registry.audit.write(
+            factor_event(context, loaded.user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused"), now=context.now
+        )
         if guesses is not None and guesses.paused_until:
             entry = throttle.pause_event(
                 factor_event(context, loaded.user, AuditAction.ENROLMENT_PAUSE_CODES, "refused"), guesses
             )
-            await context.write_audit(entry)
+            await context.provider.registry.audit.write(entry, now=context.now)
     if last:
         raise enrolments.EnrolmentStopped
 
@@ -248,7 +252,7 @@ async def prove_passkey(context: RequestContext, loaded: EnrolmentContext, *, pa
             context, user, AuditAction.ENROLMENT_PASSKEY, "refused", reason=passkeys.describe_refusal(refusal)
         )
         if await throttle.rejection_counts(context, loaded.sent):
-            await context.write_audit(entry)
+            await context.provider.registry.audit.write(entry, now=context.now)
         raise InvalidInput(phrase("This passkey was not accepted. Use another passkey or a code.")) from None
     return await enrolments.move(context, enrolment, EnrolmentStep.PROVE_SECOND_FACTOR)
 
@@ -352,7 +356,9 @@ async def _mail_code(context: RequestContext, loaded: EnrolmentContext, step: En
     await sign_in.count_email(context, user, enrolment.browser_key, known=known)
     changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(context.now)}
     moved = await enrolments.claim_step(context, enrolment, step, **changes)
-    await context.write_audit(factor_event(context, user, AuditAction.ENROLMENT_MAIL_CODE, "ok"))
+    await context.provider.registry.audit.write(
+        factor_event(context, user, AuditAction.ENROLMENT_MAIL_CODE, "ok"), now=context.now
+    )
     why = notifications.setting_up(context.provider.policy.name)
     code = second_factors.code_of(context, moved.enrolment_id, moved, user)
     notifications.mailed_code(context, user, code, why=why)

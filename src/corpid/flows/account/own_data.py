@@ -73,7 +73,7 @@ async def copy_data(context: RequestContext, request: AccountRequest) -> AsyncIt
             )
         )
     event = account_sessions.event(context, request, AuditAction.USER_DOWNLOAD)
-    await context.write_audit(event)
+    await context.provider.registry.audit.write(event, now=context.now)
     return _pieces(context, request, account)
 
 

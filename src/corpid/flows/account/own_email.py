@@ -120,7 +120,7 @@ async def ask(context: RequestContext, request: AccountRequest, *, email: str) -
     async with context.provider.transient.batch(context.now) as batch:
         await _entry(context, request).put(batch, wanted)
         event = account_sessions.event(context, request, AuditAction.USER_MAIL_CODE)
-        await context.write_audit(event)
+        await context.provider.registry.audit.write(event, now=context.now)
     why = phrase(
         "Somebody wants to use this e-mail address for their {name} account. If it is not you, do not share the code "
         "and ignore this e-mail: nothing happens without the code.",

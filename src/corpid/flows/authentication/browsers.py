@@ -379,7 +379,7 @@ async def _count_other_form(context: RequestContext, old_cookie: str, browser: B
         if misses >= REPEAT_MISSES:
             await namespaces.REPEATED_FORM.entry(issuer, old_cookie).take(batch)
         if misses <= REPEAT_MISSES:
-            await context.write_audit(entry)
+            await context.provider.registry.audit.write(entry, now=context.now)
 
 
 async def load_session(context: RequestContext, browser: Browser | None) -> Session | None:

@@ -189,7 +189,7 @@ async def write_code(
 async def _record(context: RequestContext, interaction: Interaction, code: str) -> None:
     context.provider.issued.note_code(code, interaction.request, context.now)
     entry = event(context, interaction, AuditAction.SIGN_IN_COMPLETE)
-    await context.write_audit(entry)
+    await context.provider.registry.audit.write(entry, now=context.now)
 
 
 def _granted(context: RequestContext, interaction: Interaction) -> tuple[str, Entry[Grant], Grant]:
@@ -289,7 +289,7 @@ async def write_outcome(context: RequestContext, batch: TransientBatch, finished
     refused = finished.error_description if finished.outcome is InteractionOutcome.REFUSED else ""
     action = AuditAction.SIGN_IN_REFUSE if refused else AuditAction.SIGN_IN_COMPLETE
     entry = event(context, finished, action, refused=refused)
-    await context.write_audit(entry)
+    await context.provider.registry.audit.write(entry, now=context.now)
 
 
 async def refuse(context: RequestContext, interaction: Interaction, error: OAuthError) -> Interaction:

@@ -363,7 +363,7 @@ async def submit_passkey(context: RequestContext, loaded: InteractionContext, *,
     except PasskeyRefused as refused:
         owner = account.user if account else None
         entry = _event(context, loaded, owner, "refused", reason=describe_refusal(refused))
-        await context.write_audit(entry)
+        await context.provider.registry.audit.write(entry, now=context.now)
         raise InvalidInput(_OF_THIS_ACCOUNT if expected else _OF_ANY_ACCOUNT) from None
     amr = acr.PASSWORD_AND_PASSKEY if pending else acr.PASSKEY
     if pending is None and loaded.knows():

@@ -276,12 +276,14 @@ async def submit_password(
         right = False  # renamed meanwhile, and somebody else has the name now
     if not right or account is None or user is None or not user.enabled:
         if await throttle.rejection_counts(context, sent):
-            await context.write_audit(event(context, loaded, user, AuditAction.SIGN_IN_PASSWORD, "refused"))
+            await context.provider.registry.audit.write(
+                event(context, loaded, user, AuditAction.SIGN_IN_PASSWORD, "refused"), now=context.now
+            )
         raise InvalidInput(_WRONG if renewing is None else WRONG_PASSWORD)
     if not second_factors.pending_second_factor(context, account).ways:
         # Only a person who typed the correct password reads this reason.
         refused = without_second_factor(context, loaded, user)
-        await context.write_audit(refused)
+        await context.provider.registry.audit.write(refused, now=context.now)
         raise InvalidInput(no_second_factor(context))
     credentials = await password_checks.rehash_if_outdated(
         context, attempt, name, credentials=credentials, password=password
@@ -298,7 +300,9 @@ async def submit_password(
         if not await interactions.claim_request(context, batch, loaded.interaction):
             raise completion.OtherBrowser
         await interactions.save(context, batch, moved)
-        await context.write_audit(event(context, loaded, user, AuditAction.SIGN_IN_PASSWORD, "ok"))
+        await context.provider.registry.audit.write(
+            event(context, loaded, user, AuditAction.SIGN_IN_PASSWORD, "ok"), now=context.now
+        )
     return replace(loaded, interaction=moved)
 
 
@@ -352,7 +356,7 @@ async def submit_code(
         entry = event(
             context, loaded, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value, reason=str(refused)
         )
-        await context.write_audit(entry)
+        await context.provider.registry.audit.write(entry, now=context.now)
         raise InvalidInput(refused.sentence) from None
     if not right:
         await _miss(context, loaded, user, way, guesses)
@@ -384,7 +388,9 @@ async def choose_way(context: RequestContext, loaded: InteractionContext, *, way
         async with context.provider.transient.batch(context.now) as batch:
             await interactions.claim_step(context, batch, interaction)
             await interactions.save(context, batch, moved)
-            await context.write_audit(event(context, loaded, pending.user, AuditAction.SIGN_IN_MAIL_CODE, "ok"))
+            await context.provider.registry.audit.write(
+                event(context, loaded, pending.user, AuditAction.SIGN_IN_MAIL_CODE, "ok"), now=context.now
+            )
         # Who knows only the password must not choose the language of what warns the owner.
         language = loaded.picked_language if loaded.last_entity is not None else ""
         why = notifications.signing_in(loaded.client.name, context.provider.policy.name)
@@ -409,7 +415,7 @@ async def require_password_given(
         user = loaded.lacks_second_factor
         async with context.provider.transient.batch(context.now) as batch:
             await _throttle(context, batch, loaded, user)
-        await context.write_audit(without_second_factor(context, loaded, user))
+        await context.provider.registry.audit.write(without_second_factor(context, loaded, user), now=context.now)
     loaded.require(context, event)
     if loaded.awaiting_second_factor is None:
         raise StaleStep
@@ -475,7 +481,7 @@ async def _accepts(
             await second_factors.accept_recovery(context, user, code, entry)
         else:
             second_factors.check_emailed_code(context, at.interaction_id, at, user, code)
-            await context.write_audit(entry)
+            await context.provider.registry.audit.write(entry, now=context.now)
     except WrongCode:
         return False
     return True
@@ -503,7 +509,7 @@ async def _miss(
         misses = await context.counts.count(batch, of_owner)
         try:
             for each in events:
-                await context.write_audit(each)
+                await context.provider.registry.audit.write(each, now=context.now)
         except StoreUnavailable:
             await context.counts.take_back_within(batch)
             raise

@@ -212,4 +212,4 @@ async def audit_replay(context: RequestContext, action: AuditAction, client_id: 
     """
     event = context.event(ANONYMOUS, action, client_id=client_id, outcome="refused", reason=reason.code)
     event = msgspec.structs.replace(event, actor=f"client:{client_id}")
-    await context.write_audit(event)
+    await context.provider.registry.audit.write(event, now=context.now)
