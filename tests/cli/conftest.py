@@ -30,7 +30,7 @@ COMMANDS = cache(get_command)
 def program() -> Any:
     """`corpid` with all its commands loaded."""
     whole: Any = get_command(cli.app)
-    whole.commands.update({name: cli.loaded(name) for name in cli.every()})
+    whole.commands.update({name: cli.load_command(name) for name in cli.find_commands()})
     return whole
 
 

@@ -123,14 +123,14 @@ def test_no_option_is_broken_in_the_help_of_a_terminal_of_80_columns(
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     """The list is made without loading them."""
-    listed = {name: each.help for name, each in cli.every().items()}
-    assert listed == {name: cli.loaded(name).help.partition("\n\n")[0] for name in listed}
+    listed = {name: each.help for name, each in cli.find_commands().items()}
+    assert listed == {name: cli.load_command(name).help.partition("\n\n")[0] for name in listed}
 
 
 def test_the_line_of_a_subject_names_each_of_its_commands() -> None:
     """The line is written by hand, since no subject is loaded for the list."""
     for name, subject in program().commands.items():
-        listed = set(re.findall(r"[\w-]+", cli.every()[name].help)) if name in cli.every() else set()
+        listed = set(re.findall(r"[\w-]+", cli.find_commands()[name].help)) if name in cli.find_commands() else set()
         assert set(getattr(subject, "commands", ())) <= listed, name
 
 

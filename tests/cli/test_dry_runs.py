@@ -85,7 +85,7 @@ def test_every_command_that_changes_a_record_is_looked_at() -> None:
 
 
 def commands(subject: str) -> list[str]:
-    found: Any = cli.loaded(subject)
+    found: Any = cli.load_command(subject)
     return list(found.list_commands(typer.Context(found)))
 
 

@@ -214,8 +214,8 @@ def test_a_command_on_the_database_needs_no_server(terminal: Terminal, arguments
 
 
 def test_of_a_subject_only_the_command_that_was_asked_for_is_made() -> None:
-    assert set(cli.loaded("client", "list").commands) == {"list"}
-    assert {"add", "list", "show"} < set(cli.loaded("client", "lst").commands)
+    assert set(cli.load_command("client", "list").commands) == {"list"}
+    assert {"add", "list", "show"} < set(cli.load_command("client", "lst").commands)
 
 
 def test_a_server_needs_no_migration_and_no_demo() -> None:

@@ -117,7 +117,7 @@ def _tell_of_unusable_kit() -> None:
         output.warn(reason)
 
 
-def every() -> dict[str, CommandEntry]:
+def find_commands() -> dict[str, CommandEntry]:
     """Every command that is installed."""
     return {**_kit()[0], **COMMANDS}
 
@@ -149,7 +149,7 @@ class _Commands(TyperGroup):
         self.commands = {**_shown(COMMANDS), **self._own}
 
     def list_commands(self, context: Any) -> list[str]:  # noqa: ANN401
-        self.commands = {**_shown(every()), **self._own}
+        self.commands = {**_shown(find_commands()), **self._own}
         if not context.resilient_parsing:
             _tell_of_unusable_kit()
         return super().list_commands(context)
@@ -171,7 +171,7 @@ class _Commands(TyperGroup):
         name, command, rest = super().resolve_command(context, arguments)
         if name is None or name in self._own:  # None: completion asks for one that does not exist
             return name, command, rest
-        return name, loaded(name, rest[0] if rest else ""), rest
+        return name, load_command(name, rest[0] if rest else ""), rest
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401
         with _printable_refusals():
@@ -225,7 +225,7 @@ def version() -> None:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _without_collection() -> Iterator[None]:
     """Collect no garbage while modules load, which stay until the end."""
     gc.disable()
     try:
@@ -235,7 +235,7 @@ def _uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def _narrowed(subject: typer.Typer, wanted: str) -> typer.Typer:
+def _keep_command(subject: typer.Typer, wanted: str) -> typer.Typer:
     """The subject with the one command of this name.
 
     Unchanged if it has none.
@@ -253,16 +253,16 @@ def _narrowed(subject: typer.Typer, wanted: str) -> typer.Typer:
 
 
 @cache
-@_uncollected()
-def loaded(name: str, wanted: str = "") -> Any:  # noqa: ANN401 - typer keeps the type of its commands to itself
+@_without_collection()
+def load_command(name: str, wanted: str = "") -> Any:  # noqa: ANN401 - typer keeps the type of its commands to itself
     """A command or a subject, as typer runs it.
 
     Of a subject only the command `wanted` is made, if it has one of this name: each takes its time.
     """
-    listed = COMMANDS.get(name) or every()[name]
+    listed = COMMANDS.get(name) or find_commands()[name]
     found = getattr(import_module(listed.module, __name__), listed.name)
     if isinstance(found, typer.Typer):
-        found = _narrowed(found, wanted)
+        found = _keep_command(found, wanted)
     holder = typer.Typer()
     if isinstance(found, typer.Typer):
         holder.add_typer(found, name=name, help=listed.help)
