@@ -28,7 +28,8 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sources import sources_after
 from corpid.stores.sql.codecs import columns, record_codec
 from corpid.stores.sql.directory_lists import DirectoryLists
-from corpid.stores.sql.directory_tables import (
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS, user_name_key
+from corpid.stores.sql.tables import (
     administrators,
     assignments,
     entities,
@@ -39,7 +40,6 @@ from corpid.stores.sql.directory_tables import (
     third_party_grants,
     users,
 )
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS, user_name_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

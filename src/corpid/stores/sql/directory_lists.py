@@ -23,7 +23,8 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.stores.sql.codecs import columns
-from corpid.stores.sql.directory_tables import (
+from corpid.stores.sql.records import DirectoryRecords
+from corpid.stores.sql.tables import (
     BEGINNING_OF_ADDRESS,
     BEGINNING_OF_NAME,
     BEGINNING_OF_PERSONS_NAME,
@@ -33,8 +34,7 @@ from corpid.stores.sql.directory_tables import (
     memberships,
     users,
 )
-from corpid.stores.sql.directory_tables import third_party_grants as grants
-from corpid.stores.sql.records import DirectoryRecords
+from corpid.stores.sql.tables import third_party_grants as grants
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

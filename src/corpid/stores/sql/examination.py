@@ -16,9 +16,9 @@ from corpid.rules.server_processes import ServerProcess
 from corpid.stores.sql import schema, tables
 from corpid.stores.sql.clients import CLIENTS
 from corpid.stores.sql.database_identity import read_refusal
-from corpid.stores.sql.invitations import select_waiting
+from corpid.stores.sql.deployment import PROCESSES, select_processes
+from corpid.stores.sql.members import select_waiting_invitations
 from corpid.stores.sql.migration_target import SchemaOlder
-from corpid.stores.sql.server_processes import PROCESSES, select_processes
 from corpid.stores.sql.sqlite_schema import SqliteTarget
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _unsealed_since(connection: sa.Connection) -> int | None:
 
 
 def _emails(connection: sa.Connection) -> tuple[int, int]:
-    count, oldest = connection.execute(select_waiting()).one()
+    count, oldest = connection.execute(select_waiting_invitations()).one()
     return int(count), int(oldest)
 
 

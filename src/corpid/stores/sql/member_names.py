@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from corpid.rules.directory.changes import NameRefused
 from corpid.stores.sql.codecs import columns
-from corpid.stores.sql.directory_tables import memberships
 from corpid.stores.sql.mappers import MEMBERSHIPS, user_name_key
+from corpid.stores.sql.tables import memberships
 
 
 def namesakes() -> sa.Select[Any]:

@@ -39,7 +39,7 @@ _COPY_FOUND: Final = AuditEvent(actor="system", action=AuditAction.DEPLOYMENT_RE
 
 
 class SqlStores(msgspec.Struct, frozen=True, kw_only=True):
-    """Both ports on one database, and its end."""
+    """Both stores on one database, and its end."""
 
     registry: Registry
     transient: SqlTransientStore

@@ -46,14 +46,9 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, SourcedRecord, sources_after
 from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.codecs import columns
-from corpid.stores.sql.directory_tables import (
-    administrators,
-    memberships,
-    operators,
-    users,
-)
 from corpid.stores.sql.mappers import MEMBERSHIPS, PAGE, user_name_key
 from corpid.stores.sql.member_names import account_named, is_account_name, namesakes
+from corpid.stores.sql.tables import administrators, memberships, operators, users
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence

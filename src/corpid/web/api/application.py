@@ -26,7 +26,7 @@ from corpid.web.api.calls import CHANGE_REASON, Call
 from corpid.web.api.openapi import MOST_ID_CHARACTERS, build_document
 from corpid.web.api.operations import OPERATIONS
 from corpid.web.api.problems import Problem
-from corpid.web.http.documents import Document
+from corpid.web.http.documents import PublicDocument
 from corpid.web.http.requests import client_request, headers
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _NOBODY: Final = ApiClient(client_id="", scopes=frozenset())
 _DOCUMENT_PATH: Final = f"{API_PATH}/openapi.json"
 _CACHED_SECONDS: Final = 300
 _MAKING: Final = Lock()
-_DOCUMENTS: Final[dict[str, Document]] = {}
+_DOCUMENTS: Final[dict[str, PublicDocument]] = {}
 """by base_url"""
 
 
@@ -216,12 +216,12 @@ async def _openapi(request: Request, base_url: str) -> Response:
     return found.response(request, cache_seconds=_CACHED_SECONDS)
 
 
-def _made(base_url: str) -> Document:
+def _made(base_url: str) -> PublicDocument:
     """The document, made and compressed once even if several callers ask together.
 
     Call it in a thread: it takes as long as several requests.
     """
     with _MAKING:
         if base_url not in _DOCUMENTS:
-            _DOCUMENTS[base_url] = Document(document(base_url), "application/json")
+            _DOCUMENTS[base_url] = PublicDocument(document(base_url), "application/json")
     return _DOCUMENTS[base_url]

@@ -15,19 +15,18 @@ from corpid.flows.operations import audit, audit_seals, buffers, readiness, sign
 from corpid.flows.operations.overview import overview
 from corpid.rules import signing_keys as rules
 from corpid.rules.audit_records import AuditQuery
-from corpid.rules.directory import audit_filters
-from corpid.rules.directory.json_nodes import pointer
-from corpid.rules.directory.nodes import SHOWN
+from corpid.rules.directory import audit_reading
+from corpid.rules.directory.nodes import SHOWN, pointer
 from corpid.rules.directory.objects import unknown_member
 from corpid.rules.oauth.errors import reason_of
 from corpid.web.api.calls import JSON, Answer, parse_json, read_number, respond, respond_page, show
 from corpid.web.api.problems import Problem
-from corpid.web.http.documents import Document
+from corpid.web.http.documents import PublicDocument
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from corpid.rules.directory.json_nodes import Json
+    from corpid.rules.directory.nodes import Json
     from corpid.rules.directory.objects import Resource
     from corpid.rules.oauth.api_client import StoredResponse
     from corpid.rules.oauth.refusals import ClientRefusal
@@ -137,22 +136,22 @@ async def switch_maintenance(call: Call) -> Response:
 
 
 @lru_cache(maxsize=4)
-def _key_set(keys: tuple[ProviderKey, ...]) -> Document:
+def _key_set(keys: tuple[ProviderKey, ...]) -> PublicDocument:
     """The document of some keys, each of which takes time to open."""
-    return Document(msgspec.json.encode(audit_seals.public_keys(keys)), KEY_SET)
+    return PublicDocument(msgspec.json.encode(audit_seals.public_keys(keys)), KEY_SET)
 
 
 async def _audit_query(call: Call, *, before: int) -> AuditQuery:
     """The query of the filters that were sent."""
     given = {name: value for name, value in call.given.items() if isinstance(value, str)}
     try:
-        actions = audit_filters.actions(given["action"]) if "action" in given else ()
-    except audit_filters.InvalidFilter as error:
+        actions = audit_reading.find_actions(given["action"]) if "action" in given else ()
+    except audit_reading.InvalidFilter as error:
         raise _not_understood("action", error) from None
     try:
         zone = call.provider.policy.timezone
-        since = audit_filters.moment(given["since"], now=call.context.now, zone=zone) if "since" in given else 0
-    except audit_filters.InvalidFilter as error:
+        since = audit_reading.parse_moment(given["since"], now=call.context.now, zone=zone) if "since" in given else 0
+    except audit_reading.InvalidFilter as error:
         raise _not_understood("since", error) from None
     entity_id = given.get("entity", call.actor.entity_id)
     user_id = await audit.known_person(call.provider.registry, given["user"]) if "user" in given else ""

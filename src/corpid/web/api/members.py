@@ -13,7 +13,7 @@ from corpid.flows.directory import access_review, invitations, member_changes, o
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory import person_names
+from corpid.rules.directory import names
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.invitations import email_state, was_invitation
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.directory.access_review import ReviewedPerson
-    from corpid.rules.directory.json_nodes import Json
+    from corpid.rules.directory.nodes import Json
     from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
     from corpid.rules.oauth.api_client import StoredResponse
     from corpid.web.api.calls import Call
@@ -208,8 +208,8 @@ def _reviewed_members(found: ReviewedPerson) -> dict[str, Any]:
     return {
         "membership": membership.membership_id,
         "user_id": found.user.user_id,
-        "user": person_names.identity(membership, found.user),
-        "name": person_names.full_name(membership, found.user),
+        "user": names.identity(membership, found.user),
+        "name": names.member_full_name(membership, found.user),
         "enabled": membership.enabled,
         "invited": membership.invited,
         "level": held.level if held else "",

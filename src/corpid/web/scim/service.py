@@ -27,9 +27,8 @@ from scim2_server.routing import Operation
 from scim2_server.service import ScimService, scim_exception_of
 
 from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.json_nodes import json_value
-from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.scim import documents, filters, patches
+from corpid.rules.directory.nodes import DirectoryError, json_value
+from corpid.rules.scim import filters_and_patches, resources
 from corpid.rules.scim.resources import PROVIDER, Group, User
 
 if TYPE_CHECKING:
@@ -141,24 +140,24 @@ class Service(ScimService):
             _refuse_long(payload)
             text, sort = payload.get("filter"), payload.get("sortBy")
             if isinstance(text, str):
-                filters.refuse_long(text)
-                filters.conditions(kind, ScimFilter(text).ast)
+                filters_and_patches.refuse_long(text)
+                filters_and_patches.conditions(kind, ScimFilter(text).ast)
             if isinstance(sort, str):
-                filters.sorting(kind, sort)
+                filters_and_patches.sorting(kind, sort)
         return super().read_search(resource_types, payload)
 
     def read_patch(self, resource_type: ResourceType, body: bytes, content_type: str | None) -> Any:  # noqa: ANN401
         """The operations of a PATCH, in the form of the standard (RFC 7644 §3.5.2)."""
         is_group = resource_type.name == "Group"
-        operations = patches.operations(
+        operations = filters_and_patches.operations(
             self.decode_body(body, content_type),
-            most=patches.MOST_OF_GROUP if is_group else patches.MOST_OPERATIONS,
-            most_values=patches.MOST_MEMBERS if is_group else patches.MOST_VALUES,
+            most=filters_and_patches.MOST_OF_GROUP if is_group else filters_and_patches.MOST_OPERATIONS,
+            most_values=filters_and_patches.MOST_MEMBERS if is_group else filters_and_patches.MOST_VALUES,
         )
         if is_group:
             return GroupPatch(operations)
         model: Any = PatchOp.__class_getitem__(self.get_model(resource_type))
-        content: Any = {"schemas": [patches.PATCH_SCHEMA], "Operations": operations}
+        content: Any = {"schemas": [filters_and_patches.PATCH_SCHEMA], "Operations": operations}
         try:
             return model.model_validate(content, scim_ctx=Context.RESOURCE_PATCH_REQUEST)
         except ValidationError as error:
@@ -178,8 +177,8 @@ def _refuse_long(parameters: Mapping[str, Any]) -> None:
         sent = parameters.get(name, "")
         listed = sent if isinstance(sent, list) else [sent]
         length = sum(len(each) + 1 for each in listed if isinstance(each, str))
-        if length > filters.LONGEST:
-            raise InvalidValueException(detail=f"{name} can have at most {filters.LONGEST:,} characters")
+        if length > filters_and_patches.LONGEST:
+            raise InvalidValueException(detail=f"{name} can have at most {filters_and_patches.LONGEST:,} characters")
 
 
 SERVICE: Final = Service(PROVIDER)
@@ -212,7 +211,7 @@ class Handler(AsyncScimHandler):
         is_search = target.operation in {Operation.search, Operation.search_with_body}
         with self.service.provider:
             parameters = self._parameters(request, target.operation)
-        if documents.wants("members", parameters):
+        if resources.wants("members", parameters):
             found = response.body.get("Resources", []) if is_search else [response.body]
             shown = await self._with_members(found, parameters)
             if is_search:
@@ -261,7 +260,7 @@ class Handler(AsyncScimHandler):
             return await super().patch_resource(resource_type, resource_id, patch_op, conditions)
         current = cast("Group", await self.storage.get(resource_type, resource_id))
         self.service.check_preconditions(current, "PATCH", conditions)
-        changes = patches.member_changes(current.id or "", current.display_name or "", patch_op.operations)
+        changes = filters_and_patches.member_changes(current.id or "", current.display_name or "", patch_op.operations)
         await self._storage.change_group(resource_id, changes)
         return current
 
@@ -277,6 +276,8 @@ class Handler(AsyncScimHandler):
             return await super().replace_resource(resource_type, current, replacement, conditions)
         self.service.check_preconditions(current, "PUT", conditions)
         if replacement.members is not None:
-            ids = patches.member_ids([{"value": each.value} for each in replacement.members])
-            await self._storage.change_group(current.id or "", patches.MemberChanges(add=tuple(ids), replaced=True))
+            ids = filters_and_patches.member_ids([{"value": each.value} for each in replacement.members])
+            await self._storage.change_group(
+                current.id or "", filters_and_patches.MemberChanges(add=tuple(ids), replaced=True)
+            )
         return current
