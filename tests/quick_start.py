@@ -234,8 +234,8 @@ def _main() -> list[str] | None:
     for name in _PRELOADED:
         importlib.import_module(name)
     commands = importlib.import_module("corpid.cli")
-    for name in commands.every():
-        commands.loaded(name)
+    for name in commands.find_commands():
+        commands.load_command(name)
     gc.collect()
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as connection:
