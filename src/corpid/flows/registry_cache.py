@@ -177,7 +177,7 @@ class RegistryCache:
     async def services(self, service_ids: tuple[str, ...], now: float) -> list[Service]:
         """Those of these services that exist, enabled or not.
 
-        The rules that read them leave out the disabled ones (`rules.directory.authorization_data`).
+        The rules that read them leave out the disabled ones (`rules.directory.roles`).
         """
         return await self._services.get(service_ids, now, lambda: self._registry.directory.services(service_ids))
 
