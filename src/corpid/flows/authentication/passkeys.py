@@ -1,7 +1,7 @@
 """Passkeys: challenges, registration, sign-in and offer (D45, D46).
 
 A challenge is `nonce.mac`. The MAC covers its purpose and subject, so opening a page stores nothing. A passkey is offered
-at most once in a sign-in, after the last factor (`rules.authentication.sign_in`).
+at most once in a sign-in, after the last factor.
 """
 
 from __future__ import annotations
