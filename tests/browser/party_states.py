@@ -20,9 +20,22 @@ from corpid.web.directory.change_sentences import (
 from corpid.web.directory.choose_person import ChoosePerson, PersonChoice
 from corpid.web.directory.requests import STATES as REQUEST_STATES
 from corpid.web.directory.requests import ChooseApprovals, Decide, OneRequest, RequestLine, Requests
-from corpid.web.directory.third_parties import AuthorisationLine, Lines, OneAuthorisation, PersonLine, ThirdParties
-from corpid.web.directory.third_party_offers import ChooseService, FindOrganisation, OrganisationLine, ServiceLine
-from corpid.web.directory.third_party_terms import AuthorisationConfirmation, EnterTerms, ParameterField
+from corpid.web.directory.third_parties import (
+    AuthorisationConfirmation,
+    AuthorisationLine,
+    Lines,
+    OneAuthorisation,
+    PersonLine,
+    ThirdParties,
+)
+from corpid.web.directory.third_party_offers import (
+    ChooseService,
+    EnterTerms,
+    FindOrganisation,
+    OrganisationLine,
+    ParameterField,
+    ServiceLine,
+)
 from corpid.web.pages import role_fields
 from corpid.web.pages.access_texts import APPROVALS, duration, role_sentence
 from corpid.web.pages.layout import Advice, Link, Pager

@@ -15,7 +15,7 @@ from corpid.ports import AuditEvent, Upsert
 from corpid.rules.audit_actions import INVITED_PERSON
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Membership, Parameter, ThirdPartyAssignment, User
-from corpid.web.directory.access_copy import box
+from corpid.web.directory.access import box
 from tests.enrolment import invited as harbour
 from tests.enrolment import newcomer
 from tests.manage.access_scene import checker, confirm, staffed

@@ -1,32 +1,59 @@
-"""Pages that give a person access, and the shared parts of access (D53, D54, D55)."""
+"""Access of people: given, changed, taken away, copied, and from a table (D53, D54, D55, D60)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlencode
 
+import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import role_assignment
+from corpid.flows.directory import import_access, role_assignment
+from corpid.flows.directory.invitation_limits import InvitationLimit
+from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused
+from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
+from corpid.rules.directory.access_file import COLUMNS, MOST_LINES, PARAMETER
+from corpid.rules.directory.approvals import MOST_CHANGES
+from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.role_forms import faults, row_of
-from corpid.texts import phrase
-from corpid.web.directory.access_views import AccessConfirmation, GiveAccess
+from corpid.rules.directory.role_forms import faults, form_of, row_of
+from corpid.texts import counted, phrase
+from corpid.web.directory.access_views import (
+    AccessConfirmation,
+    ChangeAccess,
+    CopiedRole,
+    CopyAccess,
+    GiveAccess,
+    ImportAccess,
+    ImportedLine,
+    RemoveAccess,
+)
 from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
+from corpid.web.directory.member_texts import REFUSALS, rejected
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
-from corpid.web.directory.writing import await_change, check_names, names_shown, reason, saved_or_requested
+from corpid.web.directory.writing import (
+    NAMES_CHANGED,
+    await_change,
+    check_names,
+    names_shown,
+    reason,
+    saved_or_requested,
+)
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.sites import FormResult, NotFound, Section
+from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import date
 
+    from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.flows.directory.provisioning import Member
     from corpid.flows.directory.role_assignment import HeldRole
     from corpid.rules.directory.plan import Change
@@ -51,6 +78,18 @@ _HELD: Final = 12
 """roles that are listed before a form"""
 CHECK: Final = "check"
 """the field of a form that is complete"""
+_BOX: Final = "copy-"
+_FROM: Final = "from"
+_MOST_COPIED: Final = 50
+"""roles of one page: a form has at most a hundred fields"""
+MOST_CHARACTERS: Final = 20_000
+_PEOPLE: Final = "people"
+_DOES: Final[Mapping[Verb, Phrase]] = {
+    "invite": phrase("Invite"),
+    "give": phrase("Give"),
+    "change": phrase("Change"),
+    "nothing": phrase("Stays"),
+}
 
 
 # --- a person and a service
@@ -99,7 +138,7 @@ def to_person(at: PortalContext, found: Member) -> Link:
     )
 
 
-def choosing(at: PortalContext, page: str, *, field: str = PERSON_CHOSEN, **kept: str) -> Callable[[Member], str]:
+def person_address(at: PortalContext, page: str, *, field: str = PERSON_CHOSEN, **kept: str) -> Callable[[Member], str]:
     """The addresses of a page with the chosen person in `field`."""
     return lambda found: address(at, page, **kept, **{field: found.membership.membership_id})
 
@@ -107,7 +146,7 @@ def choosing(at: PortalContext, page: str, *, field: str = PERSON_CHOSEN, **kept
 # --- giving
 
 
-async def new(at: PortalContext) -> View:
+async def show_new(at: PortalContext) -> View:
     """The page that gives access, one step at a time."""
     given = {**at.query, **at.form}
     registry = at.context.provider.registry
@@ -115,7 +154,7 @@ async def new(at: PortalContext) -> View:
         return await choose_person(
             at,
             NEW,
-            choosing(at, NEW),
+            person_address(at, NEW),
             frame=frame(at, section="people"),
             heading=GiveAccess.heading,
             asked=phrase("Who gets access?"),
@@ -133,7 +172,12 @@ async def new(at: PortalContext) -> View:
         back=to_person(at, person),
     )
     if not services:
-        return replace(view, refused=_no_service(at))
+        return replace(
+            view,
+            refused=phrase("You administer no service that {entity} may use. Ask an owner.", entity=at.entity.name)
+            if at.actor.level == "sub_administrator"
+            else phrase("There is no service that {entity} may use.", entity=at.entity.name),
+        )
     why = await explain_refusal(at, person, services[0])
     if why is not None:
         return replace(view, refused=why)
@@ -174,12 +218,6 @@ async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = Fals
     registry, context = at.context.provider.registry, at.context
     used = await role_assignment.values_in_use(registry, at.actor, form.service, today=context.today)
     return role_fields.build_fields(form, context.day, always=always, used=used)
-
-
-def _no_service(at: PortalContext) -> Phrase:
-    if at.actor.level == "sub_administrator":
-        return phrase("You administer no service that {entity} may use. Ask an owner.", entity=at.entity.name)
-    return phrase("There is no service that {entity} may use.", entity=at.entity.name)
 
 
 def _with_services(view: GiveAccess, services: Sequence[Service], given: Mapping[str, str]) -> GiveAccess:
@@ -264,7 +302,7 @@ def explain_no_effect(person: Member) -> tuple[Phrase, ...]:
     return ()
 
 
-async def give(at: PortalContext) -> FormResult:
+async def give_access(at: PortalContext) -> FormResult:
     """Give the access that was confirmed. Raises InvalidInput, NotFound."""
     form = at.form
     person = await this_person(at, form.get("person", ""))
@@ -304,14 +342,376 @@ async def submit_roles(
     return saved_or_requested(request, FormResult(done, f"{PERSON}/{person.membership.membership_id}"))
 
 
+# --- changing a role, or taking it away
+
+
+async def _this_role(at: PortalContext) -> tuple[HeldRole, Member]:
+    identifier = at.page.rpartition("/")[2]
+    try:
+        return await role_assignment.role(at.context.provider.registry, at.actor, identifier)
+    except UnknownRole:
+        raise NotFound from None
+
+
+async def show_change(at: PortalContext) -> View:
+    """The page that changes a role, one step at a time."""
+    given = {**at.query, **at.form}
+    role, person = await _this_role(at)
+    today, here = at.context.day, portal_path(at.web, at.page)
+    view = ChangeAccess(
+        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
+        action=here,
+        was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, today),
+        was_details=access_texts.details(role.row),
+        notes=(*at.notes, *explain_no_effect(person)),
+        errors=at.errors,
+        remove=f"{portal_path(at.web, REMOVE)}/{role.id}",
+        back=to_person(at, person),
+    )
+    why = await explain_refusal(at, person, role.service)
+    if why is not None:
+        return replace(view, refused=why)
+    as_it_is, is_complete = form_of(role.row, role.service), given.get(CHECK) == "all"
+    # Of a complete form, what was emptied is not sent.
+    form = role_fields.read(given, role.service, otherwise=None if is_complete else as_it_is)
+    wrong = faults(form, today) if is_complete else ()
+    always = as_it_is.start != form.start
+
+    async def ask(errors: tuple[FieldError, ...]) -> View:
+        return replace(view, fields=await build_fields(at, form, always=always), errors=errors)
+
+    if not is_complete or wrong:
+        return await ask(at.errors or role_fields.errors_of(wrong))
+    becomes = row_of(form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=today, ref=role.row.ref)
+    try:
+        changes = await _changes(at, role, form)
+        needs = await role_assignment.needs_approval(at.context.provider.registry, at.actor, changes)
+    except InvalidInput as rejected:
+        return await ask(((rejected.field, rejected.sentence),))
+    except Refused as error:
+        return await ask((("", refusal_of(error)),))
+    kept = (*role_fields.to_hidden_fields(form), (CHECK, "all"))
+    return replace(
+        view,
+        confirm=AccessConfirmation(
+            sentence=access_texts.sentence(person.name, becomes, role.service, at.entity.name, today),
+            details=access_texts.details(becomes),
+            kept=kept,
+            needs_approval=needs,
+            reason=given.get("reason", ""),
+            again=address(at, at.page, **{name: value for name, value in kept if name != CHECK}),
+            was=view.was,
+            was_details=view.was_details,
+        ),
+    )
+
+
+async def _changes(at: PortalContext, role: HeldRole, form: RoleForm) -> list[Change]:
+    """The changes that make a role what was typed."""
+    becomes = row_of(
+        form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=at.context.day, ref=role.row.ref
+    )
+    found = role_assignment.plan_replacement(role.row, becomes)
+    if not found:
+        raise InvalidInput(phrase("Nothing would change. Change something, or go back."))
+    another = await role_assignment.find_stored_role(at.context.provider.registry, becomes)
+    if another is not None and another.key != role.row.key:
+        raise InvalidInput(phrase("This person has that role already."), field="role")
+    return found
+
+
+async def change_access(at: PortalContext) -> FormResult:
+    """Change the role as it was confirmed. Raises InvalidInput, NotFound."""
+    role, person = await _this_role(at)
+    form = role_fields.read(at.form, role.service)
+    for field, text in role_fields.errors_of(faults(form, at.context.day)):
+        raise InvalidInput(text, field=field)
+    changes = await _changes(at, role, form)
+    return await submit_roles(at, person, changes, "access-changed")
+
+
+async def show_removal(at: PortalContext) -> View:
+    """The question whether a role is to be taken away."""
+    role, person = await _this_role(at)
+    why = await explain_refusal(at, person, role.service)
+    needs = False
+    if why is None:
+        needs = await role_assignment.needs_approval(
+            at.context.provider.registry, at.actor, [role_assignment.plan_role_end(role.row)]
+        )
+    return RemoveAccess(
+        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
+        action=portal_path(at.web, at.page),
+        was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, at.context.day),
+        was_details=access_texts.details(role.row),
+        loses=phrase("{name} can then no longer do this. Other access of {name} stays as it is.", name=person.name),
+        refused=why,
+        needs_approval=needs,
+        reason=at.form.get("reason", ""),
+        notes=at.notes,
+        errors=at.errors,
+        back=to_person(at, person),
+    )
+
+
+async def remove_access(at: PortalContext) -> FormResult:
+    """Take a role away. Raises InvalidInput, NotFound."""
+    role, person = await _this_role(at)
+    return await submit_roles(at, person, [role_assignment.plan_role_end(role.row)], "access-removed")
+
+
+# --- copying from a colleague
+
+
+class _Copies(NamedTuple):
+    more: bool
+    """whether the colleague has more roles than were looked at"""
+    found: list[tuple[Assignment, Service, Change]]
+    held: list[tuple[Assignment, Service]]
+
+
+async def show_copy(at: PortalContext) -> View:
+    """The choice of a colleague, then of their roles. Raises NotFound."""
+    given = {**at.query, **at.form}
+    person = await this_person(at, given.get("person", ""))
+    why = await _refuse_copy(at, person)
+    if why is not None or not given.get(_FROM):
+        choice = await choose_person(
+            at,
+            COPY,
+            person_address(at, COPY, field=_FROM, person=given["person"]),
+            frame=frame(at, section="people", up=to_person(at, person)),
+            heading=phrase("Copy access for {name}", name=person.name),
+            asked=phrase("Whose access?"),
+            kept=(("person", given["person"]),),
+        )
+        return replace(choice, refused=why)
+    colleague = await this_person(at, given[_FROM])
+    copies = await _copies(at, person, colleague)
+    entity, today, name = at.entity.name, at.context.day, person.name
+    changes = [change for _, _, change in copies.found[:_MOST_COPIED]]
+    registry = at.context.provider.registry
+    return CopyAccess(
+        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person, colleague)),
+        action=portal_path(at.web, COPY),
+        kept=(("person", given["person"]), (_FROM, given[_FROM])),
+        colleague=colleague.name,
+        another=address(at, COPY, person=given["person"]),
+        roles=tuple(
+            CopiedRole(
+                name=box(row, at.context.today),
+                sentence=access_texts.sentence(name, row, service, entity, today),
+                details=access_texts.details(row),
+                chosen=box(row, at.context.today) in at.form,
+            )
+            for row, service, _ in copies.found[:_MOST_COPIED]
+        ),
+        held=tuple(held_line(name, row, service, at.entity, today) for row, service in copies.held[:_MOST_COPIED]),
+        more=len(copies.found) > _MOST_COPIED,
+        not_all=copies.more,
+        needs_approval=bool(changes) and await role_assignment.needs_approval(registry, at.actor, changes),
+        reason=given.get("reason", ""),
+        notes=(*at.notes, *explain_no_effect(person)),
+        errors=at.errors,
+        back=to_person(at, person),
+    )
+
+
+async def _refuse_copy(at: PortalContext, person: Member) -> Phrase | None:
+    services = await role_assignment.services(at.context.provider.registry, at.actor, at.entity)
+    if not services:
+        return phrase("There is no service at which you give access.")
+    return await explain_refusal(at, person, services[0])
+
+
+async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copies:
+    """The roles that the person would get, and those that they have."""
+    registry, today = at.context.provider.registry, at.context.today
+    known = {each.service_id for each in await role_assignment.services(registry, at.actor, at.entity)}
+    found, held = list[tuple["Assignment", "Service", "Change"]](), list[tuple["Assignment", "Service"]]()
+    held_by_colleague = await role_assignment.list_roles(registry, at.actor, colleague.user.user_id)
+    for role in held_by_colleague.found:
+        row = role_assignment.copy_role(role.row, role.service, user_id=person.user.user_id, today=today)
+        if row is None or row.service_id not in known:
+            continue
+        was = await role_assignment.find_stored_role(registry, row)
+        if was is not None and was.end_date >= today:
+            held.append((was, role.service))
+        else:
+            found.append((row, role.service, role_assignment.plan_role(was, row)))
+    return _Copies(bool(held_by_colleague.after), found, held)
+
+
+def box(row: Assignment, today: str) -> str:
+    """The name of a role's box.
+
+    Another one if anything else is copied; one that has begun begins today.
+    """
+    copied = msgspec.structs.replace(row, user_id="", start_date=row.start_date if row.start_date > today else "")
+    return _BOX + sha256(msgspec.json.encode(copied)).hexdigest()[:12]
+
+
+async def copy_access(at: PortalContext) -> FormResult:
+    """Give the roles that were ticked. Raises InvalidInput, NotFound."""
+    person = await this_person(at, at.form.get("person", ""))
+    colleague = await this_person(at, at.form.get(_FROM, ""))
+    why = await _refuse_copy(at, person)
+    if why is not None:
+        raise InvalidInput(why)
+    copies = await _copies(at, person, colleague)
+    chosen = [change for row, _, change in copies.found if box(row, at.context.today) in at.form]
+    if not chosen:
+        raise InvalidInput(
+            phrase("Choose what to copy."), field=box(copies.found[0][0], at.context.today) if copies.found else ""
+        )
+    return await submit_roles(at, person, chosen, "access-given", shown=[colleague])
+
+
+# --- from a table
+
+
+async def show_import(at: PortalContext) -> View:
+    """The form for a table."""
+    return _import_view(at, errors=at.errors)
+
+
+def _import_view(
+    at: PortalContext,
+    *,
+    plan: ImportPlan | None = None,
+    problems: tuple[tuple[int, str], ...] = (),
+    errors: tuple[FieldError, ...] = (),
+) -> ImportAccess:
+    return ImportAccess(
+        frame=frame(
+            at,
+            section="people",
+            up=Link(url=portal_path(at.web, _PEOPLE), text=phrase("People")),
+            names=plan.names if plan else "",
+        ),
+        action=portal_path(at.web, IMPORT),
+        table=at.form.get("table", ""),
+        columns=(*COLUMNS, f"{PARAMETER}…"),
+        most_lines=MOST_LINES,
+        problems=problems,
+        lines=tuple(_import_line(at, each) for each in plan.lines) if plan else (),
+        changes=None
+        if plan is None
+        else counted(len(plan.changes), "This makes {count} change.", "This makes {count} changes.")
+        if plan.changes
+        else phrase("Nothing would change."),
+        is_change=bool(plan and plan.changes),
+        needs_approval=plan is not None and plan.needs_approval,
+        reason=at.form.get("reason", ""),
+        notes=at.notes,
+        errors=errors,
+        back=portal_path(at.web, _PEOPLE),
+    )
+
+
+def _import_line(at: PortalContext, planned: ImportPlanLine) -> ImportedLine:
+    name, entity = planned.person.name, at.entity.name
+    details: tuple[Phrase, ...] = ()
+    sentence = phrase("{name} belongs to {entity}.", name=name, entity=entity)
+    if planned.row is not None and planned.service is not None:
+        sentence = access_texts.sentence(name, planned.row, planned.service, entity, at.context.day)
+        details = access_texts.details(planned.row)
+    elif planned.verb == "invite":
+        email = planned.person.membership.email
+        sentence = phrase("{name} gets an invitation for {entity}.", name=name, entity=entity)
+        details = (phrase("{email}", email=email),) if email else (phrase("No e-mail address: no e-mail is sent"),)
+    return ImportedLine(number=planned.line, does=_DOES[planned.verb], sentence=sentence, details=details)
+
+
+async def import_table(at: PortalContext) -> FormResult:
+    """Do what a table says, once confirmed. Raises ConfirmationRequired, InvalidForm, InvalidInput."""
+    decision = at.form.get("decision", "")
+    if decision == "edit":
+        raise InvalidForm
+    try:
+        plan = await _plan_import(at)
+    except DirectoryError:
+        raise ConfirmationRequired from None
+    if decision != "confirm" or not plan.changes:
+        raise ConfirmationRequired
+    if at.form.get("names", "") != plan.names:
+        raise ConfirmationRequired(("", NAMES_CHANGED))
+    context, provider = at.context, at.context.provider
+    limit = InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url, counts=context.counts)
+    try:
+        request = await import_access.submit(
+            provider.registry, limit, at.actor, plan, reason=reason(at), now=context.now, unique=provider.new_id()
+        )
+    except (InvalidInput, *REFUSALS) as error:
+        why = error if isinstance(error, InvalidInput) else rejected(error, entity=at.entity)
+        field = why.field if why.field == "reason" else ""
+        raise ConfirmationRequired((field, why.sentence)) from None
+    provider.registry_cache.drop()
+    return saved_or_requested(request, FormResult("access-imported", _PEOPLE))
+
+
+async def check_import(at: PortalContext) -> View:
+    """The changes or the mistakes of the form's table. Raises InvalidInput."""
+    try:
+        plan = await _plan_import(at)
+    except DirectoryError as error:
+        problems = tuple((each.line, each.reason) for each in error.problems)
+        wrong = counted(
+            len(problems),
+            "{count} problem in the table. Nothing changes.",
+            "{count} problems in the table. Nothing changes.",
+        )
+        return _import_view(at, problems=problems, errors=(("table", wrong),))
+    return _import_view(at, plan=plan, errors=at.errors)
+
+
+async def _plan_import(at: PortalContext) -> ImportPlan:
+    """The changes of the table. Raises DirectoryError with its problems, InvalidInput."""
+    context, provider, table = at.context, at.context.provider, at.form.get("table", "")
+    if not table.strip():
+        raise InvalidInput(phrase("Paste a table."), field="table")
+    if len(table) > MOST_CHARACTERS:
+        raise InvalidInput(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
+    try:
+        plan = await import_access.plan_import(
+            provider.registry, at.actor, at.entity, table, now=context.now, today=context.day,
+            new_id=at.web.new_user_id,
+        )  # fmt: skip
+    except Forbidden as error:
+        raise InvalidInput(refusal_of(error), field="table") from None
+    if plan.needs_approval and len(plan.changes) > MOST_CHANGES:
+        raise InvalidInput(
+            phrase(
+                "This needs approval, and a request has at most {most} changes. Send fewer lines.", most=MOST_CHANGES
+            ),
+            field="table",
+        )
+    return plan
+
+
+def _path(page: str) -> re.Pattern[str]:
+    """The paths of a page about one role."""
+    return re.compile(f"{page}/[A-Za-z0-9_-]{{1,1000}}")
+
+
+_GIVING: Final = ("write", "assignment")
 SECTION: Final = Section[PortalContext](
-    pages={NEW: PortalPage(view=new, submit=give, fresh=True, needs=("write", "assignment"))},
-    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK},
-    filters=role_fields.FIELDS | {"person", "service", "find"},
-    prefixes=(role_fields.PARAMETER,),
+    pages={
+        NEW: PortalPage(view=show_new, submit=give_access, fresh=True, needs=_GIVING),
+        COPY: PortalPage(view=show_copy, submit=copy_access, fresh=True, needs=_GIVING),
+        IMPORT: PortalPage(view=show_import, submit=import_table, check=check_import, fresh=True, needs=_GIVING),
+    },
+    named_pages={
+        _path(CHANGE): PortalPage(view=show_change, submit=change_access, fresh=True, needs=_GIVING),
+        _path(REMOVE): PortalPage(view=show_removal, submit=remove_access, fresh=True, needs=("delete", "assignment")),
+    },
+    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, _FROM, "table", "decision"},
+    filters=role_fields.FIELDS | {"person", "service", "find", _FROM},
+    prefixes=(role_fields.PARAMETER, _BOX),
     changes={
         "access-given": phrase("The access has been given."),
         "access-changed": phrase("The access has been changed."),
         "access-removed": phrase("The access has been taken away."),
+        "access-imported": phrase("The table has been taken over."),
     },
 )

@@ -10,9 +10,6 @@ from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
 from corpid.web.directory import (
     access,
-    access_changes,
-    access_copy,
-    access_import,
     access_review,
     administrators,
     history,
@@ -26,6 +23,8 @@ from corpid.web.directory import (
     provisioning_tokens,
     requests,
     third_parties,
+    third_party_offers,
+    third_party_people,
 )
 from corpid.web.directory.page_context import (
     ENTITY,
@@ -75,10 +74,9 @@ _SITE: Final = Site(
         history.SECTION,
         requests.SECTION,
         third_parties.SECTION,
+        third_party_offers.SECTION,
+        third_party_people.SECTION,
         access.SECTION,
-        access_changes.SECTION,
-        access_copy.SECTION,
-        access_import.SECTION,
         people.SECTION,
         invite.SECTION,
         person.SECTION,
