@@ -16,7 +16,7 @@ from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict, StoreUnavailable
 from corpid.texts import phrase
 from corpid.web import repeated_forms
-from corpid.web.directory import organisation
+from corpid.web.directory import home
 from corpid.web.pages.layout import BARE
 from corpid.web.pages.views import Problem
 from corpid.web.sites import EditConflict, FormResult, SitePage
@@ -80,7 +80,7 @@ class Slow:
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     made = Slow()
     monkeypatch.setattr(repeated_forms, "_LOOKS", 3)
-    monkeypatch.setitem(organisation.SECTION.pages, "slow", SitePage(view=made.view, submit=made.submit))
+    monkeypatch.setitem(home.SECTION.pages, "slow", SitePage(view=made.view, submit=made.submit))
     return made
 
 

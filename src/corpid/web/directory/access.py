@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import urlencode
 
 import msgspec
 from msgspec.structs import replace
@@ -33,17 +32,22 @@ from corpid.web.directory.access_views import (
     ImportedLine,
     RemoveAccess,
 )
-from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
 from corpid.web.directory.member_texts import REFUSALS, rejected
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
-from corpid.web.directory.writing import (
+from corpid.web.directory.page_context import (
     NAMES_CHANGED,
+    PortalContext,
+    PortalPage,
     await_change,
     check_names,
+    frame,
     names_shown,
+    portal_path,
+    query_address,
     reason,
     saved_or_requested,
+    section_link,
 )
+from corpid.web.directory.people import PERSON, PERSON_CHOSEN, choose_person
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import refusal_of
@@ -70,8 +74,6 @@ CHANGE: Final = "access/change"
 REMOVE: Final = "access/remove"
 COPY: Final = "access/copy"
 IMPORT: Final = "access/import"
-PERSON: Final = "person"
-"""the page of a person, which names the membership"""
 _SERVICES: Final = 12
 """that are listed without a search"""
 _HELD: Final = 12
@@ -125,12 +127,6 @@ def administers(name: str, entity: Entity) -> Phrase:
     return phrase("{name} administers {entity}. Only an owner can change this access.", name=name, entity=entity.name)
 
 
-def address(at: PortalContext, page: str, **values: str) -> str:
-    """The address of a page with a query."""
-    query = urlencode({name: value for name, value in values.items() if value})
-    return portal_path(at.web, page) + (f"?{query}" if query else "")
-
-
 def to_person(at: PortalContext, found: Member) -> Link:
     return Link(
         url=portal_path(at.web, f"{PERSON}/{found.membership.membership_id}"),
@@ -140,7 +136,7 @@ def to_person(at: PortalContext, found: Member) -> Link:
 
 def person_address(at: PortalContext, page: str, *, field: str = PERSON_CHOSEN, **kept: str) -> Callable[[Member], str]:
     """The addresses of a page with the chosen person in `field`."""
-    return lambda found: address(at, page, **kept, **{field: found.membership.membership_id})
+    return lambda found: query_address(at, page, **kept, **{field: found.membership.membership_id})
 
 
 # --- giving
@@ -186,7 +182,9 @@ async def show_new(at: PortalContext) -> View:
     held = await _held(at, person)
     if service is None:
         view = _with_held(view, [line for _, line in held])
-        copy = Link(url=address(at, COPY, person=given["person"]), text=phrase("Copy a colleague's access instead"))
+        copy = Link(
+            url=query_address(at, COPY, person=given["person"]), text=phrase("Copy a colleague's access instead")
+        )
         return replace(_with_services(view, services, given), links=(copy,))
     return await _details(at, view, person, service, given, held, several=len(services) > 1)
 
@@ -249,7 +247,7 @@ async def _details(
     today = at.context.day
     form = role_fields.read(given, service)
     wrong = faults(form, today) if given.get(CHECK) == "all" else ()
-    elsewhere = address(at, NEW, person=given["person"]) if several else ""
+    elsewhere = query_address(at, NEW, person=given["person"]) if several else ""
     here = [line for role, line in held if role.row.service_id == service.service_id]
     view = replace(
         _with_held(view, here),
@@ -279,7 +277,7 @@ async def _details(
             kept=kept,
             needs_approval=needs,
             reason=given.get("reason", ""),
-            again=address(at, NEW, **{name: value for name, value in kept if name != CHECK}),
+            again=query_address(at, NEW, **{name: value for name, value in kept if name != CHECK}),
         ),
         notes=(*view.notes, *explain_no_effect(person)),
     )
@@ -399,7 +397,7 @@ async def show_change(at: PortalContext) -> View:
             kept=kept,
             needs_approval=needs,
             reason=given.get("reason", ""),
-            again=address(at, at.page, **{name: value for name, value in kept if name != CHECK}),
+            again=query_address(at, at.page, **{name: value for name, value in kept if name != CHECK}),
             was=view.was,
             was_details=view.was_details,
         ),
@@ -496,7 +494,7 @@ async def show_copy(at: PortalContext) -> View:
         action=portal_path(at.web, COPY),
         kept=(("person", given["person"]), (_FROM, given[_FROM])),
         colleague=colleague.name,
-        another=address(at, COPY, person=given["person"]),
+        another=query_address(at, COPY, person=given["person"]),
         roles=tuple(
             CopiedRole(
                 name=box(row, at.context.today),
@@ -586,7 +584,7 @@ def _import_view(
         frame=frame(
             at,
             section="people",
-            up=Link(url=portal_path(at.web, _PEOPLE), text=phrase("People")),
+            up=section_link(at, _PEOPLE),
             names=plan.names if plan else "",
         ),
         action=portal_path(at.web, IMPORT),

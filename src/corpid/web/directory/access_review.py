@@ -18,13 +18,25 @@ from corpid.flows.directory.provisioning import Member
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Membership, Service, User
 from corpid.texts import counted, phrase
-from corpid.web.directory.access import PERSON, address
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
-from corpid.web.directory.page_context import PortalContext, PortalPage, choosing, frame, portal_path
+from corpid.web.directory.page_context import (
+    NAMES_CHANGED,
+    PortalContext,
+    PortalPage,
+    await_page,
+    check_names,
+    choosing,
+    frame,
+    names_shown,
+    portal_path,
+    query_address,
+    reason,
+    saved_or_requested,
+    section_link,
+)
+from corpid.web.directory.people import PERSON
 from corpid.web.directory.people_views import ConfirmAction, RoleSentence
-from corpid.web.directory.person import membership_id_of, this_member
-from corpid.web.directory.person_changes import ending_sentences
-from corpid.web.directory.writing import NAMES_CHANGED, await_page, check_names, names_shown, reason, saved_or_requested
+from corpid.web.directory.person import ending_sentences, membership_id_of, this_member
 from corpid.web.pages import access_texts
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart
@@ -123,8 +135,8 @@ async def review(at: PortalContext) -> View:
     if left:  # those who changed meanwhile may have come back
         state = await access_review.current(registry, at.actor, entity_id)
     return AccessReview(
-        frame=frame(at, section="administrators", up=_up(at)),
-        action=address(at, REVIEW, **begin, after=after),
+        frame=frame(at, section="administrators", up=section_link(at, "administrators")),
+        action=query_address(at, REVIEW, **begin, after=after),
         state=await _state(at, state),
         last=await _last(at, state),
         progress=phrase("{kept} of {count} people looked at", kept=state.kept, count=state.people)
@@ -132,12 +144,12 @@ async def review(at: PortalContext) -> View:
         else None,
         kept=state.kept,
         count=state.people,
-        begin="" if shows else address(at, REVIEW, **begin),
+        begin="" if shows else query_address(at, REVIEW, **begin),
         people=await _shown(at, found.found),
         sign_off=portal_path(at.web, _SIGN_OFF) if under_way and not left else "",
         pager=Pager(
-            first=address(at, REVIEW, **begin) if after else "",
-            next=address(at, REVIEW, **begin, after=found.after) if found.after else "",
+            first=query_address(at, REVIEW, **begin) if after else "",
+            next=query_address(at, REVIEW, **begin, after=found.after) if found.after else "",
         ),
         saved=at.saved,
         notes=at.notes,
@@ -149,7 +161,7 @@ def _of_another(at: PortalContext) -> Problem:
     """The answer to a link that was made for another entity (D54)."""
     page = f"{REVIEW}?{REVIEW_OF}={at.query[REVIEW_OF]}"
     return Problem(
-        frame=frame(at, section="administrators", up=_up(at)),
+        frame=frame(at, section="administrators", up=section_link(at, "administrators")),
         heading=phrase("This review is of another organisation"),
         paragraphs=(
             phrase("You act for {entity} at present.", entity=at.entity.name),
@@ -164,10 +176,6 @@ async def _people(at: PortalContext, after: str) -> lists.ListPage[Found]:
         at.context.provider.registry, at.actor, at.entity.entity_id, unreviewed=True, after=after, limit=_SHOWN
     )
     return await await_page(reading)
-
-
-def _up(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, "administrators"), text=phrase("Administrators"))
 
 
 async def _state(at: PortalContext, state: ReviewState) -> Phrase:

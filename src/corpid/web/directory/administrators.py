@@ -10,9 +10,20 @@ from corpid.flows.directory import appointments, lists
 from corpid.rules.directory import access_conditions as conditions
 from corpid.rules.directory.records import Service
 from corpid.texts import phrase
-from corpid.web.directory.choose_person import choose_person
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
-from corpid.web.directory.writing import NO_REASON, await_change, check_names, names_shown, reason, saved_or_requested
+from corpid.web.directory.page_context import (
+    NO_REASON,
+    PortalContext,
+    PortalPage,
+    await_change,
+    check_names,
+    frame,
+    names_shown,
+    portal_path,
+    reason,
+    saved_or_requested,
+    section_link,
+)
+from corpid.web.directory.people import choose_person
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
@@ -266,15 +277,11 @@ async def choose(at: PortalContext) -> View:
         at,
         _APPOINT,
         lambda found: portal_path(at.web, f"{ADMINISTRATORS}/{found.membership.membership_id}"),
-        frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
+        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS)),
         heading=phrase("Choose a person"),
         asked=phrase("Whom do you want to appoint?"),
         links=(Link(url=portal_path(at.web, "invite"), text=phrase("Invite people")),),
     )
-
-
-def _up(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, ADMINISTRATORS), text=Administrators.heading)
 
 
 # --- one person's level
@@ -305,7 +312,7 @@ async def _form(at: PortalContext, held: MemberLevel) -> ChooseLevel:
     level = at.form.get("level", current if current in possible else only)
     asks_services = _SUB in possible and _SUB in (only, at.form.get("level"), at.query.get("level"))
     return ChooseLevel(
-        frame=frame(at, section=ADMINISTRATORS, up=_up(at), names=names_shown(held)),
+        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
         errors=at.errors,
         notes=at.notes,
         heading=phrase("Change the level of {name}", name=held.name)
@@ -470,7 +477,7 @@ async def confirmation(at: PortalContext) -> View:
     passed_on = {"level", "all_services", _SCOPE, "held"}
     kept = [(name, value) for name, value in at.form.items() if name in passed_on or name.startswith(_SERVICE)]
     return ConfirmLevel(
-        frame=frame(at, section=ADMINISTRATORS, up=_up(at), names=names_shown(held)),
+        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
         errors=at.errors,
         action=_path(at, held),
         summary=summary,
@@ -497,7 +504,7 @@ async def removal(at: PortalContext) -> View:
     if _explains(at):
         consequences.append(phrase("This takes effect when it is approved."))
     return RemoveLevel(
-        frame=frame(at, section=ADMINISTRATORS, up=_up(at), names=names_shown(held)),
+        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
         errors=at.errors,
         notes=at.notes,
         heading=phrase("Take the level away from {name}?", name=name),

@@ -15,10 +15,10 @@ from corpid.ports import AuditPart
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.role_forms import day, day_fault
 from corpid.texts import Phrase, phrase
-from corpid.web.directory import history_texts as texts
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
+from corpid.web.directory import change_sentences as texts
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path, section_link
 from corpid.web.pages.csv_file import CsvFile
-from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
+from corpid.web.pages.layout import Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.refusals import refusal_of
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import NotFound, Section
@@ -193,7 +193,7 @@ async def change(at: PortalContext) -> View:
     names = await flow.names(registry, at.actor, [entry])
     own = at.actor.entity_id
     return Change(
-        frame=frame(at, section=HISTORY, up=Link(url=portal_path(at.web, HISTORY), text=History.heading)),
+        frame=frame(at, section=HISTORY, up=section_link(at, HISTORY)),
         what=texts.sentence(entry, names),
         who=texts.author_of(entry.actor, entry, names, own),
         at=at.moment(entry.at),

@@ -16,8 +16,8 @@ from corpid.rules.directory.names import remedy_of
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase
 from corpid.web.directory.administrators import ADMINISTRATORS
-from corpid.web.directory.history_texts import OPERATOR
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
+from corpid.web.directory.change_sentences import OPERATOR
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path, section_link
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.pages.refusals import refusal_of
@@ -120,7 +120,7 @@ async def tokens(at: PortalContext) -> View:
     found = await _all(at)
     names = await provisioning_tokens.makers(at.context.provider.registry, at.actor.entity_id, found)
     return Tokens(
-        frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
+        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS)),
         rows=tuple(
             TokenRow(
                 name=each.name,
@@ -145,10 +145,6 @@ async def _all(at: PortalContext) -> list[RegisteredProvisioningToken]:
 def _maker(created_by: str, names: Mapping[str, str]) -> str | Phrase:
     """The maker of a token: a person, or the operator."""
     return names.get(created_by, GONE) if created_by.startswith("user:") else OPERATOR
-
-
-def _up(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, ADMINISTRATORS), text=phrase("Administrators"))
 
 
 def _back(at: PortalContext) -> Link:

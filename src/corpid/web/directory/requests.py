@@ -12,19 +12,24 @@ from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
-from corpid.web.directory.change_sentences import ChangeInWords, in_words
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, no_approver, portal_path
-from corpid.web.directory.writing import (
+from corpid.web.directory.change_sentences import ChangeInWords, describe_change
+from corpid.web.directory.page_context import (
     NO_REASON,
     REQUEST_SENT,
     REQUESTED,
+    PortalContext,
+    PortalPage,
     await_change,
     await_page,
+    frame,
+    no_approver,
+    portal_path,
     reason,
     saved_or_requested,
+    section_link,
 )
 from corpid.web.pages.access_texts import APPROVALS, GONE, details
-from corpid.web.pages.layout import Advice, FormView, Link, Pager, PageView, ViewPart, pager_of
+from corpid.web.pages.layout import Advice, FormView, Pager, PageView, ViewPart, pager_of
 from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
@@ -53,8 +58,6 @@ STATES: Final[Mapping[ApprovalState, Phrase]] = {
     ApprovalState.EXPIRED: phrase("Expired"),
 }
 """how the state of a request is called on a page"""
-
-
 _NO_PAGER: Final = Pager()
 
 
@@ -165,7 +168,7 @@ def _line(at: PortalContext, found: Request) -> RequestLine:
     record = found.record
     return RequestLine(
         url=portal_path(at.web, f"{REQUESTS}/{quote(record.request_id, safe='')}"),
-        sentence=in_words(found.changes[0], found.names).sentence,
+        sentence=describe_change(found.changes[0], found.names).sentence,
         limits=_limits(found.changes[0]),
         further=len(found.changes) - 1,
         requester=found.requester or GONE,
@@ -251,9 +254,9 @@ async def one(at: PortalContext) -> View:
     elif pending and found.why_not:
         why_not = phrase("You cannot decide on this request: {reason}.", reason=found.why_not)
     return OneRequest(
-        frame=frame(at, section=REQUESTS, up=_up(at)),
+        frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS)),
         saved=at.saved,
-        changes=tuple(in_words(each, found.names) for each in found.changes),
+        changes=tuple(describe_change(each, found.names) for each in found.changes),
         line=_line(at, found),
         decided_by="" if found.record.decided_by in ("", SYSTEM) else found.decided_by or GONE,
         decided_reason=decision_reason(found.record),
@@ -266,10 +269,6 @@ async def one(at: PortalContext) -> View:
     )
 
 
-def _up(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, REQUESTS), text=phrase("Requests"))
-
-
 async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> View:
     line = _line(at, found)
     only_decline = None
@@ -277,11 +276,11 @@ async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> 
         only_decline = phrase("You can decline it, but not approve it: {reason}.", reason=found.why_no_approval)
     names = found.name_changes.digest if found.name_changes and not withdrawing else ""
     return Decide(
-        frame=frame(at, section=REQUESTS, up=_up(at), names=names),
+        frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS), names=names),
         errors=at.errors,
         action=portal_path(at.web, at.page),
         heading=phrase("Withdraw your request?") if withdrawing else phrase("Approve or decline"),
-        changes=tuple(in_words(each, found.names) for each in found.changes),
+        changes=tuple(describe_change(each, found.names) for each in found.changes),
         line=line,
         why_no_approval=only_decline,
         withdrawing=withdrawing,
@@ -351,7 +350,7 @@ async def setting(at: PortalContext) -> View:
         raise NotFound
     chosen: Approvals = at.entity.approvals
     return ChooseApprovals(
-        frame=frame(at, section=REQUESTS, up=_up(at)),
+        frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS)),
         errors=at.errors,
         action=portal_path(at.web, SETTING),
         options=tuple((value, text, "") for value, text in APPROVALS.items()),

@@ -15,9 +15,16 @@ from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
-from corpid.web.directory.change_sentences import authorisation_sentence, parameters_in_words
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
-from corpid.web.directory.writing import await_page, submit_changes
+from corpid.web.directory.change_sentences import describe_authorisation, list_parameters
+from corpid.web.directory.page_context import (
+    PortalContext,
+    PortalPage,
+    await_page,
+    frame,
+    portal_path,
+    section_link,
+    submit_changes,
+)
 from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import FormView, Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound, Section
@@ -205,7 +212,7 @@ def is_client(at: PortalContext, found: Authorisation) -> bool:
 
 def sentence(found: Authorisation, grant: ThirdPartyGrant | None = None) -> Phrase:
     """An authorisation in a sentence, with the terms of `grant` if given."""
-    return authorisation_sentence(
+    return describe_authorisation(
         grant or found.grant,
         client=found.client_entity.name,
         third_party=found.third_party.name,
@@ -219,7 +226,7 @@ def facts(grant: ThirdPartyGrant | ThirdPartyAssignment) -> tuple[tuple[Phrase, 
     pairs = (
         (phrase("Part of the organisation"), grant.sub_entity),
         (phrase("Reference"), grant.ref),
-        (phrase("Only with"), parameters_in_words(grant.parameters)),
+        (phrase("Only with"), list_parameters(grant.parameters)),
     )
     return tuple((name, text) for name, text in pairs if text)
 
@@ -229,7 +236,7 @@ def up(at: PortalContext, found: Authorisation | None = None, *, names: str = ""
 
     `names` as in `frame`.
     """
-    to_list = Link(url=portal_path(at.web, THIRD_PARTIES), text=phrase("Third parties"))
+    to_list = section_link(at, THIRD_PARTIES)
     if found is None:
         return frame(at, section=THIRD_PARTIES, up=to_list, names=names)
     link = Link(url=url(at, "grant", found.grant), text=phrase("The authorisation"))

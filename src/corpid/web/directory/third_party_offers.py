@@ -25,7 +25,14 @@ from corpid.rules.directory.role_forms import (
 )
 from corpid.texts import Phrase, phrase
 from corpid.web.context import ENTERED
-from corpid.web.directory.page_context import PortalContext, PortalPage, portal_path
+from corpid.web.directory.page_context import (
+    NO_REASON,
+    PortalContext,
+    PortalPage,
+    await_plan,
+    portal_path,
+    submit_changes,
+)
 from corpid.web.directory.third_parties import (
     OFFER,
     THIRD_PARTIES,
@@ -41,7 +48,6 @@ from corpid.web.directory.third_parties import (
     url,
     version,
 )
-from corpid.web.directory.writing import NO_REASON, await_plan, submit_changes
 from corpid.web.pages import role_fields
 from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import FormView, PageView, ViewPart

@@ -13,8 +13,16 @@ from corpid.flows.directory.person_names import names_digest
 from corpid.ports import Precondition
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
-from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
-from corpid.web.directory.page_context import PortalContext, PortalPage, portal_path
+from corpid.web.directory.page_context import (
+    PortalContext,
+    PortalPage,
+    await_plan,
+    check_names,
+    names_shown,
+    portal_path,
+    submit_changes,
+)
+from corpid.web.directory.people import PERSON_CHOSEN, choose_person
 from corpid.web.directory.third_parties import (
     THIRD_PARTIES,
     AuthorisationConfirmation,
@@ -43,7 +51,6 @@ from corpid.web.directory.third_party_offers import (
     role_options,
     shown_day,
 )
-from corpid.web.directory.writing import await_plan, check_names, names_shown, submit_changes
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link
