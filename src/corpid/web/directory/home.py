@@ -1,4 +1,4 @@
-"""First pages of the portal: choice of the entity, home, access that ends (D53, D54)."""
+"""The portal's first pages: home, choice of entity, access that ends (D53, D54)."""
 
 from __future__ import annotations
 

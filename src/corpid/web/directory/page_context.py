@@ -1,4 +1,4 @@
-"""A person in the portal, frames of its pages, changes that forms make (D53, D54, D55)."""
+"""A person in the portal, frames of pages, changes by forms (D53, D54, D55)."""
 
 from __future__ import annotations
 

@@ -11,9 +11,17 @@ from corpid.rules import signing_keys as rules
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import HOUR, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.texts import Phrase, phrase
-from corpid.web.operations.confirm import ConsoleConfirmation, question
-from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame, path_if_allowed
-from corpid.web.operations.reasons import REASON, acting
+from corpid.web.operations.page_context import (
+    REASON,
+    ConsoleConfirmation,
+    ConsoleContext,
+    ConsolePage,
+    actor_with_reason,
+    console_path,
+    frame,
+    path_if_allowed,
+    question,
+)
 from corpid.web.pages.layout import Link, PageView, ViewPart
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
 
@@ -168,7 +176,7 @@ async def make_now(at: ConsoleContext) -> FormResult:
 
 
 async def _make(at: ConsoleContext, *, at_once: bool) -> None:
-    registry, seen, actor = at.context.provider.registry, at.form.get("decision", ""), acting(at)
+    registry, seen, actor = at.context.provider.registry, at.form.get("decision", ""), actor_with_reason(at)
     try:
         await flow.rotate(registry, actor, now=at.context.now, at_once=at_once, seen=seen)
     except RotationRefused:
@@ -197,7 +205,7 @@ async def end(at: ConsoleContext) -> FormResult:
     key = await _this_key(at)
     if at.form.get("typed", "").strip() != key.kid:
         raise InvalidForm(("typed", phrase("This is not the identifier of the key. Copy it from above.")))
-    actor = acting(at)
+    actor = actor_with_reason(at)
     try:
         await flow.revoke(at.context.provider.registry, actor, key.kid, now=at.context.now)
     except RotationRefused:

@@ -18,15 +18,17 @@ from corpid.texts import phrase
 from corpid.web.operations import views
 from corpid.web.operations.page_context import (
     AT_ONCE,
+    REASON,
     ConsoleContext,
     ConsolePage,
+    actor_with_reason,
     console_path,
     frame,
+    is_current,
     pager,
     path_if_allowed,
+    step_of,
 )
-from corpid.web.operations.reasons import REASON, acting
-from corpid.web.operations.record_forms import is_current, step_of
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import reason_of
 from corpid.web.sites import EditConflict, FormResult, InvalidForm, NotFound, Section
@@ -170,7 +172,7 @@ async def edit(at: ConsoleContext) -> FormResult:
         "role_descriptions": {each.name: each.description for each in described},
         "approval_required": "approval_required" in at.form,
     }
-    provider, actor = at.context.provider, acting(at)
+    provider, actor = at.context.provider, actor_with_reason(at)
     try:
         await flow.update_service(
             provider.registry, provider.passwords, service.service_id, members, actor=actor, was=service

@@ -1,20 +1,31 @@
-"""The console's overview: what the deployment does, and what needs attention (D53)."""
+"""The deployment in the console: overview and maintenance (D50, D53)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.operations import overview as flow
+from corpid.flows.operations import readiness
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.server_processes import VERSION
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.clients import client_path
 from corpid.web.operations.keys import STATES
-from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame
+from corpid.web.operations.page_context import (
+    REASON,
+    ConsoleContext,
+    ConsolePage,
+    actor_with_reason,
+    console_path,
+    frame,
+    path_if_allowed,
+    question,
+)
 from corpid.web.operations.views import StateLabel
 from corpid.web.pages.charts import of_traffic
-from corpid.web.pages.layout import PageView, ViewPart
-from corpid.web.sites import Section
+from corpid.web.pages.layout import Link, PageView, ViewPart
+from corpid.web.sites import FormResult, Section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +39,8 @@ if TYPE_CHECKING:
 
 MOST: Final = 20
 """clients, and reasons, of a table"""
+MAINTENANCE: Final = "maintenance"
+_SWITCH: Final = "switch-maintenance"
 
 
 class ClientCount(ViewPart, frozen=True, kw_only=True):
@@ -106,7 +119,19 @@ class Overview(PageView, frozen=True, kw_only=True):
     saved: Phrase | None = None
 
 
-async def overview(at: ConsoleContext) -> View:
+class Maintenance(PageView, frozen=True, kw_only=True):
+    """The state of maintenance."""
+
+    template: ClassVar[str] = "console/maintenance.html"
+    heading: ClassVar[Phrase] = phrase("Maintenance")
+
+    on: bool
+    switch: str
+    """the page that switches it; empty for those who may not"""
+    saved: Phrase | None = None
+
+
+async def show_overview(at: ConsoleContext) -> View:
     """The overview of the deployment. Raises access.Forbidden."""
     zone = at.context.provider.policy.timezone
     found = await flow.overview(at.context.provider, at.actor, now=at.context.now, rules=at.web.client_rules)
@@ -116,7 +141,7 @@ async def overview(at: ConsoleContext) -> View:
         findings=found.findings,
         week=of_traffic(found.week.points, "hour", name="week", zone=zone),
         quarter=of_traffic(found.quarter.points, "day", name="quarter", zone=zone),
-        clients=tuple(_clients(at, found.quarter)),
+        clients=tuple(_count_clients(at, found.quarter)),
         reasons=tuple(
             ReasonCount(reason=each.reason, cause=reason_of(each.reason).value.cause, count=each.count)
             for each in found.week.reasons[:MOST]
@@ -134,13 +159,13 @@ async def overview(at: ConsoleContext) -> View:
         keys_page=console_path(at.web, "keys"),
         ending=tuple((each, client_path(at, each.client_id)) for each in found.ending[:MOST]),
         not_ready=found.engines.not_ready,
-        engines=_engines(found.engines),
-        processes=tuple(_process(at, each) for each in found.processes),
+        engines=_list_engines(found.engines),
+        processes=tuple(_process_line(at, each) for each in found.processes),
         saved=at.saved,
     )
 
 
-def _engines(found: EngineStates) -> tuple[EngineLine, ...]:
+def _list_engines(found: EngineStates) -> tuple[EngineLine, ...]:
     answers, failing = StateLabel(text=phrase("Answers")), StateLabel(text=phrase("Does not answer"), tone="error")
     mail = StateLabel(text=phrase("Sends")) if found.sends_mail else StateLabel(text=phrase("Off"), tone="warning")
     return (
@@ -158,7 +183,7 @@ def _engines(found: EngineStates) -> tuple[EngineLine, ...]:
     )
 
 
-def _process(at: ConsoleContext, each: ProcessSummary) -> ProcessLine:
+def _process_line(at: ConsoleContext, each: ProcessSummary) -> ProcessLine:
     return ProcessLine(
         host=each.host,
         number=each.number,
@@ -173,7 +198,7 @@ def _process(at: ConsoleContext, each: ProcessSummary) -> ProcessLine:
     )
 
 
-def _clients(at: ConsoleContext, traffic: Traffic) -> Sequence[ClientCount]:
+def _count_clients(at: ConsoleContext, traffic: Traffic) -> Sequence[ClientCount]:
     return [
         ClientCount(
             name=each.name or each.client_id,
@@ -185,4 +210,67 @@ def _clients(at: ConsoleContext, traffic: Traffic) -> Sequence[ClientCount]:
     ]
 
 
-SECTION: Final = Section[ConsoleContext](pages={"": ConsolePage(view=overview)})
+async def show_maintenance(at: ConsoleContext) -> View:
+    """The state of maintenance. Raises access.Forbidden."""
+    return Maintenance(
+        frame=frame(at, section=MAINTENANCE),
+        on=await readiness.maintenance(at.context.provider.registry, actor=at.actor),
+        switch=path_if_allowed(at, _SWITCH),
+        saved=at.saved,
+    )
+
+
+async def show_switch(at: ConsoleContext) -> View:
+    """The question before maintenance is switched. Raises access.Forbidden."""
+    on = await readiness.maintenance(at.context.provider.registry, actor=at.actor)
+    if on:
+        heading, button = phrase("Turn maintenance off?"), phrase("Turn maintenance off")
+        consequences = (
+            phrase("People can sign in again."),
+            phrase("Every running server follows within 5 seconds."),
+        )
+    else:
+        heading, button = phrase("Turn maintenance on?"), phrase("Turn maintenance on")
+        consequences = (
+            phrase("While maintenance is on, nobody can sign in except to this console."),
+            phrase("Clients are asked to try again later. Every running server follows within 5 seconds."),
+        )
+    return question(
+        at,
+        MAINTENANCE,
+        Link(url=console_path(at.web, MAINTENANCE), text=Maintenance.heading),
+        heading,
+        consequences,
+        button,
+        destroys=not on,
+        decision="off" if on else "on",
+    )
+
+
+async def switch_maintenance(at: ConsoleContext) -> FormResult:
+    """Switch maintenance on or off, as the button said.
+
+    Raises InvalidInput, StaleStep, access.Forbidden.
+    """
+    if at.form.get("decision") not in {"on", "off"}:
+        raise StaleStep
+    is_on = at.form.get("decision") == "on"
+    await readiness.switch_maintenance(at.context.provider.registry, on=is_on, actor=actor_with_reason(at))
+    at.context.provider.registry_cache.drop()
+    return FormResult("maintenance-on" if is_on else "maintenance-off", MAINTENANCE)
+
+
+SECTION: Final = Section[ConsoleContext](
+    pages={
+        "": ConsolePage(view=show_overview),
+        MAINTENANCE: ConsolePage(view=show_maintenance),
+        _SWITCH: ConsolePage(
+            view=show_switch, submit=switch_maintenance, leads_to=MAINTENANCE, fresh=True, needs=("write", "deployment")
+        ),
+    },
+    fields=frozenset({"decision", REASON}),
+    changes={
+        "maintenance-on": phrase("Maintenance is on."),
+        "maintenance-off": phrase("Maintenance is off."),
+    },
+)
