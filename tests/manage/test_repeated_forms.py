@@ -15,7 +15,7 @@ from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict, StoreUnavailable
 from corpid.texts import phrase
-from corpid.web import repeated_forms
+from corpid.web import own_pages
 from corpid.web.directory import home
 from corpid.web.pages.layout import BARE
 from corpid.web.pages.views import Problem
@@ -79,7 +79,7 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     made = Slow()
-    monkeypatch.setattr(repeated_forms, "_LOOKS", 3)
+    monkeypatch.setattr(own_pages, "_LOOKS", 3)
     monkeypatch.setitem(home.SECTION.pages, "slow", SitePage(view=made.view, submit=made.submit))
     return made
 

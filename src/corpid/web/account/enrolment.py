@@ -1,22 +1,46 @@
-"""Pages of an enrolment: views, and building them from a step."""
+"""Enrolment: a page for each step, its forms, and the QR code.
+
+A POST that claims its step moves on with 303; a later one is redirected to the current page (D15), and one that is not
+accepted to the same page, which shows it again (D73). Source: D34, D46
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
+from corpid.flows import stored_forms
 from corpid.flows.account import enrolments, reauthenticate, set_factor
+from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, OpenElsewhere
 from corpid.flows.account.links import PURPOSES, EnrolmentStep, chosen_steps
-from corpid.flows.authentication import interactions
+from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, PORTAL_PATH
+from corpid.flows.authentication.sent_forms import Repeated, SentForm
+from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory import acceptance
-from corpid.rules.authentication.sign_in import SecondFactorMethod
+from corpid.flows.stored_forms import StoredForm
+from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
+from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
-from corpid.web.account import app_key
+from corpid.web.account import factors
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.pages.layout import BARE, Form, FormView, Frame, Link, time_limit
-from corpid.web.pages.views import AskPasskey, Problem, second_factor_form
+from corpid.web.context import ENTERED, with_parameter
+from corpid.web.http.requests import cookie, form_bytes, page_request
+from corpid.web.pages.layout import BARE, Form, FormView, Frame, Link, ViewPart, time_limit
+from corpid.web.pages.responses import (
+    COOKIE_SECONDS,
+    add_cookie,
+    page_response,
+    reader_language,
+    require_own_form,
+    see_other,
+    throttled_page,
+)
+from corpid.web.pages.views import AskPasskey, Problem, in_frame, second_factor_form
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -140,6 +164,59 @@ _SECOND_STEP: Final = phrase(
     "After your password we ask for a second step, so that nobody can sign in with your password alone."
 )
 _NO_MORE_TIME: Final = phrase("You cannot get more time. If you run out, ask for a new link.")
+FIELDS: Final = frozenset(
+    {"form_token", "step", ENTERED, "user_name", "name", "password", "code", "passkey", "kept", "decision"}
+)
+
+
+_PICTURE: Final = "qr.svg"
+_FINISH: Final = "finish"
+_EXTEND: Final = "extend"
+_TYPED: Final = ("name", "user_name")
+"""what a page shows again"""
+_TYPED_CHARACTERS: Final = 400
+
+
+class _Action(ViewPart, frozen=True, kw_only=True):
+    """A form's submission, and the field of its errors."""
+
+    submit: Submit | None
+    """None: every step is done, and only the result has to be written"""
+    takes: str = ""
+    """the form's field, and the keyword for its value; empty: there is nothing to fill in"""
+    also: str = ""
+    """a second field"""
+    beside: str | None = None
+    """the field of its errors, empty for the page as a whole; None: the one that it takes"""
+
+    async def submitted(self, context: RequestContext, visit: EnrolmentContext, form: Mapping[str, str]) -> Enrolment:
+        if self.submit is None:
+            return visit.enrolment
+        given = {field: form.get(field, "") for field in (self.takes, self.also) if field}
+        return await self.submit(context, visit, **given)
+
+    def wrong(self, sentence: Phrase, *, field: str = "") -> FieldError:
+        return field or (self.takes if self.beside is None else self.beside), sentence
+
+
+ACTIONS: Final[Mapping[tuple[EnrolmentStep | None, str], _Action]] = {
+    (EnrolmentStep.PROFILE, "profile"): _Action(submit=set_factor.submit_profile, takes="name", also="user_name"),
+    (EnrolmentStep.PROVE_PASSWORD, "password"): _Action(submit=reauthenticate.submit_password, takes="password"),
+    (EnrolmentStep.PROVE_SECOND_FACTOR, "code"): _Action(submit=reauthenticate.submit_code, takes="code"),
+    (EnrolmentStep.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=reauthenticate.submit_passkey, takes="passkey"),
+    (EnrolmentStep.FIRST, "password"): _Action(submit=set_factor.submit_password, takes="password"),
+    (EnrolmentStep.FIRST, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
+    (EnrolmentStep.PASSWORD, "password"): _Action(submit=set_factor.submit_password, takes="password"),
+    (EnrolmentStep.SECOND_FACTOR, "code"): _Action(submit=set_factor.submit_app, takes="code"),
+    (EnrolmentStep.SECOND_FACTOR, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
+    (EnrolmentStep.SECOND_FACTOR, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
+    (EnrolmentStep.MAILED_CODE, "code"): _Action(submit=set_factor.submit_mailed_code, takes="code"),
+    (EnrolmentStep.MAILED_CODE, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
+    (EnrolmentStep.RECOVERY_CODES, "codes"): _Action(submit=set_factor.submit_codes, takes="kept", also="decision"),
+    **{(step, _EXTEND): _Action(submit=enrolments.extend) for step in (*EnrolmentStep, None)},
+    (None, _FINISH): _Action(submit=None),
+}
+"""what can be submitted at which step"""
 
 
 def enrolment_path(web: WebContext, enrolment_id: str, action: str = "") -> str:
@@ -147,7 +224,140 @@ def enrolment_path(web: WebContext, enrolment_id: str, action: str = "") -> str:
     return f"{web.base_path}{PATH}{enrolment_id}" + (f"/{action}" if action else "")
 
 
-def begin(
+async def serve_enrolment(request: Request, web: WebContext) -> Response:
+    """Every address below /enrolment/{enrolment}: page, forms, QR code.
+
+    Source: D15, D34
+    """
+    provider = web.provider
+    context = await page_request(request, provider)
+    enrolment_id, _, action = str(request.path_params["rest"]).partition("/")
+    await provider.registry_cache.refuse_maintenance(context.now)
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
+    try:
+        visit = await enrolments.load_own_enrolment(context, enrolment_id, browser.browser_id if browser else "")
+        if request.method == "POST":
+            return await _post(request, web, context, visit, action)
+        if action == _PICTURE and visit.enrolment.step is EnrolmentStep.SECOND_FACTOR:
+            return factors.draw_qr_code(app_link(web, context, visit))
+        if action:
+            return to_enrolment(web, enrolment_id)
+        kept = None
+        if request.scope["query_string"] and ENTERED in request.query_params:
+            kept = await stored_forms.read_form(context, enrolments.form_place(visit.enrolment))
+        return await _show_step(request, web, context, visit, kept)
+    except StaleStep:
+        return to_enrolment(web, enrolment_id)
+    except (NotHere, OpenElsewhere, EnrolmentStopped) as ending:
+        return show_ending(request, web, ending)
+
+
+async def _post(
+    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentContext, action: str
+) -> Response:
+    at = visit.enrolment
+    body = await form_bytes(request)
+    form = parameters.parse(body, FIELDS)
+    require_own_form(context, form, at.browser_id, at.enrolment_id)
+    taken = ACTIONS.get((at.step, action))
+    if at.finished or taken is None or form.get("step") != enrolments.step_name(at):
+        return to_enrolment(web, at.enrolment_id)
+    sent = SentForm(place=enrolments.form_place(at), digest=sha256(body).digest())
+    try:
+        moved = await taken.submitted(context, replace(visit, sent=sent), form)
+    except Throttled as slowed:
+        return throttled_page(
+            await _show_again(request, web, context, visit, taken.wrong(slowed.sentence), form), slowed
+        )
+    except InvalidInput as rejected:
+        wrong = taken.wrong(rejected.sentence, field=rejected.field)
+        if action == _EXTEND:
+            await stored_forms.add_error(context, sent.place, wrong)
+        else:
+            typed: dict[str, str] = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if name in form}
+            await stored_forms.save_form(
+                context, sent.place, StoredForm(fields=typed, errors=(wrong,), digest=sent.digest)
+            )
+        return _to_entered(web, at.enrolment_id)
+    except Repeated:
+        return _to_entered(web, at.enrolment_id)
+    if action == _EXTEND and form.get(ENTERED):
+        return _to_entered(web, at.enrolment_id)
+    if moved.step is None and action != _EXTEND:
+        after = await enrolments.load_own_enrolment(context, at.enrolment_id, at.browser_id)
+        if after.invited is None:
+            await set_factor.finish(context, after)
+        else:
+            await acceptance.finish(context, after, language=reader_language(request, web.renderer).tag)
+    return to_enrolment(web, at.enrolment_id)
+
+
+async def _show_step(
+    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentContext, kept: StoredForm | None
+) -> Response:
+    """The page of the step, which may mark the browser.
+
+    It shows what was kept of a form that was not accepted. Nobody has signed in here, so that the browser itself is not
+    stored yet.
+    """
+    view = await build_page(
+        web, context, replace(visit, typed=kept.fields) if kept else visit, errors=kept.errors if kept else ()
+    )
+    if kept is not None and view.frame.here:
+        view = in_frame(view, here=with_parameter(view.frame.here), entered="1")
+    answer = page_response(request, web.renderer, view)
+    if visit.enrolment.finished and visit.enrolment.passkey is not None:
+        add_cookie(answer, web, web.passkey_cookie_name, "created", seconds=COOKIE_SECONDS)
+    return answer
+
+
+async def _show_again(
+    request: Request,
+    web: WebContext,
+    context: RequestContext,
+    visit: EnrolmentContext,
+    error: FieldError,
+    typed: Mapping[str, str],
+) -> Response:
+    """The page of an attempt that came too early.
+
+    Raises StaleStep if another request moved on.
+    """
+    before = visit.enrolment
+    after = replace(await enrolments.load_own_enrolment(context, before.enrolment_id, before.browser_id), typed=typed)
+    if after.enrolment.serial != before.serial:
+        raise StaleStep
+    return page_response(request, web.renderer, await build_page(web, context, after, errors=(error,)))
+
+
+def to_enrolment(web: WebContext, enrolment_id: str) -> Response:
+    """Redirect to the page of an enrolment (D15)."""
+    return see_other(enrolment_path(web, enrolment_id))
+
+
+def _to_entered(web: WebContext, enrolment_id: str) -> Response:
+    return see_other(with_parameter(enrolment_path(web, enrolment_id)))
+
+
+def show_ending(request: Request, web: WebContext, ending: NotHere | OpenElsewhere | EnrolmentStopped) -> Response:
+    """The page of a link or enrolment that cannot continue.
+
+    Source: D34, D45
+    """
+    if isinstance(ending, InvitationExpired):
+        return page_response(request, web.renderer, expired_page(ending.entity.name), status=410)
+    view, status = {
+        NotHere: (gone_page, 404),
+        OpenElsewhere: (other_browser_page, 403),
+        EnrolmentStopped: (stopped_page, 403),
+    }[type(ending)]
+    return page_response(request, web.renderer, view(), status=status)
+
+
+# --- pages of steps
+
+
+def beginning_page(
     web: WebContext, context: RequestContext, link: ports.Link, user: User, *, action: str, form_token: str
 ) -> View:
     """The page of an opened link (D46)."""
@@ -190,7 +400,7 @@ def _frame(web: WebContext, context: RequestContext, visit: EnrolmentContext) ->
     )
 
 
-async def of_step(
+async def build_page(
     web: WebContext, context: RequestContext, visit: EnrolmentContext, *, errors: tuple[FieldError, ...] = ()
 ) -> View:
     """The page of an enrolment's step, and the one after its end."""
@@ -257,7 +467,7 @@ async def _second_factor(
         notes=(_SECOND_STEP,),
         picture=enrolment_path(web, enrolment_id, "qr.svg"),
         app_link=app_link(web, context, visit),
-        secret=app_key.grouped(secret),
+        secret=factors.group_key(secret),
         passkey=_passkey(web, visit, await set_factor.passkey_options(context, visit)),
         by_email=enrolment_path(web, enrolment_id, "way") if set_factor.email_offered(context, visit) else "",
         errors=errors,
@@ -284,7 +494,7 @@ async def _mailed_code(
 def app_link(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> str:
     """The content of the QR code (D45)."""
     secret = enrolments.app_secret(context, visit.enrolment)
-    return app_key.link(web, visit.user, secret)
+    return factors.otpauth_link(web, visit.user, secret)
 
 
 async def _codes(
@@ -406,7 +616,7 @@ def answered_page(done: InvitationAnswer, *, base_path: str, has_portal: bool) -
     )
 
 
-def gone() -> View:
+def gone_page() -> View:
     """The page of a link that is not valid (any more)."""
     return Problem(
         frame=Frame(),
@@ -421,7 +631,7 @@ def gone() -> View:
     )
 
 
-def expired(entity: str) -> View:
+def expired_page(entity: str) -> View:
     """The page of an invitation that was sent too long ago (D60)."""
     return Problem(
         frame=Frame(),
@@ -430,7 +640,7 @@ def expired(entity: str) -> View:
     )
 
 
-def other_browser() -> View:
+def other_browser_page() -> View:
     """The page of an enrolment in another browser, or without cookies.
 
     Source: D34
@@ -448,7 +658,7 @@ def other_browser() -> View:
     )
 
 
-def stopped() -> View:
+def stopped_page() -> View:
     """Too many wrong codes (D45)."""
     return Problem(
         frame=Frame(),
@@ -458,3 +668,17 @@ def stopped() -> View:
             phrase("Ask the person who sent you this link for a new one."),
         ),
     )
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
+    from corpid.flows.request_context import RequestContext
+    from corpid.web.context import WebContext
+    from corpid.web.pages.layout import FieldError
+
+    Submit = Callable[..., Awaitable[Enrolment]]
