@@ -8,7 +8,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from corpid.texts import phrase
-from corpid.web.account import enrolment as enrolment
+from corpid.web.account import enrolment
 from corpid.web.account.enrolment import gone_page, other_browser_page, stopped_page
 from corpid.web.account.links import former_link_page
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from corpid.ports import TransientStore
+    from corpid.stores.transient import TransientStore
 
 
 class WrappedStore:
-    """The methods of a ports.TransientStore that every wrapper passes on."""
+    """The methods of a TransientStore that every wrapper passes on."""
 
     def __init__(self, store: TransientStore) -> None:
         self._store = store

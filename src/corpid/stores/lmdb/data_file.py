@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import lmdb
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

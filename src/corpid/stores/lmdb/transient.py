@@ -18,18 +18,21 @@ from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Final, Self
 
-from corpid.ports import EngineCondition, TransientEngine
 from corpid.rules.data_loss import NO_LOSS, DataLoss
+from corpid.rules.transient import EngineCondition
 from corpid.stores import READINESS, READINESS_SECONDS, machine_start, milliseconds
 from corpid.stores.lmdb import data_file
 from corpid.stores.lmdb.data_file import LINEAGE
+from corpid.stores.transient import TransientEngine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from corpid.ports import Clock, OrderlyStops, PipelinedVerb, TransientStore
+    from corpid.rules.transient import PipelinedVerb
+    from corpid.stores import Clock
     from corpid.stores.lmdb.data_file import DataFile, Transaction
+    from corpid.stores.transient import OrderlyStops, TransientStore
 
 _HEAD: Final = Struct(">Qq")
 _EXPIRY: Final = Struct(">Q")
@@ -79,7 +82,7 @@ def _count(transaction: Transaction, name: bytes, expires_at: int, by: int, now:
 
 
 class LmdbTransientStore:
-    """A ports.TransientStore on LMDB."""
+    """A TransientStore on LMDB."""
 
     def __init__(self, file: DataFile) -> None:
         self.file: Final = file
@@ -157,7 +160,7 @@ def _sweep(transaction: Transaction, after: bytes, now: bytes) -> tuple[int, byt
 
 
 class LmdbTransientBatch:
-    """A ports.TransientBatch whose verbs are transactions of their own."""
+    """A TransientBatch whose verbs are transactions of their own."""
 
     __slots__ = ("_moment", "_now", "_store", "_transact")
 
@@ -237,7 +240,7 @@ _PREFIX: Final = "lmdb://"
 
 
 class LmdbEngine(TransientEngine):
-    """A ports.TransientEngine for the URLs lmdb:///DIRECTORY."""
+    """A TransientEngine for the URLs lmdb:///DIRECTORY."""
 
     def __init__(self, address: str) -> None:
         self._directory: Final = Path(address.removeprefix(_PREFIX))

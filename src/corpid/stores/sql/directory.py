@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 import sqlalchemy as sa
 
-from corpid.ports import NameRefused
+from corpid.rules.directory.changes import NameRefused
 from corpid.rules.directory.entity_choice import FORMS
 from corpid.rules.directory.records import (
     ActingPerson,
@@ -27,7 +27,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sources import sources_after
 from corpid.stores.sql.codecs import columns, record_codec
-from corpid.stores.sql.directory_lists import SqlDirectoryLists
+from corpid.stores.sql.directory_lists import DirectoryLists
 from corpid.stores.sql.directory_tables import (
     administrators,
     assignments,
@@ -44,10 +44,10 @@ from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS, user_name_ke
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from corpid.ports import AuditEvent
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.entity_choice import Form
     from corpid.rules.directory.records import OperatorLevel
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
@@ -264,10 +264,13 @@ def _found(row: Row) -> ActingPerson:
     )
 
 
-class SqlDirectory(SqlDirectoryLists):
-    """A ports.Directory."""
+class Directory(DirectoryLists):
+    """Entities, users and their relations.
 
-    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+    Reads of the request path are single statements on an index.
+    """
+
+    def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
         super().__init__(database, audit, kinds, sign_outs)
         self._one_user: Final = kinds[User].one
         self._user_by_name: Final = database.prepare(user_by_name)
@@ -298,7 +301,10 @@ class SqlDirectory(SqlDirectoryLists):
         return None if row is None else USERS.decode(row)
 
     async def user_by_name(self, user_name: str) -> User | None:
-        """None for a text that cannot be a user name."""
+        """By user name, compared after PRECIS mapping (D51).
+
+        None for a text that cannot be a user name.
+        """
         try:
             name = user_name_key(user_name)
         except NameRefused:
@@ -307,6 +313,10 @@ class SqlDirectory(SqlDirectoryLists):
         return None if row is None else USERS.decode(row)
 
     async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
+        """Store the language (a tag) of e-mails to a person.
+
+        Nothing else of the record changes.
+        """
         async with self._database.transaction():
             known = self._kinds[User]
             row = await self._database.row(known.locked, {"user_id": user_id})
@@ -320,16 +330,21 @@ class SqlDirectory(SqlDirectoryLists):
             await self._audit.record_change(event, was, becomes)
 
     async def usable(self, user_id: str, accepted: frozenset[Form]) -> list[ActingPerson]:
-        """The search stops at the second one."""
+        """Return at most two entities that a person can act for.
+
+        Person, entity and membership are enabled, and the entity is of these types and statuses.
+        """
         rows = await self._database.rows(self._usable, {"user_id": user_id, **form_values(accepted)})
         return [_found(row) for row in rows]
 
     async def choices(
         self, user_id: str, accepted: frozenset[Form], *, words: Sequence[str], first: str, limit: int
     ) -> tuple[list[tuple[Entity, Membership]], int]:
-        """Capital and small letters sort alike.
+        """A page of a person's memberships, and the number of matches.
 
-        A list that is cut is counted by a second look.
+        The entity matches every word (`entity_choice.search_words`). Usable ones (the first `first` of these) come
+        before the others, then by name; capital and small letters sort alike. A list that is cut is counted by a second
+        look.
         """
         patterns = [containing(word) for word in sorted(set(words))]
         values = {"user_id": user_id, **bind_values(patterns)}
@@ -342,18 +357,18 @@ class SqlDirectory(SqlDirectoryLists):
         return found, count[0] if count else 0
 
     async def administered(self, user_id: str) -> list[Administrator]:
-        """In the order of entities."""
+        """A person's levels, by entity (D53)."""
         return [
             ADMINISTRATORS.decode(row) for row in await self._database.rows(self._administered, {"user_id": user_id})
         ]
 
     async def administrators(self, entity_id: str) -> list[AppointmentStatus[Administrator]]:
-        """In the order of people."""
+        """An entity's administrators, by person (D53)."""
         rows = await self._database.rows(self._administrators, {"entity_id": entity_id})
         return [AppointmentStatus(record=ADMINISTRATORS.decode(row[:-1]), enabled=bool(row[-1])) for row in rows]
 
     async def operators(self, level: OperatorLevel) -> list[AppointmentStatus[Operator]]:
-        """In the order of people."""
+        """The deployment's operators of a level, by person (D53)."""
         rows = await self._database.rows(self._operators, {"level": level})
         return [AppointmentStatus(record=OPERATORS.decode(row[:-1]), enabled=bool(row[-1])) for row in rows]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cached_property, partial
 from itertools import combinations
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import sqlalchemy as sa
 
-from corpid.ports.directory_lists import EntityTotals
+from corpid.rules.directory.queries import EntityTotals
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -34,12 +34,11 @@ from corpid.stores.sql.directory_tables import (
     users,
 )
 from corpid.stores.sql.directory_tables import third_party_grants as grants
-from corpid.stores.sql.records import SqlRecords
+from corpid.stores.sql.records import DirectoryRecords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.ports.directory_lists import L, N
     from corpid.stores.sql.mappers import RecordType
     from corpid.stores.sql.statements import CompiledStatement
 
@@ -54,6 +53,17 @@ NARROWED_BY: Final[Mapping[type, tuple[str, ...]]] = {
 }
 """kind → members that a page of it can be narrowed by, in the order of names"""
 
+N = TypeVar("N", Entity, Service, User)
+L = TypeVar(
+    "L",
+    Membership,
+    Administrator,
+    Assignment,
+    ThirdPartyGrant,
+    ThirdPartyAssignment,
+    ChangeRequest,
+    DeletionRequest,
+)
 _NARROWER: Final = frozenset({"user_id", "entity_id", "client_entity_id"})
 """members that fewer records have in common than a service"""
 _LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
@@ -182,8 +192,8 @@ def folded_ascii(text: str) -> str:
 _SMALL: Final = {ord(letter): letter.lower() for letter in ascii_uppercase}
 
 
-class SqlDirectoryLists(SqlRecords):
-    """A ports.DirectoryLists."""
+class DirectoryLists(DirectoryRecords):
+    """Pages of records, for the lists that people read."""
 
     @cached_property
     def _named(self) -> dict[type, CompiledStatement]:
@@ -234,26 +244,36 @@ class SqlDirectoryLists(SqlRecords):
         return self._database.prepare(ending(self._kinds[Assignment]))
 
     async def named(self, kind: type[N], *, first: str, until: str, limit: int) -> list[N]:
-        """In the order of identifiers, byte by byte."""
+        """Records by identifier, a user's by name: from `first`, before `until`.
+
+        Byte by byte.
+        """
         rows = await self._database.rows(self._named[kind], {"first": first, "until": until, "limit": limit})
         return [self._kinds[kind].codec.decode(row) for row in rows]
 
     async def entities_by_name(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[Entity]:
-        """Byte by byte, of a name its first hundred characters."""
+        """Entities by folded name (`entity_choice.search_text`) and identifier.
+
+        Byte by byte, of a name its first hundred characters. The name begins from `first`, before `until`; `after` is
+        folded name and identifier of the one before.
+        """
         return await self._of_name(Entity, first, until, after, limit)
 
     async def people_by_name(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[User]:
-        """As of entities; small and capital letters of ASCII are alike."""
+        """People by name and identifier, as `entities_by_name`.
+
+        Small and capital letters of ASCII are alike.
+        """
         folded = folded_ascii(after[0]), after[1]
         return await self._of_name(User, folded_ascii(first), folded_ascii(until), folded, limit)
 
     async def entities_by_number(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[Entity]:
-        """Byte by byte."""
+        """Entities by registration number and identifier, as `entities_by_name`."""
         rows = await self._database.rows(self._by_number, bounds_of_names(first, until, after) | {"limit": limit})
         return [self._kinds[Entity].codec.decode(row) for row in rows]
 
     async def people_by_email(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[User]:
-        """As of names, of an address its first hundred characters."""
+        """People by e-mail address and identifier, as `people_by_name`."""
         values = bounds_of_names(folded_ascii(first), folded_ascii(until), (folded_ascii(after[0]), after[1]))
         rows = await self._database.rows(self._by_email, values | {"limit": limit})
         return [self._kinds[User].codec.decode(row) for row in rows]
@@ -263,18 +283,28 @@ class SqlDirectoryLists(SqlRecords):
         return [self._kinds[kind].codec.decode(row) for row in await self._database.rows(self._by_name[kind], values)]
 
     async def members(self, entity_id: str, *, first: str, until: str, limit: int) -> list[User]:
-        """In the order of user names, byte by byte."""
+        """An entity's members by user name: from `first`, before `until`.
+
+        Byte by byte.
+        """
         values = {"entity_id": entity_id, "first": first, "until": until, "limit": limit}
         return [self._kinds[User].codec.decode(row) for row in await self._database.rows(self._members, values)]
 
     async def belonging(self, entity_id: str, *, after: str, limit: int) -> list[tuple[Membership, User]]:
-        """In the order of the memberships' identifiers."""
+        """An entity's memberships with their people, after an identifier.
+
+        Of the membership; a page costs the same however many there are.
+        """
         rows = await self._database.rows(self._belonging, {"entity_id": entity_id, "after": after, "limit": limit})
         held, of = self._kinds[Membership].codec, self._kinds[User].codec
         width = len(held.columns)
         return [(held.decode(row[:width]), of.decode(row[width:])) for row in rows]
 
     async def totals(self, entity_id: str, *, first: str, last: str, most: int) -> EntityTotals:
+        """Numbers of an entity's home page, each counted up to `most`.
+
+        Of its own roles those that end from day `first` to day `last`.
+        """
         values = {"entity_id": entity_id, "first": first, "last": last, "limit": most}
         people, roles, offers = await self._database.row(self._totals, values) or (0, 0, 0)
         return EntityTotals(people=people, ending=roles, offers=offers)
@@ -282,9 +312,10 @@ class SqlDirectoryLists(SqlRecords):
     async def ending(
         self, entity_id: str, *, first: str, last: str, after: tuple[str, ...], limit: int
     ) -> list[Assignment]:
-        """In the order of last days and keys.
+        """An entity's own roles that end from day `first` to `last`.
 
-        The days before the place are left out here, too: SQLite would read their roles.
+        By last day and key; `after` is both of the one before, or empty texts. The days before that place are left out
+        here, too: SQLite would read their roles.
         """
         known = self._kinds[Assignment]
         names = ("end_date", *known.keys)
@@ -293,7 +324,10 @@ class SqlDirectoryLists(SqlRecords):
         return [known.codec.decode(row) for row in await self._database.rows(self._ending, values)]
 
     async def page(self, kind: type[L], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[L]:
-        """In the order of keys."""
+        """Records by key, after that key; empty texts are before every key.
+
+        `where` gives members of the key and their values; each that is named is one that the kind has.
+        """
         known = self._kinds[kind]
         beginning = {f"after_{name}": value for name, value in zip(known.keys, after, strict=True)}
         values = {**where, **beginning, "limit": limit}
@@ -301,7 +335,10 @@ class SqlDirectoryLists(SqlRecords):
         return [known.codec.decode(row) for row in rows]
 
     async def latest_requests(self, entity_id: str, state: str, *, before: str, limit: int) -> list[ChangeRequest]:
-        """In the order of their identifiers, backwards."""
+        """An entity's change requests in one state, the latest first.
+
+        Those before an identifier.
+        """
         values = {"entity_id": entity_id, "state": state, "before": before, "limit": limit}
         codec = self._kinds[ChangeRequest].codec
         return [codec.decode(row) for row in await self._database.rows(self._latest_requests, values)]

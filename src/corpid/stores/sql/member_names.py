@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from corpid.ports import NameRefused
+from corpid.rules.directory.changes import NameRefused
 from corpid.stores.sql.codecs import columns
 from corpid.stores.sql.directory_tables import memberships
 from corpid.stores.sql.mappers import MEMBERSHIPS, user_name_key

@@ -16,7 +16,7 @@ _OVER: Final = "over"
 
 
 class SqlOrderlyStops:
-    """A ports.OrderlyStops in the deployment table (docs/decisions/0027).
+    """A OrderlyStops in the deployment table (docs/decisions/0027).
 
     There is one value, so each stop ends the one before.
     """

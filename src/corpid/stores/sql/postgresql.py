@@ -17,7 +17,8 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 
-from corpid.ports import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken, StoreUnavailable
+from corpid.rules.directory.changes import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken
+from corpid.rules.failures import StoreUnavailable
 from corpid.stores.sql.postgresql_connections import ACQUIRE_SECONDS, DRIVER_ERRORS, Connections
 from corpid.stores.sql.postgresql_pooler import Connector
 from corpid.stores.sql.statements import CompiledStatement, Transaction

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 import sqlalchemy as sa
 
-from corpid.ports import (
+from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.actors import SYSTEM
+from corpid.rules.directory.changes import (
     Accept,
     AccessUnder,
-    AuditEvent,
+    Change,
     ChangedMeanwhile,
     Conflict,
     Delete,
@@ -26,9 +30,6 @@ from corpid.ports import (
     SignOut,
     Upsert,
 )
-from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
-from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import CARRIED, placeholder, shown_invitation
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import (
@@ -37,6 +38,7 @@ from corpid.rules.directory.records import (
     DeletionRequest,
     Membership,
     Operator,
+    Record,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
@@ -56,10 +58,10 @@ from corpid.stores.sql.member_names import account_named, is_account_name, names
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
-    from corpid.ports import Change, R, Written
-    from corpid.ports.registry import W
+    from corpid.rules.directory.changes import Change, Written
     from corpid.rules.directory.sources import Sources
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.rules.oauth.records import Client
+    from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import Database
@@ -68,6 +70,8 @@ _MEANWHILE: Final = "something that this rests on was changed at the same moment
 CHANGES_AT_ONCE: Final = 200
 """changes of one transaction: a few milliseconds"""
 _READS_AT_ONCE: Final = 200
+R = TypeVar("R", bound="Record")
+W = TypeVar("W", bound="Record | Client")
 _SORTED_AT_ONCE: Final = 5000
 """changes that are put in order without a thread"""
 _OF_PERSON: Final = (User, Membership, Administrator, Operator, Assignment, ThirdPartyAssignment, DeletionRequest)
@@ -130,10 +134,10 @@ def _joins_or_is_renamed(was: Written | None, becomes: Membership | User) -> boo
     return isinstance(was, User) and was.user_name != becomes.user_name
 
 
-class SqlRecords:
-    """The part of ports.Directory common to every kind of record."""
+class DirectoryRecords:
+    """Reading and writing of every kind of record."""
 
-    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+    def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
         self._database: Final = database
         self._audit: Final = audit
         self._kinds: Final = kinds
@@ -151,7 +155,10 @@ class SqlRecords:
         self._move: Final = [database.prepare(partial(_moved, kinds[kind].table)) for kind in CARRIED]
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
-        """Lets others run now and then."""
+        """The records with these keys.
+
+        Those that do not exist are left out. Lets others run now and then.
+        """
         known = self._kinds[kind]
         found: dict[tuple[str, ...], R] = {}
         for number, key in enumerate(keys, start=1):
@@ -163,7 +170,7 @@ class SqlRecords:
         return found
 
     async def sourced(self, kind: type[W], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], SourcedRecord[W]]:
-        """As `read`."""
+        """The records with these keys, and where they come from (D65)."""
         known = self._kinds[kind]
         found: dict[tuple[str, ...], SourcedRecord[W]] = {}
         for number, key in enumerate(keys, start=1):
@@ -175,12 +182,15 @@ class SqlRecords:
         return found
 
     async def scan(self, kind: type[R]) -> AsyncIterator[R]:
-        """Page by page; concurrent writes may or may not be seen."""
+        """Every record of a kind, by key.
+
+        Page by page; concurrent writes may or may not be seen.
+        """
         async for found in self.scan_sourced(kind):
             yield found.record
 
     async def scan_sourced(self, kind: type[W]) -> AsyncIterator[SourcedRecord[W]]:
-        """As `scan`."""
+        """Every record of a kind, by key, and where it comes from (D65)."""
         known = self._kinds[kind]
         rows = await self._database.rows(known.first_page, {"limit": PAGE})
         while rows:
@@ -195,14 +205,16 @@ class SqlRecords:
         event: AuditEvent | None = None,
         within: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Write removals first, then records in the order of their references.
+        """Write changes, each with its audit event in the same transaction.
 
-        Administrators and operators are removed last, so that others can take their place. The order of `changes` does
-        not matter. Anything that a removed record carried (an entity's memberships, a membership's roles) is removed
-        with it.
+        Removals come first, then records in the order of their references; the order of `changes` does not matter.
+        Administrators and operators are removed last, so that others can take their place. Anything that a removed
+        record carried (an entity's memberships, a membership's roles) is removed with it.
 
-        Raises Conflict (NameTaken, NameRefused, MissingReference), naming the record, ChangedMeanwhile and
-        LastOwnerRemoved. Up to 200 changes are then all undone; of more, the changes of earlier transactions stay.
+        More than 200 changes are written in several short transactions. `event` is about all of them and is written
+        with the last one; `within` is awaited there, and what it raises undoes that one. Raises Conflict (NameTaken,
+        NameRefused, MissingReference), naming the record, ChangedMeanwhile and LastOwnerRemoved: the changes of earlier
+        transactions stay. Source: D57
         """
         many = len(changes) > _SORTED_AT_ONCE
         parts = await asyncio.to_thread(self._parts, changes) if many else self._parts(changes)

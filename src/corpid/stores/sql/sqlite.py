@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
-from corpid.ports import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken, StoreUnavailable
+from corpid.rules.directory.changes import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken
+from corpid.rules.failures import StoreUnavailable
 from corpid.stores.sql.statements import CompiledStatement, Transaction
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import milliseconds
 from corpid.stores.valkey import incarnations, orderly_stops
@@ -32,7 +32,8 @@ from corpid.stores.valkey.orderly_stops import Closing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.ports import Clock, OrderlyStops
+    from corpid.stores import Clock
+    from corpid.stores.transient import OrderlyStops
     from corpid.stores.valkey.link import Address, Link
 
 _LOOK_SECONDS: Final = 1.0
@@ -84,7 +85,7 @@ class Keyspace:
         return max(self._ahead.values(), default=0.0)
 
     def engine_time_at_least(self) -> float:
-        """See ports.TransientStore: by the node that is furthest behind."""
+        """See TransientStore: by the node that is furthest behind."""
         offsets = [self._offsets[name] for name in self._live] or self._offsets.values()
         return asyncio.get_running_loop().time() + min(offsets)
 

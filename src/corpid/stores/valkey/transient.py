@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import msgspec
 
-from corpid.ports import EngineCondition, StoreUnavailable, TransientEngine
 from corpid.rules.client_clocks import are_known
 from corpid.rules.data_loss import NO_LOSS, DataLoss
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.errors import OAuthError
+from corpid.rules.transient import EngineCondition
 from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
+from corpid.stores.transient import TransientEngine
 from corpid.stores.valkey import incarnations, orderly_stops
 from corpid.stores.valkey.keyspace import Keyspace
 from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect, packed
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from types import TracebackType
 
-    from corpid.ports import Clock, OrderlyStops, PipelinedVerb, TransientStore
+    from corpid.rules.transient import PipelinedVerb
+    from corpid.stores import Clock
+    from corpid.stores.transient import OrderlyStops, TransientStore
     from corpid.stores.valkey.incarnations import StoreIncarnation
     from corpid.stores.valkey.link import Address, Answer, Command, Link
 
@@ -40,7 +44,7 @@ R = TypeVar("R")
 
 
 class ValkeyTransientStore:
-    """A ports.TransientStore on Redis or Valkey."""
+    """A TransientStore on Redis or Valkey."""
 
     def __init__(self, keyspace: Keyspace) -> None:
         self.keyspace: Final = keyspace
@@ -132,7 +136,7 @@ _COMMANDS: Final = {"get": "GET", "take": "GETDEL", "add": "SET"}
 
 
 class ValkeyTransientBatch:
-    """A ports.TransientBatch.
+    """A TransientBatch.
 
     A `put` travels with the next verb, or with the end of the batch.
     """
@@ -265,7 +269,7 @@ _PLENTY: Final = 0.8
 
 
 class ValkeyEngine(TransientEngine):
-    """A ports.TransientEngine for the URLs that `open_valkey` takes."""
+    """A TransientEngine for the URLs that `open_valkey` takes."""
 
     def __init__(self, url: str) -> None:
         self._url: Final = url

@@ -45,11 +45,11 @@ from corpid.web.pages.views import AskPasskey, Problem, in_frame, second_factor_
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from corpid import ports
     from corpid.flows.account.enrolments import EnrolmentContext
     from corpid.flows.account.links import Purpose
     from corpid.flows.directory.acceptance import InvitationAnswer
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.authentication.records import FactorLink
     from corpid.rules.directory.records import User
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
@@ -358,7 +358,7 @@ def show_ending(request: Request, web: WebContext, ending: NotHere | OpenElsewhe
 
 
 def beginning_page(
-    web: WebContext, context: RequestContext, link: ports.Link, user: User, *, action: str, form_token: str
+    web: WebContext, context: RequestContext, link: FactorLink, user: User, *, action: str, form_token: str
 ) -> View:
     """The page of an opened link (D46)."""
     purpose = PURPOSES[link.purpose]

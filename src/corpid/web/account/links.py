@@ -70,7 +70,8 @@ if TYPE_CHECKING:
     from corpid.flows.account.enrolments import OpenedLink
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import EmailChange, OpenInvitation
+    from corpid.rules.authentication.records import EmailChange
+    from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.records import Entity
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Session
+    from corpid.rules.authentication.records import Session
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase

@@ -15,9 +15,9 @@ from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, NoRea
 from corpid.flows.directory.person_names import known_name, names_digest
 from corpid.flows.directory.portal import PortalRequest
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
+from corpid.rules.directory.changes import Conflict
 from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.pages.layout import Advice, Frame, Link, Navigation, NavigationLink
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.own_sessions import SelfServiceRequest
     from corpid.flows.directory.provisioning import Member
-    from corpid.ports import Precondition
     from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.rules.directory.changes import Precondition
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import AdministratorLevel, ChangeRequest, Entity
     from corpid.texts import Phrase

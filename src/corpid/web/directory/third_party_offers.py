@@ -10,8 +10,8 @@ import msgspec
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
 from corpid.flows.directory.grants import Authorisation
-from corpid.ports import Precondition
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.parameter_values import stored_value
 from corpid.rules.directory.records import NO_BEGINNING, NO_END, Parameter, ThirdPartyGrant, parameter_values

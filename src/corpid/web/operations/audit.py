@@ -14,7 +14,7 @@ from corpid.flows.operations import audit as flow
 from corpid.flows.operations import audit_export, audit_seals
 from corpid.flows.operations.console import is_allowed
 from corpid.flows.stored_forms import StoredForm
-from corpid.ports import AuditQuery
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.rules.limits import DAY
 from corpid.texts import Phrase, phrase
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from corpid.ports import AuditEntry
+    from corpid.rules.audit_records import AuditEntry
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 

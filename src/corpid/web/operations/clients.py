@@ -13,9 +13,10 @@ from corpid.flows.directory.write import MembersRefused, Refused
 from corpid.flows.oauth.recent_refusals import KEPT, refusals_of
 from corpid.flows.operations import audit, client_keys
 from corpid.flows.operations.migration_report import report_of
-from corpid.ports import AuditQuery, Conflict
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.sections import NOTHING
 from corpid.rules.oauth.client_registration import used_generations
 from corpid.rules.oauth.errors import reason_of
@@ -59,9 +60,9 @@ if TYPE_CHECKING:
 
     from corpid.flows.operations.client_keys import ClientKeyReport
     from corpid.flows.operations.migration_report import ClientUse
-    from corpid.ports import ClientRefusal
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.rules.oauth.records import Client
+    from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.web.pages.client_fields import Fields
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View

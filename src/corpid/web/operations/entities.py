@@ -14,8 +14,8 @@ from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.flows.directory.provisioning import InvalidDetails, MemberDetails
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console_entities import open_invitation, shown_entity
-from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
 from corpid.rules.directory.names import COUNTRIES, remedy_of
 from corpid.rules.directory.person_names import identity, shown_name
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.lists import Appointment
     from corpid.flows.operations.console_entities import EntityDetails
-    from corpid.ports import StoredMember
+    from corpid.rules.directory.queries import StoredMember
     from corpid.rules.directory.records import Entity, EntityType, ThirdPartyGrant
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
