@@ -93,9 +93,7 @@ def _other_sections(account: AccountContext, browsers: int, clients: int) -> tup
             state=counted(browsers, "{count} browser", "{count} browsers"),
         ),
         views.Section(
-            url=account_path(web, "sign-ins"),
-            name=phrase("Your last sign-ins"),
-            state=phrase("When, where and how"),
+            url=account_path(web, "sign-ins"), name=phrase("Your last sign-ins"), state=phrase("When, where and how")
         ),
         views.Section(
             url=account_path(web, SHARING),
@@ -310,7 +308,7 @@ async def show_email(account: AccountContext) -> View:
     Enter a new one, prove it, or undo the change.
     """
     web, address, action = account.web, account.visit.user.email, account_path(account.web, "email")
-    if not account.context.provider.mail.works:
+    if not account.provider.mail.works:
         return Problem(
             frame=frame(account),
             heading=views.ChangeEmail.heading,
@@ -404,9 +402,8 @@ async def download_data(account: AccountContext) -> Response:
 
     Raises InvalidInput, TooOld. Source: D61
     """
-    context = account.context
-    pieces = await own_data.copy_data(context, account.visit)
-    headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="my-data-{context.today}.json"'}
+    pieces = await own_data.copy_data(account.context, account.visit)
+    headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="my-data-{account.context.today}.json"'}
     return StreamingResponse(pieces, 200, headers, "application/json")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import msgspec
 
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import SecondFactorForm, View
-
-    Page = Callable[[WebContext, RequestContext, EnrolmentContext, Frame, tuple[FieldError, ...]], Awaitable[View]]
 
 
 class TypeLinkCode(FormView, frozen=True, kw_only=True):
@@ -400,13 +398,23 @@ def _frame(web: WebContext, context: RequestContext, visit: EnrolmentContext) ->
     )
 
 
+class _StepContext(NamedTuple):
+    """A browser at a step, with the frame and errors of its page."""
+
+    web: WebContext
+    context: RequestContext
+    visit: EnrolmentContext
+    frame: Frame
+    errors: tuple[FieldError, ...]
+
+
 async def build_page(
     web: WebContext, context: RequestContext, visit: EnrolmentContext, *, errors: tuple[FieldError, ...] = ()
 ) -> View:
     """The page of an enrolment's step, and the one after its end."""
     if visit.enrolment.finished:
         return await _finished(web, context, visit)
-    return await _PAGES[visit.enrolment.step](web, context, visit, _frame(web, context, visit), errors)
+    return await _PAGES[visit.enrolment.step](_StepContext(web, context, visit, _frame(web, context, visit), errors))
 
 
 def _passkey(web: WebContext, visit: EnrolmentContext, options: str) -> AskPasskey | None:
@@ -415,132 +423,114 @@ def _passkey(web: WebContext, visit: EnrolmentContext, options: str) -> AskPassk
     return AskPasskey(action=enrolment_path(web, visit.enrolment.enrolment_id, "passkey"), options=options)
 
 
-async def _profile(
-    web: WebContext, _: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
-) -> View:
-    """The names that were typed, else those that the entity wrote."""
-    enrolment, given = visit.enrolment, visit.invited.membership if visit.invited else None
-    called = {"name": given.name, "user_name": given.user_name} if given else {}
-    chosen = {"name": enrolment.name, "user_name": enrolment.user_name} if enrolment.user_name else called
-    taken = () if errors or not enrolment.name_taken else (("user_name", set_factor.NAME_TAKEN),)
-    typed = visit.typed or chosen
-    shown = {name: typed.get(name, "")[:_SHOWN_CHARACTERS] for name in ("name", "user_name")}
-    action = enrolment_path(web, enrolment.enrolment_id, "profile")
-    entity = visit.invited.entity.name if visit.invited else ""
-    return ChooseName(frame=frame, action=action, errors=errors or taken, entity=entity, **shown)
-
-
-async def _first(
-    web: WebContext, context: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
-) -> View:
-    options = await set_factor.passkey_options(context, visit)
-    return ChoosePassword(
-        frame=frame,
-        action=enrolment_path(web, visit.enrolment.enrolment_id, "password"),
-        heading=phrase("Choose how you sign in") if options else phrase("Choose a password"),
-        user_name=visit.user.user_name,
-        passkey=_passkey(web, visit, options),
-        errors=errors,
-    )
-
-
-async def _password(
-    web: WebContext, _: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
-) -> View:
-    return ChoosePassword(
-        frame=frame,
-        action=enrolment_path(web, visit.enrolment.enrolment_id, "password"),
-        heading=phrase("Choose a new password"),
-        user_name=visit.user.user_name,
-        errors=errors,
-    )
-
-
-async def _second_factor(
-    web: WebContext, context: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
-) -> View:
-    enrolment_id = visit.enrolment.enrolment_id
-    secret = enrolments.app_secret(context, visit.enrolment)
-    return SetUpApp(
-        frame=frame,
-        action=enrolment_path(web, enrolment_id, "code"),
-        notes=(_SECOND_STEP,),
-        picture=enrolment_path(web, enrolment_id, "qr.svg"),
-        app_link=app_link(web, context, visit),
-        secret=factors.group_key(secret),
-        passkey=_passkey(web, visit, await set_factor.passkey_options(context, visit)),
-        by_email=enrolment_path(web, enrolment_id, "way") if set_factor.email_offered(context, visit) else "",
-        errors=errors,
-    )
-
-
-async def _mailed_code(
-    web: WebContext, context: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
-) -> View:
-    enrolment_id, page = visit.enrolment.enrolment_id, set_factor.mailed_code_request(context, visit)
-    heading, wanted = second_factor_form(page, enrolment_path(web, enrolment_id, "way"))
-    can_go_on = page.under_way or page.more
-    return TypeMailedCode(
-        frame=frame,
-        action=enrolment_path(web, enrolment_id, "code"),
-        heading=heading,
-        asked=msgspec.structs.replace(
-            wanted, hint=wanted.hint if can_go_on else _NO_MORE_CODES, ways=(*wanted.ways, _APP_INSTEAD)
-        ),
-        errors=errors,
-    )
-
-
 def app_link(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> str:
     """The content of the QR code (D45)."""
     secret = enrolments.app_secret(context, visit.enrolment)
     return factors.otpauth_link(web, visit.user, secret)
 
 
-async def _codes(
-    web: WebContext, context: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
-) -> View:
+async def _profile(at: _StepContext) -> View:
+    """The names that were typed, else those that the entity wrote."""
+    enrolment, given = at.visit.enrolment, at.visit.invited.membership if at.visit.invited else None
+    called = {"name": given.name, "user_name": given.user_name} if given else {}
+    chosen = {"name": enrolment.name, "user_name": enrolment.user_name} if enrolment.user_name else called
+    taken = () if at.errors or not enrolment.name_taken else (("user_name", set_factor.NAME_TAKEN),)
+    typed = at.visit.typed or chosen
+    shown = {name: typed.get(name, "")[:_SHOWN_CHARACTERS] for name in ("name", "user_name")}
+    action = enrolment_path(at.web, enrolment.enrolment_id, "profile")
+    entity = at.visit.invited.entity.name if at.visit.invited else ""
+    return ChooseName(frame=at.frame, action=action, errors=at.errors or taken, entity=entity, **shown)
+
+
+async def _first(at: _StepContext) -> View:
+    options = await set_factor.passkey_options(at.context, at.visit)
+    return ChoosePassword(
+        frame=at.frame,
+        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "password"),
+        heading=phrase("Choose how you sign in") if options else phrase("Choose a password"),
+        user_name=at.visit.user.user_name,
+        passkey=_passkey(at.web, at.visit, options),
+        errors=at.errors,
+    )
+
+
+async def _password(at: _StepContext) -> View:
+    return ChoosePassword(
+        frame=at.frame,
+        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "password"),
+        heading=phrase("Choose a new password"),
+        user_name=at.visit.user.user_name,
+        errors=at.errors,
+    )
+
+
+async def _second_factor(at: _StepContext) -> View:
+    enrolment_id = at.visit.enrolment.enrolment_id
+    secret = enrolments.app_secret(at.context, at.visit.enrolment)
+    return SetUpApp(
+        frame=at.frame,
+        action=enrolment_path(at.web, enrolment_id, "code"),
+        notes=(_SECOND_STEP,),
+        picture=enrolment_path(at.web, enrolment_id, "qr.svg"),
+        app_link=app_link(at.web, at.context, at.visit),
+        secret=factors.group_key(secret),
+        passkey=_passkey(at.web, at.visit, await set_factor.passkey_options(at.context, at.visit)),
+        by_email=enrolment_path(at.web, enrolment_id, "way") if set_factor.email_offered(at.context, at.visit) else "",
+        errors=at.errors,
+    )
+
+
+async def _mailed_code(at: _StepContext) -> View:
+    enrolment_id, page = at.visit.enrolment.enrolment_id, set_factor.mailed_code_request(at.context, at.visit)
+    heading, wanted = second_factor_form(page, enrolment_path(at.web, enrolment_id, "way"))
+    can_go_on = page.under_way or page.more
+    return TypeMailedCode(
+        frame=at.frame,
+        action=enrolment_path(at.web, enrolment_id, "code"),
+        heading=heading,
+        asked=msgspec.structs.replace(
+            wanted, hint=wanted.hint if can_go_on else _NO_MORE_CODES, ways=(*wanted.ways, _APP_INSTEAD)
+        ),
+        errors=at.errors,
+    )
+
+
+async def _codes(at: _StepContext) -> View:
     return KeepCodes(
-        frame=frame,
-        action=enrolment_path(web, visit.enrolment.enrolment_id, "codes"),
-        codes=enrolments.codes(context, visit.enrolment)
-        if enrolments.codes_are_readable(context, visit.enrolment)
+        frame=at.frame,
+        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "codes"),
+        codes=enrolments.codes(at.context, at.visit.enrolment)
+        if enrolments.codes_are_readable(at.context, at.visit.enrolment)
         else (),
-        replaces=await web.provider.registry.factors.recovery_codes_left(visit.user.user_id) > 0,
-        errors=errors,
+        replaces=await at.context.provider.registry.factors.recovery_codes_left(at.visit.user.user_id) > 0,
+        errors=at.errors,
     )
 
 
-async def _prove_password(
-    web: WebContext, _: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
-) -> View:
+async def _prove_password(at: _StepContext) -> View:
     return ProvePassword(
-        frame=frame,
-        action=enrolment_path(web, visit.enrolment.enrolment_id, "password"),
-        user_name=visit.user.user_name,
-        errors=errors,
+        frame=at.frame,
+        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "password"),
+        user_name=at.visit.user.user_name,
+        errors=at.errors,
     )
 
 
-async def _prove_second_factor(
-    web: WebContext, context: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
-) -> View:
+async def _prove_second_factor(at: _StepContext) -> View:
     return ProveSecondFactor(
-        frame=frame,
-        action=enrolment_path(web, visit.enrolment.enrolment_id, "code"),
-        takes_codes=await reauthenticate.has_codes(context, visit.user),
-        passkey=_passkey(web, visit, await reauthenticate.passkey_options(context, visit)),
-        errors=errors,
+        frame=at.frame,
+        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "code"),
+        takes_codes=await reauthenticate.has_codes(at.context, at.visit.user),
+        passkey=_passkey(at.web, at.visit, await reauthenticate.passkey_options(at.context, at.visit)),
+        errors=at.errors,
     )
 
 
-async def _save(
-    web: WebContext, _: RequestContext, visit: EnrolmentContext, frame: Frame, __: tuple[FieldError, ...]
-) -> View:
-    return Save(frame=frame, action=enrolment_path(web, visit.enrolment.enrolment_id, "finish"))
+async def _save(at: _StepContext) -> View:
+    return Save(frame=at.frame, action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "finish"))
 
 
-_PAGES: Final[Mapping[EnrolmentStep | None, Page]] = {
+_PAGES: Final[Mapping[EnrolmentStep | None, Callable[[_StepContext], Awaitable[View]]]] = {
     EnrolmentStep.PROFILE: _profile,
     EnrolmentStep.FIRST: _first,
     EnrolmentStep.PASSWORD: _password,
@@ -589,8 +579,7 @@ def answered_page(done: InvitationAnswer, *, base_path: str, has_portal: bool) -
             ),
         )
     to_account = Link(
-        url=base_path + ACCOUNT_PATH,
-        text=phrase("Sign in to your account") if done.new else phrase("Your account"),
+        url=base_path + ACCOUNT_PATH, text=phrase("Sign in to your account") if done.new else phrase("Your account")
     )
     to_portal = Link(url=base_path + PORTAL_PATH, text=phrase("To the administration"))
     administers = done.administers and has_portal

@@ -169,8 +169,7 @@ def _show_code_form(
     entered = kept is not None and bool(kept.digest)
     return enrolment.TypeLinkCode(
         frame=Frame(
-            form_token=interactions.form_token(context, bound_to, _FORM),
-            here=with_parameter(here) if entered else here,
+            form_token=interactions.form_token(context, bound_to, _FORM), here=with_parameter(here) if entered else here
         ),
         action=here,
         typed=kept.fields.get(_TYPED, "") if kept else "",
@@ -345,20 +344,11 @@ async def _show_invitation(
     return page_response(request, web.renderer, view)
 
 
-async def serve_invitation(request: Request, web: WebContext) -> Response:
-    """The page to accept or decline, for a signed-in person.
-
-    Source: D30, D34, D35, D60
-    """
-    return await _serve_invitation(request, web, longer=False)
-
-
-async def extend_invitation(request: Request, web: WebContext) -> Response:
-    """More time for that page. Source: D15, WCAG 2.2.1"""
-    return await _serve_invitation(request, web, longer=True)
-
-
 async def _serve_invitation(request: Request, web: WebContext, *, longer: bool) -> Response:
+    """The page to accept or decline, for a signed-in person; `longer`: more time for it.
+
+    Source: D15, D30, D34, D35, D60, WCAG 2.2.1
+    """
     provider = web.provider
     context = await page_request(request, provider)
     opened_id = str(request.path_params["rest"])
@@ -383,6 +373,10 @@ async def _serve_invitation(request: Request, web: WebContext, *, longer: bool) 
     except (AlreadyBelongs, StaleStep, InvalidInput):
         return see_other(account_path(web, account.page))
     return page_response(request, web.renderer, await _show_acceptance(account, opened_id, invited))
+
+
+serve_invitation: Final = partial(_serve_invitation, longer=False)
+extend_invitation: Final = partial(_serve_invitation, longer=True)
 
 
 async def _answer(request: Request, account: AccountContext, opened_id: str, *, longer: bool) -> Response:
@@ -558,12 +552,7 @@ async def _find_pending(
 
 
 def _forgotten_question(
-    context: RequestContext,
-    browser_id: str,
-    *,
-    here: str,
-    kept: StoredForm | None,
-    pending: _Pending | None,
+    context: RequestContext, browser_id: str, *, here: str, kept: StoredForm | None, pending: _Pending | None
 ) -> enrolment.ForgottenPassword:
     frame = msgspec.structs.replace(
         pending.frame if pending else Frame(),

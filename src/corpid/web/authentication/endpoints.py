@@ -188,9 +188,7 @@ STEPS: Final[Mapping[str, FormStep]] = {
         mails=True,
     ),
     "code": FormStep(
-        submit=_code,
-        field="code",
-        required=_RequiredFields(SignInEvent.CODE, (("code", phrase("Enter the code.")),)),
+        submit=_code, field="code", required=_RequiredFields(SignInEvent.CODE, (("code", phrase("Enter the code.")),))
     ),
     "offer": FormStep(submit=_offer, field="passkey", other_account=True),
     "entity": FormStep(

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import import_access, role_assignment
-from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Forbidden
@@ -47,7 +46,7 @@ from corpid.web.directory.page_context import (
     saved_or_requested,
     section_link,
 )
-from corpid.web.directory.people import PERSON, PERSON_CHOSEN, choose_person
+from corpid.web.directory.people import PERSON, PERSON_CHOSEN, choose_person, invitation_limit
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import refusal_of
@@ -99,7 +98,7 @@ _DOES: Final[Mapping[Verb, Phrase]] = {
 
 async def this_person(at: PortalContext, membership_id: str) -> Member:
     """The member that an address names. Raises NotFound."""
-    found = await role_assignment.one_member(at.context.provider.registry, at.actor, membership_id)
+    found = await role_assignment.one_member(at.registry, at.actor, membership_id)
     if found is None:
         raise NotFound
     return found
@@ -107,7 +106,7 @@ async def this_person(at: PortalContext, membership_id: str) -> Member:
 
 async def explain_refusal(at: PortalContext, found: Member, service: Service) -> Phrase | None:
     """Why the reader cannot change a person's access; None if they can (D53, D54)."""
-    why = await role_assignment.refusal(at.context.provider.registry, at.actor, found, service)
+    why = await role_assignment.refusal(at.registry, at.actor, found, service)
     if not why:
         return None
     if why == SOMEBODY_ELSE.reason:
@@ -129,8 +128,7 @@ def administers(name: str, entity: Entity) -> Phrase:
 
 def to_person(at: PortalContext, found: Member) -> Link:
     return Link(
-        url=portal_path(at.web, f"{PERSON}/{found.membership.membership_id}"),
-        text=phrase("{name}", name=found.name),
+        url=portal_path(at.web, f"{PERSON}/{found.membership.membership_id}"), text=phrase("{name}", name=found.name)
     )
 
 
@@ -145,7 +143,6 @@ def person_address(at: PortalContext, page: str, *, field: str = PERSON_CHOSEN, 
 async def show_new(at: PortalContext) -> View:
     """The page that gives access, one step at a time."""
     given = {**at.query, **at.form}
-    registry = at.context.provider.registry
     if not given.get("person"):
         return await choose_person(
             at,
@@ -157,7 +154,7 @@ async def show_new(at: PortalContext) -> View:
             links=(Link(url=portal_path(at.web, IMPORT), text=phrase("Give access to several people at once")),),
         )
     person = await this_person(at, given["person"])
-    services = await role_assignment.services(registry, at.actor, at.entity)
+    services = await role_assignment.services(at.registry, at.actor, at.entity)
     view = GiveAccess(
         frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
         action=portal_path(at.web, NEW),
@@ -191,7 +188,7 @@ async def show_new(at: PortalContext) -> View:
 
 async def _held(at: PortalContext, person: Member) -> list[tuple[HeldRole, HeldLine]]:
     """The present roles of a person that the reader may see."""
-    found = await role_assignment.list_roles(at.context.provider.registry, at.actor, person.user.user_id)
+    found = await role_assignment.list_roles(at.registry, at.actor, person.user.user_id)
     return [
         (each, held_line(person.name, each.row, each.service, at.entity, at.context.day))
         for each in found.found
@@ -213,9 +210,8 @@ async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = Fals
 
     `always` as in `role_fields.build_fields`.
     """
-    registry, context = at.context.provider.registry, at.context
-    used = await role_assignment.values_in_use(registry, at.actor, form.service, today=context.today)
-    return role_fields.build_fields(form, context.day, always=always, used=used)
+    used = await role_assignment.values_in_use(at.registry, at.actor, form.service, today=at.context.today)
+    return role_fields.build_fields(form, at.context.day, always=always, used=used)
 
 
 def _with_services(view: GiveAccess, services: Sequence[Service], given: Mapping[str, str]) -> GiveAccess:
@@ -244,9 +240,8 @@ async def _details(
     *,
     several: bool,
 ) -> GiveAccess:
-    today = at.context.day
     form = role_fields.read(given, service)
-    wrong = faults(form, today) if given.get(CHECK) == "all" else ()
+    wrong = faults(form, at.context.day) if given.get(CHECK) == "all" else ()
     elsewhere = query_address(at, NEW, person=given["person"]) if several else ""
     here = [line for role, line in held if role.row.service_id == service.service_id]
     view = replace(
@@ -257,22 +252,21 @@ async def _details(
     )
     if given.get(CHECK) != "all" or wrong:
         return replace(view, fields=await build_fields(at, form))
-    row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=today)
-    registry = at.context.provider.registry
-    was = await role_assignment.find_stored_role(registry, row)
+    row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
+    was = await role_assignment.find_stored_role(at.registry, row)
     if was is not None and was.end_date >= at.context.today:
         there = Link(url=f"{portal_path(at.web, CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
         errors = ((_role_field(service), _already(person)),)
         return replace(view, errors=errors, fields=await build_fields(at, form), links=(there,))
     try:
-        needs = await role_assignment.needs_approval(registry, at.actor, [role_assignment.plan_role(was, row)])
+        needs = await role_assignment.needs_approval(at.registry, at.actor, [role_assignment.plan_role(was, row)])
     except Refused as error:
         return replace(view, errors=(("", refusal_of(error)),), fields=await build_fields(at, form))
     kept = (*view.kept, *role_fields.to_hidden_fields(form), (CHECK, "all"))
     return replace(
         view,
         confirm=AccessConfirmation(
-            sentence=access_texts.sentence(person.name, row, service, at.entity.name, today),
+            sentence=access_texts.sentence(person.name, row, service, at.entity.name, at.context.day),
             details=access_texts.details(row),
             kept=kept,
             needs_approval=needs,
@@ -302,17 +296,16 @@ def explain_no_effect(person: Member) -> tuple[Phrase, ...]:
 
 async def give_access(at: PortalContext) -> FormResult:
     """Give the access that was confirmed. Raises InvalidInput, NotFound."""
-    form = at.form
-    person = await this_person(at, form.get("person", ""))
-    services = await role_assignment.services(at.context.provider.registry, at.actor, at.entity)
-    service = next((each for each in services if each.service_id == form.get("service")), None)
+    person = await this_person(at, at.form.get("person", ""))
+    services = await role_assignment.services(at.registry, at.actor, at.entity)
+    service = next((each for each in services if each.service_id == at.form.get("service")), None)
     if service is None:
         raise InvalidInput(phrase("Choose a service."), field="service")
-    typed = role_fields.read(form, service)
+    typed = role_fields.read(at.form, service)
     for field, text in role_fields.errors_of(faults(typed, at.context.day)):
         raise InvalidInput(text, field=field)
     row = row_of(typed, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
-    was = await role_assignment.find_stored_role(at.context.provider.registry, row)
+    was = await role_assignment.find_stored_role(at.registry, row)
     if was is not None and was.end_date >= at.context.today:
         raise InvalidInput(_already(person), field=_role_field(service))
     return await submit_roles(at, person, [role_assignment.plan_role(was, row)], "access-given")
@@ -328,13 +321,13 @@ async def submit_roles(
     """
     check_names(at, names_shown(person, *shown))
     submitting = role_assignment.submit(
-        at.context.provider.registry,
+        at.registry,
         at.actor,
         person.membership,
         changes,
         reason=reason(at),
         now=at.context.now,
-        unique=at.context.provider.new_id(),
+        unique=at.provider.new_id(),
     )
     request = await await_change(at, submitting)
     return saved_or_requested(request, FormResult(done, f"{PERSON}/{person.membership.membership_id}"))
@@ -346,7 +339,7 @@ async def submit_roles(
 async def _this_role(at: PortalContext) -> tuple[HeldRole, Member]:
     identifier = at.page.rpartition("/")[2]
     try:
-        return await role_assignment.role(at.context.provider.registry, at.actor, identifier)
+        return await role_assignment.role(at.registry, at.actor, identifier)
     except UnknownRole:
         raise NotFound from None
 
@@ -383,7 +376,7 @@ async def show_change(at: PortalContext) -> View:
     becomes = row_of(form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=today, ref=role.row.ref)
     try:
         changes = await _changes(at, role, form)
-        needs = await role_assignment.needs_approval(at.context.provider.registry, at.actor, changes)
+        needs = await role_assignment.needs_approval(at.registry, at.actor, changes)
     except InvalidInput as rejected:
         return await ask(((rejected.field, rejected.sentence),))
     except Refused as error:
@@ -412,7 +405,7 @@ async def _changes(at: PortalContext, role: HeldRole, form: RoleForm) -> list[Ch
     found = role_assignment.plan_replacement(role.row, becomes)
     if not found:
         raise InvalidInput(phrase("Nothing would change. Change something, or go back."))
-    another = await role_assignment.find_stored_role(at.context.provider.registry, becomes)
+    another = await role_assignment.find_stored_role(at.registry, becomes)
     if another is not None and another.key != role.row.key:
         raise InvalidInput(phrase("This person has that role already."), field="role")
     return found
@@ -434,9 +427,7 @@ async def show_removal(at: PortalContext) -> View:
     why = await explain_refusal(at, person, role.service)
     needs = False
     if why is None:
-        needs = await role_assignment.needs_approval(
-            at.context.provider.registry, at.actor, [role_assignment.plan_role_end(role.row)]
-        )
+        needs = await role_assignment.needs_approval(at.registry, at.actor, [role_assignment.plan_role_end(role.row)])
     return RemoveAccess(
         frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
         action=portal_path(at.web, at.page),
@@ -488,7 +479,6 @@ async def show_copy(at: PortalContext) -> View:
     copies = await _copies(at, person, colleague)
     entity, today, name = at.entity.name, at.context.day, person.name
     changes = [change for _, _, change in copies.found[:_MOST_COPIED]]
-    registry = at.context.provider.registry
     return CopyAccess(
         frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person, colleague)),
         action=portal_path(at.web, COPY),
@@ -507,7 +497,7 @@ async def show_copy(at: PortalContext) -> View:
         held=tuple(held_line(name, row, service, at.entity, today) for row, service in copies.held[:_MOST_COPIED]),
         more=len(copies.found) > _MOST_COPIED,
         not_all=copies.more,
-        needs_approval=bool(changes) and await role_assignment.needs_approval(registry, at.actor, changes),
+        needs_approval=bool(changes) and await role_assignment.needs_approval(at.registry, at.actor, changes),
         reason=given.get("reason", ""),
         notes=(*at.notes, *explain_no_effect(person)),
         errors=at.errors,
@@ -516,7 +506,7 @@ async def show_copy(at: PortalContext) -> View:
 
 
 async def _refuse_copy(at: PortalContext, person: Member) -> Phrase | None:
-    services = await role_assignment.services(at.context.provider.registry, at.actor, at.entity)
+    services = await role_assignment.services(at.registry, at.actor, at.entity)
     if not services:
         return phrase("There is no service at which you give access.")
     return await explain_refusal(at, person, services[0])
@@ -524,16 +514,15 @@ async def _refuse_copy(at: PortalContext, person: Member) -> Phrase | None:
 
 async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copies:
     """The roles that the person would get, and those that they have."""
-    registry, today = at.context.provider.registry, at.context.today
-    known = {each.service_id for each in await role_assignment.services(registry, at.actor, at.entity)}
+    known = {each.service_id for each in await role_assignment.services(at.registry, at.actor, at.entity)}
     found, held = list[tuple["Assignment", "Service", "Change"]](), list[tuple["Assignment", "Service"]]()
-    held_by_colleague = await role_assignment.list_roles(registry, at.actor, colleague.user.user_id)
+    held_by_colleague = await role_assignment.list_roles(at.registry, at.actor, colleague.user.user_id)
     for role in held_by_colleague.found:
-        row = role_assignment.copy_role(role.row, role.service, user_id=person.user.user_id, today=today)
+        row = role_assignment.copy_role(role.row, role.service, user_id=person.user.user_id, today=at.context.today)
         if row is None or row.service_id not in known:
             continue
-        was = await role_assignment.find_stored_role(registry, row)
-        if was is not None and was.end_date >= today:
+        was = await role_assignment.find_stored_role(at.registry, row)
+        if was is not None and was.end_date >= at.context.today:
             held.append((was, role.service))
         else:
             found.append((row, role.service, role_assignment.plan_role(was, row)))
@@ -581,12 +570,7 @@ def _import_view(
     errors: tuple[FieldError, ...] = (),
 ) -> ImportAccess:
     return ImportAccess(
-        frame=frame(
-            at,
-            section="people",
-            up=section_link(at, _PEOPLE),
-            names=plan.names if plan else "",
-        ),
+        frame=frame(at, section="people", up=section_link(at, _PEOPLE), names=plan.names if plan else ""),
         action=portal_path(at.web, IMPORT),
         table=at.form.get("table", ""),
         columns=(*COLUMNS, f"{PARAMETER}…"),
@@ -634,17 +618,21 @@ async def import_table(at: PortalContext) -> FormResult:
         raise ConfirmationRequired
     if at.form.get("names", "") != plan.names:
         raise ConfirmationRequired(("", NAMES_CHANGED))
-    context, provider = at.context, at.context.provider
-    limit = InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url, counts=context.counts)
     try:
         request = await import_access.submit(
-            provider.registry, limit, at.actor, plan, reason=reason(at), now=context.now, unique=provider.new_id()
+            at.registry,
+            invitation_limit(at),
+            at.actor,
+            plan,
+            reason=reason(at),
+            now=at.context.now,
+            unique=at.provider.new_id(),
         )
     except (InvalidInput, *REFUSALS) as error:
         why = error if isinstance(error, InvalidInput) else rejected(error, entity=at.entity)
         field = why.field if why.field == "reason" else ""
         raise ConfirmationRequired((field, why.sentence)) from None
-    provider.registry_cache.drop()
+    at.provider.registry_cache.drop()
     return saved_or_requested(request, FormResult("access-imported", _PEOPLE))
 
 
@@ -665,14 +653,14 @@ async def check_import(at: PortalContext) -> View:
 
 async def _plan_import(at: PortalContext) -> ImportPlan:
     """The changes of the table. Raises DirectoryError with its problems, InvalidInput."""
-    context, provider, table = at.context, at.context.provider, at.form.get("table", "")
+    context, table = at.context, at.form.get("table", "")
     if not table.strip():
         raise InvalidInput(phrase("Paste a table."), field="table")
     if len(table) > MOST_CHARACTERS:
         raise InvalidInput(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
     try:
         plan = await import_access.plan_import(
-            provider.registry, at.actor, at.entity, table, now=context.now, today=context.day,
+            at.registry, at.actor, at.entity, table, now=context.now, today=context.day,
             new_id=at.web.new_user_id,
         )  # fmt: skip
     except Forbidden as error:

@@ -173,9 +173,9 @@ class RemoveLevel(FormView, frozen=True, kw_only=True):
 # --- the list
 
 
-async def administrators(at: PortalContext) -> View:
+async def show_administrators(at: PortalContext) -> View:
     """The administrators of the entity that they act for."""
-    found = await appointments.administering(at.context.provider.registry, at.actor)
+    found = await appointments.administering(at.registry, at.actor)
     services = await _service_names(at, {each for one in found for each in _listed(one)})
     own = at.actor.level != "sub_administrator"
     return Administrators(
@@ -259,11 +259,10 @@ async def _service_names(at: PortalContext, service_ids: set[str]) -> dict[str, 
 
 async def _services(at: PortalContext, *, held: AdministratorServices = ()) -> tuple[tuple[Service, ...], bool]:
     """The services to choose from, also those held; and whether more exist."""
-    registry = at.context.provider.registry
-    page = await lists.services(registry, at.actor, search="", after="", limit=_MOST_SERVICES)
+    page = await lists.services(at.registry, at.actor, search="", after="", limit=_MOST_SERVICES)
     found = {each.service_id: each for each in page.found}
     further = {(each,) for each in held if each not in found} if isinstance(held, tuple) else set()
-    found |= {each.service_id: each for each in (await registry.directory.read(Service, further)).values()}
+    found |= {each.service_id: each for each in (await at.registry.directory.read(Service, further)).values()}
     enabled = (each for each in found.values() if each.enabled)
     return tuple(sorted(enabled, key=lambda each: each.name.casefold())), bool(page.after)
 
@@ -271,7 +270,7 @@ async def _services(at: PortalContext, *, held: AdministratorServices = ()) -> t
 # --- the choice of a person
 
 
-async def choose(at: PortalContext) -> View:
+async def show_choice(at: PortalContext) -> View:
     """The people of the entity, to appoint one."""
     return await choose_person(
         at,
@@ -287,14 +286,14 @@ async def choose(at: PortalContext) -> View:
 # --- one person's level
 
 
-async def level(at: PortalContext) -> View:
+async def show_level(at: PortalContext) -> View:
     """The form of one person's level."""
-    return await _form(at, await _held(at))
+    return await _form(at, await _load_held(at))
 
 
-async def _held(at: PortalContext) -> MemberLevel:
+async def _load_held(at: PortalContext) -> MemberLevel:
     membership_id = at.page.removeprefix(f"{ADMINISTRATORS}/").partition("/")[0]
-    held = await appointments.member(at.context.provider.registry, at.actor, membership_id)
+    held = await appointments.member(at.registry, at.actor, membership_id)
     if held is None:
         raise NotFound
     return held
@@ -385,9 +384,9 @@ class _LevelInput(NamedTuple):
     """of the services, by identifier"""
 
 
-async def _wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLevel]:
+async def _read_wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLevel]:
     """The person, and the level that the form gives."""
-    held = await _held(at)
+    held = await _load_held(at)
     _refuse_late(at, held)
     wanted = next((each for each in LEVELS if each == at.form.get("level")), None)
     if wanted is None:
@@ -397,9 +396,9 @@ async def _wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLevel]:
     return held, wanted
 
 
-async def _chosen(at: PortalContext) -> _LevelInput:
+async def _read_level(at: PortalContext) -> _LevelInput:
     """The level of the form, with its services."""
-    held, wanted = await _wanted(at)
+    held, wanted = await _read_wanted(at)
     given = held.administrator.services if held.administrator else ()
     services = {each.service_id: each.name for each in (await _services(at, held=given))[0]}
     if errors := _scope_errors(at, wanted, services):
@@ -413,25 +412,24 @@ async def save_level(at: PortalContext) -> FormResult:
     A sub-administrator's services are chosen on the page whose address has the level (D73).
     """
     if at.form.get("level") == _SUB and not _ticked(at.form) and _SCOPE not in at.form:
-        await _wanted(at)
+        await _read_wanted(at)
         return FormResult("", f"{at.page}?level={_SUB}")
-    held, wanted, ticked, _ = await _chosen(at)
+    held, wanted, ticked, _ = await _read_level(at)
     if "confirm" not in at.form:
         raise ConfirmationRequired
     if errors := _reason_errors(at):
         raise ConfirmationRequired(*errors)
-    registry, context = at.context.provider.registry, at.context
     request = await await_change(
         at,
         appointments.appoint(
-            registry,
+            at.registry,
             at.actor,
             held,
             wanted,
             ticked,
             reason=reason(at),
-            now=context.now,
-            unique=context.provider.new_id(),
+            now=at.context.now,
+            unique=at.provider.new_id(),
         ),
     )
     return saved_or_requested(request, FormResult("level-changed", ADMINISTRATORS))
@@ -456,9 +454,9 @@ def _reason_errors(at: PortalContext) -> list[FieldError]:
         return [(rejected.field, rejected.sentence)]
 
 
-async def confirmation(at: PortalContext) -> View:
+async def check_level(at: PortalContext) -> View:
     """The summary of the chosen level. Raises InvalidInput, InvalidForm, NotFound."""
-    held, wanted, ticked, services = await _chosen(at)
+    held, wanted, ticked, services = await _read_level(at)
     entity, name = at.entity.name, held.name
     if wanted == "owner":
         summary = phrase("{name} becomes an owner of {entity}.", name=name, entity=entity)
@@ -490,9 +488,9 @@ async def confirmation(at: PortalContext) -> View:
     )
 
 
-async def removal(at: PortalContext) -> View:
+async def show_removal(at: PortalContext) -> View:
     """The confirmation of taking somebody's level away."""
-    held = await _held(at)
+    held = await _load_held(at)
     if held.administrator is None:
         raise NotFound
     why = _why_not(at, held, "")
@@ -518,9 +516,9 @@ async def removal(at: PortalContext) -> View:
     )
 
 
-async def remove(at: PortalContext) -> FormResult:
+async def remove_level(at: PortalContext) -> FormResult:
     """Take somebody's level away, or request it."""
-    held = await _held(at)
+    held = await _load_held(at)
     if held.administrator is None:
         raise NotFound
     _refuse_late(at, held)
@@ -528,11 +526,10 @@ async def remove(at: PortalContext) -> FormResult:
         raise InvalidInput(why)
     if errors := _reason_errors(at):
         raise InvalidForm(*errors)
-    registry, context = at.context.provider.registry, at.context
     request = await await_change(
         at,
         appointments.dismiss(
-            registry, at.actor, held, reason=reason(at), now=context.now, unique=context.provider.new_id()
+            at.registry, at.actor, held, reason=reason(at), now=at.context.now, unique=at.provider.new_id()
         ),
     )
     return saved_or_requested(request, FormResult("level-removed", ADMINISTRATORS))
@@ -540,20 +537,17 @@ async def remove(at: PortalContext) -> FormResult:
 
 SECTION: Final = Section[PortalContext](
     pages={
-        ADMINISTRATORS: PortalPage(view=administrators),
-        _APPOINT: PortalPage(view=choose, needs=("write", "administrator")),
+        ADMINISTRATORS: PortalPage(view=show_administrators),
+        _APPOINT: PortalPage(view=show_choice, needs=("write", "administrator")),
     },
     named_pages={
         _PERSON: PortalPage(
-            view=level, submit=save_level, check=confirmation, fresh=True, needs=("write", "administrator")
+            view=show_level, submit=save_level, check=check_level, fresh=True, needs=("write", "administrator")
         ),
-        _REMOVE: PortalPage(view=removal, submit=remove, fresh=True, needs=("delete", "administrator")),
+        _REMOVE: PortalPage(view=show_removal, submit=remove_level, fresh=True, needs=("delete", "administrator")),
     },
     fields=frozenset({"level", "all_services", _SCOPE, "reason", "held", "confirm"}),
     filters=frozenset({"query", "after", "level"}),
     prefixes=(_SERVICE,),
-    changes={
-        "level-changed": phrase("The level is changed."),
-        "level-removed": phrase("The level is taken away."),
-    },
+    changes={"level-changed": phrase("The level is changed."), "level-removed": phrase("The level is taken away.")},
 )

@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Parameter
     from corpid.texts import Phrase
 
-_YES: Final = phrase("yes")
-_NO: Final = phrase("no")
-
 
 class DisplayValue(ViewPart, frozen=True, kw_only=True):
     """A value as a page shows it: a day, or a text."""
@@ -207,17 +204,14 @@ def _display(member: str, value: object, names: RequestNames) -> DisplayValue:
         return DisplayValue(text=list_parameters(value))  # type: ignore[arg-type]
     if member == "services":
         if not isinstance(value, tuple):
-            return DisplayValue(text=_ALL)
+            return DisplayValue(text=phrase("every service"))
         return DisplayValue(text=", ".join(names.services.get(each, each) for each in value))
     if isinstance(value, bool):
-        return DisplayValue(text=_YES if value else _NO)
+        return DisplayValue(text=phrase("yes") if value else phrase("no"))
     if member in {"email", "user_name"}:
         return DisplayValue(text=str(value).lower())  # a capital I looks like a small l (D68)
     known: Mapping[str, Phrase] = {"level": LEVELS, "approvals": APPROVALS, "state": _STATES}.get(member, {})  # type: ignore[assignment]
     return DisplayValue(text=known.get(str(value), str(value)))
-
-
-_ALL: Final = phrase("every service")
 
 
 def list_parameters(parameters: Iterable[Parameter]) -> str:
@@ -365,20 +359,20 @@ _VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
 }
 
 
-def sentence(entry: AuditEntry, names: HistoryNames) -> Phrase:
+def describe_entry(entry: AuditEntry, names: HistoryNames) -> Phrase:
     """The sentence of an entry, without a full stop."""
     action = entry.action
     if action == AuditAction.ADMINISTRATOR_ADD and (level := _OF_LEVEL.get(entry.after.get("level"))):
-        return level(person(entry, names))
+        return level(name_person(entry, names))
     if action in _OF_PERSON:
-        return _OF_PERSON[action](person(entry, names))
+        return _OF_PERSON[action](name_person(entry, names))
     parts = entry.object.split("/")
     service_id = service_of(entry)
     service = names.services.get(service_id, service_id)
     if action in _OF_ROLE:
         at = 4 if noun(entry) == "third_party_assignment" else 3
         role = _role(entry, parts, at)
-        named = {"name": person(entry, names), "service": service}
+        named = {"name": name_person(entry, names), "service": service}
         if at > 3:
             named |= {"third_party": _entity(entry.entity_id, names), "client": _entity(entry.other_entity_id, names)}
         return _OF_ROLE[action](**named, role=role) if role else _OF_ROLELESS[action](**named)
@@ -388,11 +382,11 @@ def sentence(entry: AuditEntry, names: HistoryNames) -> Phrase:
             action = AuditAction.GRANT_OFFER  # nobody may act before the third party accepts
         return _OF_GRANT[action](client=client, third_party=third_party, service=service)
     if changes := names.requests.changes.get(entry.object):
-        return _OF_REQUEST[action](request_sentence(changes, names.requests.names[entry.object]))
+        return _OF_REQUEST[action](summarise_request(changes, names.requests.names[entry.object]))
     return _PLAIN.get(action, phrase("Another change"))
 
 
-def request_sentence(changes: Sequence[Change], names: RequestNames) -> Phrase:
+def summarise_request(changes: Sequence[Change], names: RequestNames) -> Phrase:
     """The first change of a request, and how many more."""
     first = describe_change(changes[0], names).sentence
     if len(changes) == 1:
@@ -406,7 +400,7 @@ def _role(entry: AuditEntry, parts: list[str], at: int) -> str:
     return written if isinstance(written, str) else parts[at] if len(parts) > at else ""
 
 
-def person(entry: AuditEntry, names: HistoryNames) -> str | Phrase:
+def name_person(entry: AuditEntry, names: HistoryNames) -> str | Phrase:
     """The name of an entry's person.
 
     Somebody invited is named as they were then, whatever became of the invitation. Source: D68
@@ -425,7 +419,7 @@ def _entity(entity_id: str, names: HistoryNames) -> str:
     return names.entities.get(entity_id, entity_id)
 
 
-def author_of(actor: str, entry: AuditEntry, names: HistoryNames, own: str) -> str | Phrase:
+def name_author(actor: str, entry: AuditEntry, names: HistoryNames, own: str) -> str | Phrase:
     """The author of a change, as the entity may know them (D61)."""
     kind, _, identifier = actor.partition(":")
     if kind == "user":
@@ -445,11 +439,11 @@ def author_of(actor: str, entry: AuditEntry, names: HistoryNames, own: str) -> s
     return OPERATOR
 
 
-def notes(entry: AuditEntry, names: HistoryNames, own: str) -> tuple[Phrase, ...]:
+def list_notes(entry: AuditEntry, names: HistoryNames, own: str) -> tuple[Phrase, ...]:
     """Sentences on the approval of a change."""
     found = []
     if approver := entry.detail.get("approved_by", ""):
-        found.append(phrase("Approved by {name}.", name=author_of(approver, entry, names, own)))
+        found.append(phrase("Approved by {name}.", name=name_author(approver, entry, names, own)))
     if entry.detail.get("approval") == "bypassed":
         found.append(phrase("The operator made this change without the approval that your organisation asks for."))
     if entry.detail.get("cleared") == "user_name":
@@ -465,7 +459,7 @@ def notes(entry: AuditEntry, names: HistoryNames, own: str) -> tuple[Phrase, ...
     return tuple(found)
 
 
-def differences(
+def list_differences(
     entry: AuditEntry, names: HistoryNames, zone: ZoneInfo
 ) -> tuple[tuple[Phrase, tuple[str | Phrase, ...], tuple[str | Phrase, ...]], ...]:
     """The members of a change: name, values before, values after."""

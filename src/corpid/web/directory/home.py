@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.directory import access_review, entity_home, portal
-from corpid.flows.directory.write import Refused
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES, search_words
 from corpid.rules.directory.person_names import shown_name
 from corpid.texts import counted, phrase
@@ -26,7 +25,7 @@ from corpid.web.directory.page_context import (
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
-from corpid.web.sites import FormResult, NotFound, Section, first_page, ways_out
+from corpid.web.sites import FormResult, Section, await_found, first_page, ways_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,10 +97,9 @@ class EndingList(PageView, frozen=True, kw_only=True):
 
 async def show_home(at: PortalContext) -> View:
     """The home page of the entity that they act for."""
-    registry, actor = at.context.provider.registry, at.actor
     first, last = _soon(at)
-    found = await entity_home.overview(registry, actor, first=first, last=last)
-    sees_all = actor.level != "sub_administrator"
+    found = await entity_home.overview(at.registry, at.actor, first=first, last=last)
+    sees_all = at.actor.level != "sub_administrator"
     alone = found.totals.people <= 1 and sees_all
     return Home(
         frame=frame(at),
@@ -111,7 +109,7 @@ async def show_home(at: PortalContext) -> View:
         warning=_STATUS.get(at.entity.status),
         first_steps=_first_steps(at) if alone else (),
         lines=(*(await _review(at) if sees_all else ()), *_lines(at, found, sees_all=sees_all)),
-        changes=await history.recent(at, most=_RECENT) if sees_all else None,
+        changes=await history.list_recent(at, most=_RECENT) if sees_all else None,
         history=portal_path(at.web, history.HISTORY),
     )
 
@@ -151,7 +149,7 @@ def _lines(at: PortalContext, found: Overview, *, sees_all: bool) -> tuple[Link,
 
 async def _review(at: PortalContext) -> tuple[Link, ...]:
     """The access review, if it is due or under way (D57)."""
-    state = await access_review.current(at.context.provider.registry, at.actor, at.entity.entity_id)
+    state = await access_review.current(at.registry, at.actor, at.entity.entity_id)
     review = state.review
     if review is None or not (review.began_at or review.due_at <= at.context.now):
         return ()
@@ -191,12 +189,9 @@ async def show_ending_roles(at: PortalContext) -> View:
     """The roles that end within thirty days, fifty to a page."""
     first, last = _soon(at)
     after = at.query.get("after", "")
-    try:
-        found = await entity_home.ending(
-            at.context.provider.registry, at.actor, first=first, last=last, after=after, limit=_PAGE
-        )
-    except Refused:  # a place that is none
-        raise NotFound from None
+    found = await await_found(
+        entity_home.ending(at.registry, at.actor, first=first, last=last, after=after, limit=_PAGE)
+    )
     here = portal_path(at.web, _ENDING)
     return EndingList(
         frame=frame(at, up=section_link(at, "")),

@@ -22,7 +22,7 @@ from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.pages.layout import Advice, Frame, Link, Navigation, NavigationLink
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound, PageContext, SeeOther, site_path
+from corpid.web.sites import CHANGED_MEANWHILE, FormResult, PageContext, SeeOther, site_path
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
@@ -198,7 +198,7 @@ async def await_change(at: PortalContext, writing: Awaitable[T]) -> T:
     Raises InvalidInput with a sentence for a person. Source: D50, D55
     """
     made = await await_plan(writing)
-    at.context.provider.registry_cache.drop()
+    at.provider.registry_cache.drop()
     return made
 
 
@@ -235,17 +235,6 @@ def check_names(at: PortalContext, names: str) -> None:
         raise InvalidInput(NAMES_CHANGED)
 
 
-async def await_page(reading: Awaitable[T]) -> T:
-    """Await a page of a list.
-
-    Raises NotFound for a place that is in no list.
-    """
-    try:
-        return await reading
-    except Refused:
-        raise NotFound from None
-
-
 async def submit_changes(
     at: PortalContext, changes: Sequence[Change], saved: FormResult, *, seen: Sequence[Precondition] = ()
 ) -> FormResult:
@@ -255,13 +244,7 @@ async def submit_changes(
     Source: D55
     """
     writing = submit(
-        at.context.provider.registry,
-        at.actor,
-        changes,
-        reason=reason(at),
-        now=at.context.now,
-        unique=at.context.provider.new_id(),
-        seen=seen,
+        at.registry, at.actor, changes, reason=reason(at), now=at.context.now, unique=at.provider.new_id(), seen=seen
     )
     made = await await_change(at, writing)
     return saved_or_requested(made, saved)

@@ -21,7 +21,6 @@ from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, STATES, belon
 from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
-    await_page,
     frame,
     portal_path,
     query_address,
@@ -32,7 +31,7 @@ from corpid.web.directory.page_context import (
 from corpid.web.directory.people_views import InvitationPreview, Invite, InviteSeveral, People, PersonRow
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
-from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, Section
+from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, Section, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -105,16 +104,17 @@ class ChoosePerson(PageView, frozen=True, kw_only=True):
 
 async def show_people(at: PortalContext) -> View:
     """The people of the entity, a page of fifty."""
-    registry, query = at.context.provider.registry, at.query
-    services = await role_assignment.services(registry, at.actor, at.entity)
-    state, service = query.get("state", ""), query.get("service", "")
+    services = await role_assignment.services(at.registry, at.actor, at.entity)
+    state, service = at.query.get("state", ""), at.query.get("service", "")
     wanted = MemberFilter(
-        search=query.get(_SEARCH, "").strip()[:_CHARACTERS],
+        search=at.query.get(_SEARCH, "").strip()[:_CHARACTERS],
         state=cast("MemberState", state) if state in get_args(MemberState) else "",
         service_id=service if service in {each.service_id for each in services} else "",
     )
     try:
-        page = await members.list_members(registry, wanted, actor=at.actor, after=query.get("after", ""), limit=_SHOWN)
+        page = await members.list_members(
+            at.registry, wanted, actor=at.actor, after=at.query.get("after", ""), limit=_SHOWN
+        )
     except Refused:  # no place of this list
         page = FoundPage(found=())
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
@@ -135,7 +135,7 @@ async def show_people(at: PortalContext) -> View:
             for each in page.found
         ),
         pager=Pager(
-            first=query_address(at, PEOPLE, **filters) if query.get("after") else "",
+            first=query_address(at, PEOPLE, **filters) if at.query.get("after") else "",
             next=query_address(at, PEOPLE, **filters, after=page.after) if page.after else "",
         ),
         search=wanted.search,
@@ -181,10 +181,8 @@ async def choose_person(
     no list. Source: D53, D61
     """
     find, after = at.query.get(FIND, "").strip(), at.query.get(AFTER, "")
-    found = await await_page(
-        members.list_members(
-            at.context.provider.registry, MemberFilter(search=find), actor=at.actor, after=after, limit=_PER_PAGE
-        )
+    found = await await_found(
+        members.list_members(at.registry, MemberFilter(search=find), actor=at.actor, after=after, limit=_PER_PAGE)
     )
     here = portal_path(at.web, page)
     same = {**dict(kept), **({FIND: find} if find else {})}
@@ -228,7 +226,7 @@ async def show_invitation(at: PortalContext) -> View:
         frame=_invitation_frame(at),
         action=portal_path(at.web, INVITE),
         note=EACH_GETS,
-        mail_works=at.context.provider.mail.works,
+        mail_works=at.provider.mail.works,
         name=at.form.get("name", ""),
         email=at.form.get("email", ""),
         needs_approval=members.invitation_needs_approval(at.entity),
@@ -254,7 +252,7 @@ async def invite_person(at: PortalContext) -> FormResult:
         errors += detail_errors(error)
     if errors:
         raise InvalidForm(*errors)
-    if await member_changes.known_addresses(at.context.provider.registry, [details.email], actor=at.actor):
+    if await member_changes.known_addresses(at.registry, [details.email], actor=at.actor):
         raise InvalidInput(belongs(at.entity), field="email")
     return await _submit_invitations(at, [details])
 
@@ -278,7 +276,7 @@ async def show_invitations(at: PortalContext) -> View:
         frame=_invitation_frame(at),
         action=portal_path(at.web, SEVERAL),
         note=EACH_GETS,
-        mail_works=at.context.provider.mail.works,
+        mail_works=at.provider.mail.works,
         hint=_LINES,
         people=at.form.get("people", ""),
         needs_approval=members.invitation_needs_approval(at.entity),
@@ -301,7 +299,7 @@ async def _read_people(at: PortalContext) -> list[MemberDetails]:
         )
     found = [each.details for each in people if each.details is not None]
     addresses = [each.email for each in found]
-    known = await member_changes.known_addresses(at.context.provider.registry, addresses, actor=at.actor)
+    known = await member_changes.known_addresses(at.registry, addresses, actor=at.actor)
     errors = [sentence for each in people if (sentence := _describe_fault(at, each, known)) is not None]
     if errors:
         shown: list[FieldError] = [("people", each) for each in errors[:_ERRORS]]
@@ -335,7 +333,7 @@ async def check_invitations(at: PortalContext) -> View:
         heading=counted(number, "Invite {count} person?", "Invite {count} people?"),
         action=portal_path(at.web, SEVERAL),
         note=EACH_GETS,
-        mail_works=at.context.provider.mail.works,
+        mail_works=at.provider.mail.works,
         found=tuple((each.name, each.email) for each in found),
         people=at.form.get("people", ""),
         button=phrase("Send for approval")
@@ -370,11 +368,10 @@ def _describe_fault(at: PortalContext, person: PastedPerson, known: frozenset[st
 
 async def _submit_invitations(at: PortalContext, people: Sequence[MemberDetails]) -> FormResult:
     """Invite people, or request it."""
-    context, provider = at.context, at.context.provider
     try:
         request = await member_changes.submit_invitations(
-            provider.registry, invitation_limit(at), people, actor=at.actor,
-            reason=reason(at), now=context.now, new_id=at.web.new_user_id,
+            at.registry, invitation_limit(at), people, actor=at.actor,
+            reason=reason(at), now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
     except REFUSALS as error:
         raise rejected(error, entity=at.entity) from None
@@ -383,9 +380,8 @@ async def _submit_invitations(at: PortalContext, people: Sequence[MemberDetails]
 
 def invitation_limit(at: PortalContext) -> InvitationLimit:
     """The counters of invitations."""
-    provider = at.context.provider
     return InvitationLimit(
-        transient=provider.transient, issuer=provider.policy.deployment_url, counts=at.context.counts
+        transient=at.provider.transient, issuer=at.provider.policy.deployment_url, counts=at.context.counts
     )
 
 

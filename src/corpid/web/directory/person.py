@@ -55,7 +55,7 @@ from corpid.web.directory.people_views import ConfirmAction, EditPerson, History
 from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager, ViewPart
-from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section
+from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -89,7 +89,7 @@ ACTIONS: Final[Mapping[str, Phrase]] = {
 async def this_member(at: PortalContext, membership_id: str) -> Member:
     """A member of the entity. Raises NotFound."""
     try:
-        return await provisioning.member(at.context.provider.registry, membership_id, actor=at.actor)
+        return await provisioning.member(at.registry, membership_id, actor=at.actor)
     except UnknownMember:
         raise NotFound from None
 
@@ -101,17 +101,14 @@ def membership_id_of(at: PortalContext) -> str:
 
 async def show_person(at: PortalContext) -> View:
     """A person's access in sentences, with the possible changes."""
-    registry, actor, entity = at.context.provider.registry, at.actor, at.entity
+    actor, entity = at.actor, at.entity
     found = await this_member(at, membership_id_of(at))
     membership, name = found.membership, found.name
-    try:
-        held = await members.load_access(
-            registry, membership, actor=actor, after=at.query.get("after", ""), limit=_SHOWN
-        )
-    except Refused:  # no place of this list
-        raise NotFound from None
-    change = await members.possible_change(registry, membership, actor=actor, end=False)
-    end = await members.possible_change(registry, membership, actor=actor, end=True)
+    held = await await_found(
+        members.load_access(at.registry, membership, actor=actor, after=at.query.get("after", ""), limit=_SHOWN)
+    )
+    change = await members.possible_change(at.registry, membership, actor=actor, end=False)
+    end = await members.possible_change(at.registry, membership, actor=actor, end=True)
     here, state = portal_path(at.web, at.page), found.state
     links = {each: Link(url=f"{here}/{each}", text=text) for each, text in ACTIONS.items()}
     actions = ["send-again"] if members.may_send_again(membership, actor=actor) else []
@@ -139,7 +136,7 @@ async def show_person(at: PortalContext) -> View:
         state_sentence=state_sentence(state, entity),
         level=await _describe_level(at, held, name),
         mail=_describe_mail(at, membership),
-        roles=tuple(_describe_role(at, name, role, state=state, changeable=may_give) for role in held.roles.found),
+        roles=tuple(describe_role(at, name, role, state=state, changeable=may_give) for role in held.roles.found),
         pager=Pager(
             first=here if at.query.get("after") else "",
             next=query_address(at, at.page, after=held.roles.after) if held.roles.after else "",
@@ -149,7 +146,7 @@ async def show_person(at: PortalContext) -> View:
         help_refused=WHY_NO_HELP.get(no_help) if no_help and actor.level != "sub_administrator" else None,
         access_refused=no_access,
         own_services=actor.level == "sub_administrator",
-        for_others=tuple(_describe_role(at, name, role, state=state, changeable=may_give) for role in held.for_others),
+        for_others=tuple(describe_role(at, name, role, state=state, changeable=may_give) for role in held.for_others),
         refused=refusal_sentence(refusal, name, entity) if refusal and actor.level != "sub_administrator" else None,
         give_access=query_address(at, NEW, person=membership.membership_id) if may_give else None,
         edit=None if change.refusal else links["details"].url,
@@ -167,12 +164,12 @@ async def show_person(at: PortalContext) -> View:
 async def _load_requests(at: PortalContext, found: Member) -> tuple[Link, ...]:
     """Waiting requests on a member that the reader may see."""
     waiting = await request_lists.on_person(
-        at.context.provider.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
+        at.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
     )
     return tuple(
         Link(
             url=portal_path(at.web, f"{REQUESTS}/{quote(each.record.request_id, safe='')}"),
-            text=change_sentences.request_sentence(each.changes, each.names),
+            text=change_sentences.summarise_request(each.changes, each.names),
         )
         for each in waiting
     )
@@ -183,7 +180,7 @@ async def _describe_level(at: PortalContext, held: MemberAccess, name: str) -> P
     if administrator is None:
         return None
     listed = administrator.services if isinstance(administrator.services, tuple) else ()
-    known = await at.context.provider.registry.directory.read(Service, [(each,) for each in listed])
+    known = await at.registry.directory.read(Service, [(each,) for each in listed])
     return level_sentence(name, administrator, at.entity, tuple(sorted(each.name for each in known.values())))
 
 
@@ -191,10 +188,9 @@ def _describe_mail(at: PortalContext, membership: Membership) -> Phrase | None:
     """The state of an invitation's e-mail."""
     if not membership.invited:
         return None
-    provider = at.context.provider
-    state = email_state(membership, mail_works=provider.mail.works)
+    state = email_state(membership, mail_works=at.provider.mail.works)
     if state == "sent":
-        sent = datetime.fromtimestamp(membership.invitation_sent_at, provider.policy.timezone)
+        sent = datetime.fromtimestamp(membership.invitation_sent_at, at.provider.policy.timezone)
         return phrase("The e-mail was sent on {moment}.", moment=sent)
     if state == "refused":
         return phrase("The mail server says that there is no such address. Change it, and a new e-mail is sent.")
@@ -205,7 +201,10 @@ def _describe_mail(at: PortalContext, membership: Membership) -> Phrase | None:
     return phrase("No e-mail is sent for this invitation.")
 
 
-def _describe_role(at: PortalContext, name: str, role: Role, *, state: str, changeable: bool) -> RoleSentence:
+def describe_role(
+    at: PortalContext, name: str, role: Role, *, state: str = "", changeable: bool = False
+) -> RoleSentence:
+    """A role in a sentence, with links to change it if the reader may."""
     row, today = role.row, at.context.day
     tag = access_texts.state(row, today)
     if tag is None and state == "active" and reasons(role, today.isoformat()):
@@ -224,19 +223,19 @@ def _describe_role(at: PortalContext, name: str, role: Role, *, state: str, chan
 
 async def _load_history(at: PortalContext, found: Member) -> tuple[HistoryEntry, ...]:
     """The last changes of a member that the reader may see."""
-    registry, actor, user_id = at.context.provider.registry, at.actor, found.user.user_id
+    actor, user_id = at.actor, found.user.user_id
     try:
-        part = await history.changes(registry, actor, HistoryFilter(user_id=user_id), before=0, limit=_EXAMINED)
+        part = await history.changes(at.registry, actor, HistoryFilter(user_id=user_id), before=0, limit=_EXAMINED)
     except Forbidden:
         return ()
     entries = [entry for entry in part.entries if history.person_of(entry) == user_id][:_ENTRIES]
-    names = await history.names(registry, actor, entries)
-    zone = at.context.provider.policy.timezone
+    names = await history.names(at.registry, actor, entries)
+    zone = at.provider.policy.timezone
     return tuple(
         HistoryEntry(
             at=datetime.fromtimestamp(entry.at, zone),
-            what=change_sentences.sentence(entry, names),
-            by=change_sentences.author_of(entry.actor, entry, names, actor.entity_id),
+            what=change_sentences.describe_entry(entry, names),
+            by=change_sentences.name_author(entry.actor, entry, names, actor.entity_id),
         )
         for entry in entries
     )
@@ -254,7 +253,7 @@ async def show_help(at: PortalContext) -> View:
         if page.is_link
         else phrase("This is for the account {user_name}, which gets an e-mail about it.", user_name=found.identity)
     )
-    works = at.web.provider.mail.works
+    works = at.provider.mail.works
     return ConfirmAction(
         frame=frame(at, section=PEOPLE, up=back, names=names_shown(found)),
         heading=page.heading(found.name),
@@ -283,7 +282,7 @@ async def help_person(at: PortalContext) -> FormResult:
     """
     found, page = await _require_help(at)
     check_names(at, names_shown(found))
-    if not at.web.provider.mail.works:
+    if not at.provider.mail.works:
         raise NotFound
     membership = found.membership
     try:
@@ -291,7 +290,7 @@ async def help_person(at: PortalContext) -> FormResult:
     except REFUSALS as error:
         raise rejected(error, entity=at.entity, name=found.name) from None
     work = partial(member_help.carry_out_help, at.context, membership, page.asked, actor=at.actor)
-    at.context.provider.background_tasks.later(work, place=neighbourhood(at.context.address))
+    at.provider.background_tasks.later(work, place=neighbourhood(at.context.address))
     return FormResult(page.done, f"{PERSON}/{membership.membership_id}")
 
 
@@ -301,7 +300,7 @@ async def _require_help(at: PortalContext) -> tuple[Member, HelpPage]:
     Raises NotFound if the reader may not help them.
     """
     found = await this_member(at, membership_id_of(at))
-    held = await member_help.read_level(at.context.provider.registry, found.membership)
+    held = await member_help.read_level(at.registry, found.membership)
     if member_help.refusal(found.membership, held, actor=at.actor) is not None:
         raise NotFound
     return found, HELP_PAGES[at.page.rpartition("/")[2]]
@@ -351,12 +350,11 @@ async def save_details(at: PortalContext) -> FormResult:
     name, email = at.form.get("name", "").strip(), at.form.get("email", "").strip()
     if not email and found.membership.invited:
         raise InvalidInput(phrase("Enter an e-mail address such as name@example.com."), field="email")
-    registry, context = at.context.provider.registry, at.context
 
     async def change(reason: str) -> ChangeRequest | None:
         return await member_changes.submit_details(
-            registry, invitation_limit(at), found.membership, name=name, email=email, actor=at.actor, reason=reason,
-            now=context.now, new_id=at.web.new_user_id,
+            at.registry, invitation_limit(at), found.membership, name=name, email=email, actor=at.actor, reason=reason,
+            now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
 
     return await _submit_change(at, found, change, "person-changed")
@@ -365,7 +363,7 @@ async def save_details(at: PortalContext) -> FormResult:
 # --- actions that are confirmed
 
 
-class _Action(ViewPart, frozen=True, kw_only=True):
+class ConfirmedAction(ViewPart, frozen=True, kw_only=True):
     """An action that a page confirms."""
 
     fits: Callable[[Member], bool]
@@ -378,8 +376,8 @@ class _Action(ViewPart, frozen=True, kw_only=True):
     """whether it takes the same right as the end of the membership"""
 
 
-_ACTIONS: Final[Mapping[str, _Action]] = {
-    "suspend": _Action(
+CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
+    "suspend": ConfirmedAction(
         fits=lambda found: found.membership.enabled and not found.membership.invited,
         heading=lambda name: phrase("Suspend {name}?", name=name),
         sentences=lambda at, found: (
@@ -391,7 +389,7 @@ _ACTIONS: Final[Mapping[str, _Action]] = {
         keep=phrase("Keep as it is"),
         is_end=True,
     ),
-    "restore": _Action(
+    "restore": ConfirmedAction(
         fits=lambda found: not found.membership.enabled,
         heading=lambda name: phrase("Restore {name}?", name=name),
         sentences=lambda at, found: (
@@ -406,7 +404,7 @@ _ACTIONS: Final[Mapping[str, _Action]] = {
         keep=phrase("Keep as it is"),
         is_end=False,
     ),
-    "end": _Action(
+    "end": ConfirmedAction(
         fits=lambda found: not found.membership.invited,
         heading=lambda name: phrase("End the membership of {name}?", name=name),
         sentences=lambda at, found: (
@@ -421,7 +419,7 @@ _ACTIONS: Final[Mapping[str, _Action]] = {
         keep=phrase("Keep the membership"),
         is_end=True,
     ),
-    "revoke": _Action(
+    "revoke": ConfirmedAction(
         fits=lambda found: found.membership.invited,
         heading=lambda name: phrase("Revoke the invitation of {name}?", name=name),
         sentences=lambda _at, _found: (phrase("The link in the e-mail then no longer works."),),
@@ -461,27 +459,31 @@ async def carry_out(at: PortalContext) -> FormResult:
     """Carry out a confirmed action, or request it. Raises NotFound, InvalidInput."""
     found = await this_member(at, membership_id_of(at))
     action, kind = _action(at, found), _action_name(at)
-    registry, context = at.context.provider.registry, at.context
 
     async def change(reason: str) -> ChangeRequest | None:
         if kind in {"end", "revoke"}:
             return await member_changes.submit_end(
-                registry, found.membership, actor=at.actor, reason=reason, now=context.now, new_id=at.web.new_user_id
+                at.registry,
+                found.membership,
+                actor=at.actor,
+                reason=reason,
+                now=at.context.now,
+                new_id=at.web.new_user_id,
             )
         return await member_changes.submit_switch(
-            registry, invitation_limit(at), found.membership, enabled=kind == "restore", actor=at.actor, reason=reason,
-            now=context.now, new_id=at.web.new_user_id,
+            at.registry, invitation_limit(at), found.membership, enabled=kind == "restore", actor=at.actor, reason=reason,
+            now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
 
     return await _submit_change(at, found, change, action.done)
 
 
-def _action(at: PortalContext, found: Member) -> _Action:
+def _action(at: PortalContext, found: Member) -> ConfirmedAction:
     """The action of the address.
 
     Raises NotFound if it does not fit the state, e.g. of a second request.
     """
-    action = _ACTIONS[_action_name(at)]
+    action = CONFIRMED_ACTIONS[_action_name(at)]
     if not action.fits(found):
         raise NotFound
     return action
@@ -489,9 +491,9 @@ def _action(at: PortalContext, found: Member) -> _Action:
 
 async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
     """Everything that ends with the membership, a sentence each."""
-    registry, name, today = at.context.provider.registry, found.name, at.context.day
-    ending = await members.ending(registry, found.membership, actor=at.actor)
-    held = await members.load_access(registry, found.membership, actor=at.actor, after="", limit=_LISTED)
+    name, today = found.name, at.context.day
+    ending = await members.ending(at.registry, found.membership, actor=at.actor)
+    held = await members.load_access(at.registry, found.membership, actor=at.actor, after="", limit=_LISTED)
     shown = (*held.roles.found, *held.for_others)
     sentences = [
         access_texts.sentence(name, role.row, role.service, (role.client_entity or role.entity).name, today)
@@ -538,10 +540,9 @@ async def resend(at: PortalContext) -> FormResult:
     """Have an invitation sent again. Raises NotFound, InvalidInput."""
     found = await _invited_member(at)
     check_names(at, names_shown(found))
-    context, provider = at.context, at.context.provider
     try:
         await invitations.send_again(
-            provider.registry, invitation_limit(at), found.membership, actor=at.actor, now=context.now
+            at.registry, invitation_limit(at), found.membership, actor=at.actor, now=at.context.now
         )
     except Refused:
         raise InvalidInput(_WAIT if found.membership.email else _NO_ADDRESS) from None
@@ -577,14 +578,14 @@ async def _submit_change(
         raise NotFound from None
     except REFUSALS as error:
         raise rejected(error, entity=at.entity, name=name) from None
-    at.context.provider.registry_cache.drop()
+    at.provider.registry_cache.drop()
     here = f"{PERSON}/{found.membership.membership_id}"
     is_gone = done in {"person-ended", "invitation-revoked"}
     return saved_or_requested(request, FormResult(done, PEOPLE if is_gone else here))
 
 
 async def _preview_change(at: PortalContext, found: Member, *, end: bool) -> ChangePreview:
-    return await members.possible_change(at.context.provider.registry, found.membership, actor=at.actor, end=end)
+    return await members.possible_change(at.registry, found.membership, actor=at.actor, end=end)
 
 
 def _refusal_page(at: PortalContext, found: Member, possible: ChangePreview) -> View:
@@ -631,7 +632,7 @@ SECTION: Final = Section[PortalContext](
         _path(): PortalPage(view=show_person),
         _path("details"): PortalPage(view=show_details, submit=save_details, fresh=True, needs=_CHANGING),
         _path("send-again"): PortalPage(view=show_resending, submit=resend, fresh=True, needs=("write", "invitation")),
-        _path(*_ACTIONS): PortalPage(view=show_action, submit=carry_out, fresh=True, needs=_CHANGING),
+        _path(*CONFIRMED_ACTIONS): PortalPage(view=show_action, submit=carry_out, fresh=True, needs=_CHANGING),
         _path(*HELP_PAGES): PortalPage(view=show_help, submit=help_person, fresh=True),
     },
     fields=frozenset({"name", "email", "reason", "seen"}),

@@ -19,7 +19,6 @@ from corpid.web.directory.change_sentences import describe_authorisation, list_p
 from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
-    await_page,
     frame,
     portal_path,
     section_link,
@@ -27,7 +26,7 @@ from corpid.web.directory.page_context import (
 )
 from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import FormView, Link, Pager, PageView, ViewPart, pager_of
-from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound, Section
+from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -175,7 +174,7 @@ async def authorisation(at: PortalContext) -> Authorisation:
     if key is None:
         raise NotFound
     try:
-        return await grants.authorisation(at.context.provider.registry, at.actor, key)
+        return await grants.authorisation(at.registry, at.actor, key)
     except grants.NoGrant:
         raise NotFound from None
 
@@ -186,7 +185,7 @@ async def role(at: PortalContext) -> RoleOfGrant:
     if key is None or key[1] != at.entity.entity_id:
         raise NotFound
     try:
-        return await grants.role(at.context.provider.registry, at.actor, key)
+        return await grants.role(at.registry, at.actor, key)
     except grants.NoGrant:
         raise NotFound from None
 
@@ -272,11 +271,10 @@ def _line(at: PortalContext, found: Authorisation) -> AuthorisationLine:
 
 async def show_third_parties(at: PortalContext) -> View:
     """Authorisations given and received, and offers that wait (D56)."""
-    registry = at.context.provider.registry
     typed = at.query.get("organisation", "").strip()
     errors, other = at.errors, ""
     if typed:
-        found = await grants.organisations(registry, at.actor, typed)
+        found = await grants.organisations(at.registry, at.actor, typed)
         other = found[0].entity_id if len(found) == 1 else ""
         if len(found) > 1:
             errors = (("organisation", phrase("Several organisations have this name: enter the registration number.")),)
@@ -285,9 +283,9 @@ async def show_third_parties(at: PortalContext) -> View:
     kept = {"organisation": typed} if typed else {}
 
     async def part(name: str, *, given: bool, state: str, **texts: Phrase | None) -> Lines:
-        page = await await_page(
+        page = await await_found(
             grants.authorisations(
-                registry, at.actor, given=given, other=other, state=state or None,  # type: ignore[arg-type]
+                at.registry, at.actor, given=given, other=other, state=state or None,  # type: ignore[arg-type]
                 after=at.query.get(name, ""), limit=PER_PAGE,
             ),
         )  # fmt: skip
@@ -340,9 +338,7 @@ async def show_authorisation(at: PortalContext) -> View:
     other = found.third_party if client else found.client_entity
     state, warns = _state(at, grant, client=client)
     after = at.query.get("after", "")
-    page = await await_page(
-        grants.roles(at.context.provider.registry, at.actor, grant, after=after, limit=_PEOPLE_PER_PAGE)
-    )
+    page = await await_found(grants.roles(at.registry, at.actor, grant, after=after, limit=_PEOPLE_PER_PAGE))
     here = url(at, "grant", grant)
     accepted = grant.state == "accepted"
     return OneAuthorisation(
@@ -500,7 +496,7 @@ async def show_end(at: PortalContext) -> View:
 
 
 async def _roles_lost(at: PortalContext, found: Authorisation) -> tuple[Phrase, ...]:
-    number = await grants.ending(at.context.provider.registry, at.actor, found.grant)
+    number = await grants.ending(at.registry, at.actor, found.grant)
     name = found.third_party.name
     if number >= _MOST_COUNTED:
         return (phrase("More than {count} roles of people of {name} end with it.", count=number, name=name),)

@@ -241,8 +241,7 @@ def read_terms(
     """
     errors: list[FieldError] = []
     role, sub_entity = (was.role, was.sub_entity) if was else _read_role(at, service, within, errors)
-    today = at.context.today
-    earliest = max(today, within.start_date) if within is not None else today
+    earliest = max(at.context.today, within.start_date) if within is not None else at.context.today
     start_date = _read_day(at, "start", was.start_date if was is not None else earliest, errors)
     end_date = _read_day(at, "end", within.end_date if within is not None else NO_END, errors)
     if not any(field in {"start", "end"} for field, _ in errors):
@@ -320,11 +319,10 @@ def _given(at: PortalContext, name: str) -> str:
 
 async def show_offer(at: PortalContext) -> View:
     """An offer, one question after the other (D56)."""
-    registry = at.context.provider.registry
     to = await _organisation(at, _given(at, "to"))
     if to is None:
         return await _find_organisation(at)
-    services = await grants.services(registry, at.actor)
+    services = await grants.services(at.registry, at.actor)
     service = next((each for each in services if each.service_id == _given(at, "service")), None)
     if service is None:
         return _choose_service(at, to, services)
@@ -334,7 +332,7 @@ async def show_offer(at: PortalContext) -> View:
 async def _organisation(at: PortalContext, entity_id: str) -> Entity | None:
     if not entity_id or entity_id == at.entity.entity_id:
         return None
-    found = await grants.organisations(at.context.provider.registry, at.actor, entity_id)
+    found = await grants.organisations(at.registry, at.actor, entity_id)
     return next((each for each in found if each.entity_id == entity_id), None)
 
 
@@ -342,7 +340,7 @@ async def _find_organisation(at: PortalContext) -> View:
     here = portal_path(at.web, OFFER)
     typed = at.query.get("organisation", "").strip()
     errors: tuple[FieldError, ...] = at.errors
-    found = await grants.organisations(at.context.provider.registry, at.actor, typed) if typed else []
+    found = await grants.organisations(at.registry, at.actor, typed) if typed else []
     others = [each for each in found if each.entity_id != at.entity.entity_id]
     if typed and found and not others:
         errors = (("organisation", phrase("This is your own organisation.")),)
@@ -425,9 +423,9 @@ class _OfferInput(NamedTuple):
 
 async def _entered_offer(at: PortalContext) -> _OfferInput:
     """The offer of the form."""
-    registry, passwords = at.context.provider.registry, at.context.provider.passwords
+    passwords = at.provider.passwords
     to = await _organisation(at, at.form.get("to", ""))
-    services = await grants.services(registry, at.actor)
+    services = await grants.services(at.registry, at.actor)
     service = next((each for each in services if each.service_id == at.form.get("service", "")), None)
     if to is None or service is None:
         raise InvalidInput(phrase("Choose the organisation and the service again."))
@@ -437,20 +435,16 @@ async def _entered_offer(at: PortalContext) -> _OfferInput:
         client_entity_id=at.entity.entity_id,
         entity_id=to.entity_id,
         service_id=service.service_id,
-        role=terms.role,
-        sub_entity=terms.sub_entity,
-        start_date=terms.start_date,
-        end_date=terms.end_date,
-        parameters=terms.parameters,
         state="offered",
+        **msgspec.structs.asdict(terms),
     )
-    if await grants.is_stored(registry, wanted):
+    if await grants.is_stored(at.registry, wanted):
         raise InvalidInput(
             phrase(
                 "{name} already has this authorisation, or an offer of it: open it and change it there.", name=to.name
             )
         )
-    changes = await await_plan(grants.plan_offer(registry, passwords, wanted, None))
+    changes = await await_plan(grants.plan_offer(at.registry, passwords, wanted, None))
     require_reason(at, service)
     found = Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)
     return _OfferInput(found, wanted, changes)
@@ -524,20 +518,15 @@ async def show_change(at: PortalContext) -> View:
 
 async def _entered_change(at: PortalContext) -> _OfferInput:
     """The terms as the form changes them."""
-    registry, passwords = at.context.provider.registry, at.context.provider.passwords
+    passwords = at.provider.passwords
     found = await authorisation(at)
     if not is_client(at, found):
         raise NotFound
     check_version(at, found.grant)
     allow_editing(at)
     terms = read_terms(at, found.service, was=found.grant)
-    wanted = msgspec.structs.replace(
-        found.grant,
-        start_date=terms.start_date,
-        end_date=terms.end_date if at.form.get("end") else NO_END,
-        parameters=terms.parameters,
-    )
-    changes = await await_plan(grants.plan_offer(registry, passwords, wanted, found.grant))
+    wanted = msgspec.structs.replace(found.grant, **msgspec.structs.asdict(terms))
+    changes = await await_plan(grants.plan_offer(at.registry, passwords, wanted, found.grant))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
     require_reason(at, found.service)
@@ -595,8 +584,5 @@ SECTION: Final = Section[PortalContext](
     fields=FIELDS | {"to", "service"},
     filters=frozenset({"organisation", "to", "service"}),
     prefixes=(PARAMETER,),
-    changes={
-        "grant-offered": phrase("The offer is made."),
-        "grant-changed": phrase("The authorisation is changed."),
-    },
+    changes={"grant-offered": phrase("The offer is made."), "grant-changed": phrase("The authorisation is changed.")},
 )

@@ -79,7 +79,7 @@ async def _granted(at: PortalContext) -> Authorisation:
 async def _member(at: PortalContext) -> Member | None:
     """The chosen member; None for an invitation or nobody."""
     membership_id = at.form.get(PERSON_CHOSEN) or at.query.get(PERSON_CHOSEN, "")
-    found = await role_assignment.one_member(at.context.provider.registry, at.actor, membership_id)
+    found = await role_assignment.one_member(at.registry, at.actor, membership_id)
     return None if found is None or found.membership.invited else found
 
 
@@ -152,7 +152,7 @@ class _AccessInput(NamedTuple):
 
 async def _entered_role(at: PortalContext) -> _AccessInput:
     """The access that the form gives."""
-    registry, passwords = at.context.provider.registry, at.context.provider.passwords
+    passwords = at.provider.passwords
     found = await _granted(at)
     person = await _member(at)
     if person is None:
@@ -165,15 +165,11 @@ async def _entered_role(at: PortalContext) -> _AccessInput:
         entity_id=at.entity.entity_id,
         client_entity_id=found.grant.client_entity_id,
         service_id=found.grant.service_id,
-        role=terms.role,
-        sub_entity=terms.sub_entity,
-        start_date=terms.start_date,
-        end_date=terms.end_date,
-        parameters=terms.parameters,
+        **msgspec.structs.asdict(terms),
     )
-    if await grants.is_stored(registry, wanted):
+    if await grants.is_stored(at.registry, wanted):
         raise InvalidInput(phrase("{person} has this access already: change it in the list.", person=person.name))
-    changes = await await_plan(grants.plan_role(registry, passwords, at.actor, wanted, None))
+    changes = await await_plan(grants.plan_role(at.registry, passwords, at.actor, wanted, None))
     require_reason(at, found.service)
     return _AccessInput(found, wanted, person.name, names_shown(person), changes)
 
@@ -249,16 +245,14 @@ async def show_change(at: PortalContext) -> View:
 
 async def _entered_change(at: PortalContext) -> _AccessInput:
     """The access as the form changes it."""
-    registry, passwords = at.context.provider.registry, at.context.provider.passwords
+    passwords = at.provider.passwords
     given, found = await _given(at)
     check_names(at, _names(given))
     check_version(at, given.row)
     allow_editing(at)
     terms = read_terms(at, found.service, within=found.grant, was=given.row)
-    wanted = msgspec.structs.replace(
-        given.row, start_date=terms.start_date, end_date=terms.end_date, parameters=terms.parameters
-    )
-    changes = await await_plan(grants.plan_role(registry, passwords, at.actor, wanted, given.row))
+    wanted = msgspec.structs.replace(given.row, **msgspec.structs.asdict(terms))
+    changes = await await_plan(grants.plan_role(at.registry, passwords, at.actor, wanted, given.row))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
     require_reason(at, found.service)

@@ -32,10 +32,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.generations import Generation, Resource
     from corpid.web.context import WebContext
 
-_PUBLIC: Final = {
-    "Cache-Control": f"public, max-age={METADATA_CACHE_SECONDS}",
-    "Access-Control-Allow-Origin": "*",
-}
+_PUBLIC: Final = {"Cache-Control": f"public, max-age={METADATA_CACHE_SECONDS}", "Access-Control-Allow-Origin": "*"}
 _JSON: Final = (NO_STORE_HEADER, (b"pragma", b"no-cache"), (b"content-type", b"application/json"))
 _JWT: Final = (NO_STORE_HEADER, (b"pragma", b"no-cache"), (b"content-type", b"application/jwt"))
 

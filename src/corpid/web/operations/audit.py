@@ -26,10 +26,11 @@ from corpid.web.operations.page_context import (
     actor_with_reason,
     console_path,
     frame,
+    section_link,
 )
 from corpid.web.pages.layout import FormView, Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.responses import NO_STORE
-from corpid.web.sites import FormResult, InvalidForm, Section, SeeOther
+from corpid.web.sites import FormResult, InvalidForm, Section, SeeOther, read_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,8 +51,6 @@ _FILE: Final = f"{EXPORT}/file"
 _NAME: Final = "name"
 """the parameter that names a recorded export"""
 _WANTED: Final = "wanted"
-_DIGITS: Final = 19
-"""of the number of an entry"""
 
 
 class EntryLine(ViewPart, frozen=True, kw_only=True):
@@ -113,23 +112,19 @@ class ExportAudit(FormView, frozen=True, kw_only=True):
 
 async def show_audit(at: ConsoleContext) -> View:
     """Entries that fit the filters, the latest first. Raises access.Forbidden."""
-    registry = at.context.provider.registry
     given = {name: value.strip() for name in FILTERS if (value := at.query.get(name, "")).strip()}
     errors: list[FieldError] = []
     before = at.query.get("before", "")
-    query = msgspec.structs.replace(
-        await query_of(at, given, errors),
-        before=int(before) if before.isascii() and before.isdigit() and len(before) < _DIGITS else 0,
-    )
+    query = msgspec.structs.replace(await query_of(at, given, errors), before=read_number(before))
     here = console_path(at.web, AUDIT)
     if errors:
         found, names, following = [], {}, 0
         # Rights are asked for what cannot be read, too.
-        await flow.part(registry, msgspec.structs.replace(query, since=int(at.context.now)), limit=1, actor=at.actor)
+        await flow.part(at.registry, msgspec.structs.replace(query, since=int(at.context.now)), limit=1, actor=at.actor)
     else:
-        part = await flow.part(registry, query, limit=AT_ONCE, actor=at.actor)
+        part = await flow.part(at.registry, query, limit=AT_ONCE, actor=at.actor)
         found, following = part.entries, part.before
-        names = await flow.names(registry, found)
+        names = await flow.names(at.registry, found)
     return Audit(
         frame=frame(at, section=AUDIT),
         action=here,
@@ -153,13 +148,12 @@ async def query_of(at: ConsoleContext, given: Mapping[str, str], errors: list[Fi
     except audit_filters.InvalidFilter as error:
         errors.append(("action", phrase("{sentence}.", sentence=str(error))))
     try:
-        zone = at.context.provider.policy.timezone
+        zone = at.provider.policy.timezone
         since = audit_filters.moment(given["since"], now=at.context.now, zone=zone) if "since" in given else 0
     except audit_filters.InvalidFilter as error:
         errors.append(("since", phrase("{sentence}.", sentence=str(error))))
-    registry = at.context.provider.registry
     return AuditQuery(
-        user_id=await flow.known_person(registry, given["user"]) if "user" in given else "",
+        user_id=await flow.known_person(at.registry, given["user"]) if "user" in given else "",
         entity_id=given.get("entity", ""),
         client_id=given.get("client", ""),
         actions=actions,
@@ -201,15 +195,11 @@ async def show_verification(at: ConsoleContext) -> View:
     """Compare a part of the audit with its seals. Raises access.Forbidden."""
     after = at.query.get("after", "")
     found = await audit_seals.verify(
-        at.context.provider.registry,
-        at.actor,
-        now=at.context.now,
-        after=int(after) if after.isascii() and after.isdigit() and len(after) < _DIGITS else 0,
-        most=audit_seals.VERIFIED_AT_ONCE,
+        at.registry, at.actor, now=at.context.now, after=read_number(after), most=audit_seals.VERIFIED_AT_ONCE
     )
     here = console_path(at.web, _VERIFY)
     return Verification(
-        frame=frame(at, section=AUDIT, up=Link(url=console_path(at.web, AUDIT), text=Audit.heading)),
+        frame=frame(at, section=AUDIT, up=section_link(at, AUDIT)),
         findings=tuple(each.text for each in found.findings),
         seals=found.seals,
         entries=found.entries,
@@ -254,8 +244,8 @@ async def record_export(at: ConsoleContext) -> FormResult:
         raise InvalidForm(*errors)
     filters = {**given, "user": query.user_id} if "user" in given else given
     wanted = audit_export.ExportQuery(query=query, until=until, at=at.context.now, filters=filters)
-    await audit_export.record(at.context.provider.registry, actor_with_reason(at), wanted)
-    name = at.context.provider.new_id()
+    await audit_export.record(at.registry, actor_with_reason(at), wanted)
+    name = at.provider.new_id()
     await stored_forms.save_form(
         at.context, _place(at, name), StoredForm(fields={_WANTED: msgspec.json.encode(wanted).decode()})
     )
@@ -273,14 +263,14 @@ async def download_export(at: ConsoleContext) -> Response:
     if kept is None:
         raise SeeOther(EXPORT)
     wanted = msgspec.json.decode(kept.fields[_WANTED], type=audit_export.ExportQuery)
-    lines = await audit_export.export(at.context.provider.registry, at.actor, wanted)
+    lines = await audit_export.export(at.registry, at.actor, wanted)
     headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="audit-{at.context.today}.jsonl"'}
     return StreamingResponse(lines, 200, headers, "application/jsonl")
 
 
 def _parse_end(at: ConsoleContext, text: str) -> int:
     """The moment; of a day its last second."""
-    found = audit_filters.moment(text, now=at.context.now, zone=at.context.provider.policy.timezone)
+    found = audit_filters.moment(text, now=at.context.now, zone=at.provider.policy.timezone)
     try:
         date.fromisoformat(text)
     except ValueError:

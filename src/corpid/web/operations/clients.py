@@ -35,6 +35,7 @@ from corpid.web.operations.page_context import (
     pager,
     path_if_allowed,
     question,
+    section_link,
     version_of,
 )
 from corpid.web.pages import refusals
@@ -52,7 +53,7 @@ from corpid.web.pages.client_fields import (
     without_private_keys,
 )
 from corpid.web.pages.layout import FormView, Link, Pager, PageView, ViewPart
-from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, NotFound, Section
+from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -177,9 +178,7 @@ class ClientForm(FormView, frozen=True, kw_only=True):
 async def show_clients(at: ConsoleContext) -> View:
     """The list of clients, by identifier. Raises access.Forbidden."""
     search, after = at.query.get("search", "").strip(), at.query.get("after", "")
-    found = await flow.page_of_clients(
-        at.context.provider.registry, search=search, after=after, limit=AT_ONCE + 1, actor=at.actor
-    )
+    found = await flow.page_of_clients(at.registry, search=search, after=after, limit=AT_ONCE + 1, actor=at.actor)
     shown = found[:AT_ONCE]
     return Clients(
         frame=frame(at, section=CLIENTS),
@@ -215,28 +214,19 @@ def _line(at: ConsoleContext, client: Client) -> ClientLine:
 
 async def this_client(at: ConsoleContext) -> Client:
     """The client that the page is about. Raises NotFound, access.Forbidden."""
-    client_id = at.page.partition("/")[2]
-    try:
-        return await flow.client(at.context.provider.registry, client_id, actor=at.actor)
-    except Refused:
-        raise NotFound from None
+    return await await_found(flow.client(at.registry, at.page.partition("/")[2], actor=at.actor))
 
 
 async def show_client(at: ConsoleContext) -> View:
     """One client. Raises NotFound, access.Forbidden."""
-    provider, found = at.context.provider, await this_client(at)
-    refusals = await refusals_of(provider.registry, found.client_id, actor=at.actor)
+    found = await this_client(at)
+    refusals = await refusals_of(at.registry, found.client_id, actor=at.actor)
     uses = await report_of(
-        provider.registry,
-        found,
-        actor=at.actor,
-        generations=GENERATIONS,
-        today=at.context.today,
-        rules=at.web.client_rules,
+        at.registry, found, actor=at.actor, generations=GENERATIONS, today=at.context.today, rules=at.web.client_rules
     )
-    looked = await client_keys.describe_keys(provider, found, actor=at.actor, now=at.context.now)
+    looked = await client_keys.describe_keys(at.provider, found, actor=at.actor, now=at.context.now)
     return ClientPage(
-        frame=frame(at, section=CLIENTS, up=Link(url=console_path(at.web, CLIENTS), text=Clients.heading)),
+        frame=frame(at, section=CLIENTS, up=section_link(at, CLIENTS)),
         heading=phrase("Client {name}", name=found.name),
         client_id=found.client_id,
         enabled=found.enabled,
@@ -273,10 +263,9 @@ def _list_facts(client: Client) -> list[tuple[Phrase | str, str]]:
 
 async def _load_history(at: ConsoleContext, client: Client) -> tuple[HistoryLine, ...]:
     """The latest changes of a client's record (D57)."""
-    registry = at.context.provider.registry
     query = AuditQuery(client_id=client.client_id, actions=_CHANGES)
-    found = await audit.part(registry, query, limit=_LATEST, actor=at.actor)
-    names = await audit.names(registry, found.entries)
+    found = await audit.part(at.registry, query, limit=_LATEST, actor=at.actor)
+    names = await audit.names(at.registry, found.entries)
     return tuple(
         HistoryLine(
             at=at.moment(each.at),
@@ -329,8 +318,8 @@ async def switch_client(at: ConsoleContext) -> FormResult:
     wanted = at.form.get("decision") == "enable"
     actor = actor_with_reason(at)
     if found.enabled != wanted:
-        await flow.switch_client(at.context.provider.registry, found.client_id, enabled=wanted, actor=actor)
-        at.context.provider.registry_cache.drop()
+        await flow.switch_client(at.registry, found.client_id, enabled=wanted, actor=actor)
+        at.provider.registry_cache.drop()
     return FormResult("client-enabled" if wanted else "client-disabled", client_page_path(found.client_id))
 
 
@@ -358,7 +347,7 @@ async def drop_keys(at: ConsoleContext) -> FormResult:
     found = await this_client(at)
     if found.jwks_uri is None:
         raise NotFound
-    await flow.drop_keys(at.context.provider.registry, found.client_id, actor=actor_with_reason(at))
+    await flow.drop_keys(at.registry, found.client_id, actor=actor_with_reason(at))
     return FormResult("client-keys", client_page_path(found.client_id))
 
 
@@ -412,10 +401,9 @@ async def add_client(at: ConsoleContext) -> FormResult:
     actor = _check_form(at, no_identifier)
     members = {name: value or None for name, value in _read_members(at, dict.fromkeys(FIELDS, "")).items()}
     members = {name: None if value == NOTHING else value for name, value in members.items()}
-    provider = at.context.provider
     try:
         await flow.add_client(
-            provider.registry, provider.passwords, client_id, members, actor=actor, rules=at.web.client_rules
+            at.registry, at.provider.passwords, client_id, members, actor=actor, rules=at.web.client_rules
         )
     except Refused as refused:
         raise _name_faults(refused) from None
@@ -424,7 +412,7 @@ async def add_client(at: ConsoleContext) -> FormResult:
 
 async def edit_client(at: ConsoleContext) -> FormResult:
     """Change the client as the form says. Raises InvalidInput, InvalidForm, EditConflict, NotFound."""
-    found, provider = await this_client(at), at.context.provider
+    found = await this_client(at)
     if not is_current(at, found):
         raise EditConflict(_CHANGED)
     actor = _check_form(at, [])
@@ -433,14 +421,14 @@ async def edit_client(at: ConsoleContext) -> FormResult:
         raise InvalidInput(NOTHING_DIFFERENT)
     try:
         await flow.update_client(
-            provider.registry, provider.passwords, found.client_id, members,
+            at.registry, at.provider.passwords, found.client_id, members,
             actor=actor, rules=at.web.client_rules, was=found,
         )  # fmt: skip
     except Conflict:
         raise EditConflict(_CHANGED) from None
     except Refused as refused:
         raise _name_faults(refused) from None
-    provider.registry_cache.drop()
+    at.provider.registry_cache.drop()
     return FormResult("client-changed", client_page_path(found.client_id))
 
 

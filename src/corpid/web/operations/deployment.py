@@ -21,18 +21,18 @@ from corpid.web.operations.page_context import (
     frame,
     path_if_allowed,
     question,
+    section_link,
 )
 from corpid.web.operations.views import StateLabel
 from corpid.web.pages.charts import of_traffic
-from corpid.web.pages.layout import Link, PageView, ViewPart
+from corpid.web.pages.layout import PageView, ViewPart
 from corpid.web.sites import FormResult, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from corpid.flows.operations.migration_report import ClientUse
-    from corpid.flows.operations.overview import EngineStates, ProcessSummary, Traffic
+    from corpid.flows.operations.overview import EngineStates
     from corpid.rules.diagnostics import Finding
     from corpid.web.pages.charts import Chart
     from corpid.web.pages.views import View
@@ -133,15 +133,25 @@ class Maintenance(PageView, frozen=True, kw_only=True):
 
 async def show_overview(at: ConsoleContext) -> View:
     """The overview of the deployment. Raises access.Forbidden."""
-    zone = at.context.provider.policy.timezone
-    found = await flow.overview(at.context.provider, at.actor, now=at.context.now, rules=at.web.client_rules)
+    zone = at.provider.policy.timezone
+    found = await flow.overview(at.provider, at.actor, now=at.context.now, rules=at.web.client_rules)
     return Overview(
         frame=frame(at),
         maintenance=found.maintenance,
         findings=found.findings,
         week=of_traffic(found.week.points, "hour", name="week", zone=zone),
         quarter=of_traffic(found.quarter.points, "day", name="quarter", zone=zone),
-        clients=tuple(_count_clients(at, found.quarter)),
+        clients=tuple(
+            [
+                ClientCount(
+                    name=each.name or each.client_id,
+                    url=client_path(at, each.client_id) if each.name else "",
+                    sign_ins=each.sign_ins,
+                    refusals=each.refusals,
+                )
+                for each in found.quarter.clients[:MOST]
+            ]
+        ),
         reasons=tuple(
             ReasonCount(reason=each.reason, cause=reason_of(each.reason).value.cause, count=each.count)
             for each in found.week.reasons[:MOST]
@@ -160,7 +170,21 @@ async def show_overview(at: ConsoleContext) -> View:
         ending=tuple((each, client_path(at, each.client_id)) for each in found.ending[:MOST]),
         not_ready=found.engines.not_ready,
         engines=_list_engines(found.engines),
-        processes=tuple(_process_line(at, each) for each in found.processes),
+        processes=tuple(
+            ProcessLine(
+                host=each.host,
+                number=each.number,
+                address=each.address,
+                version=each.version,
+                started=at.moment(each.started_at),
+                seen=at.moment(each.seen_at),
+                live=each.live,
+                answers=each.answers,
+                odd_version=VERSION in each.differs_in,
+                odd_settings=tuple((name, each.settings.get(name, "")) for name in each.differs_in if name != VERSION),
+            )
+            for each in found.processes
+        ),
         saved=at.saved,
     )
 
@@ -170,9 +194,7 @@ def _list_engines(found: EngineStates) -> tuple[EngineLine, ...]:
     mail = StateLabel(text=phrase("Sends")) if found.sends_mail else StateLabel(text=phrase("Off"), tone="warning")
     return (
         EngineLine(
-            name=phrase("Database"),
-            engine=found.database,
-            state=failing if found.not_ready == "database" else answers,
+            name=phrase("Database"), engine=found.database, state=failing if found.not_ready == "database" else answers
         ),
         EngineLine(
             name=phrase("Short-lived state"),
@@ -183,38 +205,11 @@ def _list_engines(found: EngineStates) -> tuple[EngineLine, ...]:
     )
 
 
-def _process_line(at: ConsoleContext, each: ProcessSummary) -> ProcessLine:
-    return ProcessLine(
-        host=each.host,
-        number=each.number,
-        address=each.address,
-        version=each.version,
-        started=at.moment(each.started_at),
-        seen=at.moment(each.seen_at),
-        live=each.live,
-        answers=each.answers,
-        odd_version=VERSION in each.differs_in,
-        odd_settings=tuple((name, each.settings.get(name, "")) for name in each.differs_in if name != VERSION),
-    )
-
-
-def _count_clients(at: ConsoleContext, traffic: Traffic) -> Sequence[ClientCount]:
-    return [
-        ClientCount(
-            name=each.name or each.client_id,
-            url=client_path(at, each.client_id) if each.name else "",
-            sign_ins=each.sign_ins,
-            refusals=each.refusals,
-        )
-        for each in traffic.clients[:MOST]
-    ]
-
-
 async def show_maintenance(at: ConsoleContext) -> View:
     """The state of maintenance. Raises access.Forbidden."""
     return Maintenance(
         frame=frame(at, section=MAINTENANCE),
-        on=await readiness.maintenance(at.context.provider.registry, actor=at.actor),
+        on=await readiness.maintenance(at.registry, actor=at.actor),
         switch=path_if_allowed(at, _SWITCH),
         saved=at.saved,
     )
@@ -222,13 +217,10 @@ async def show_maintenance(at: ConsoleContext) -> View:
 
 async def show_switch(at: ConsoleContext) -> View:
     """The question before maintenance is switched. Raises access.Forbidden."""
-    on = await readiness.maintenance(at.context.provider.registry, actor=at.actor)
+    on = await readiness.maintenance(at.registry, actor=at.actor)
     if on:
         heading, button = phrase("Turn maintenance off?"), phrase("Turn maintenance off")
-        consequences = (
-            phrase("People can sign in again."),
-            phrase("Every running server follows within 5 seconds."),
-        )
+        consequences = (phrase("People can sign in again."), phrase("Every running server follows within 5 seconds."))
     else:
         heading, button = phrase("Turn maintenance on?"), phrase("Turn maintenance on")
         consequences = (
@@ -238,7 +230,7 @@ async def show_switch(at: ConsoleContext) -> View:
     return question(
         at,
         MAINTENANCE,
-        Link(url=console_path(at.web, MAINTENANCE), text=Maintenance.heading),
+        section_link(at, MAINTENANCE),
         heading,
         consequences,
         button,
@@ -255,8 +247,8 @@ async def switch_maintenance(at: ConsoleContext) -> FormResult:
     if at.form.get("decision") not in {"on", "off"}:
         raise StaleStep
     is_on = at.form.get("decision") == "on"
-    await readiness.switch_maintenance(at.context.provider.registry, on=is_on, actor=actor_with_reason(at))
-    at.context.provider.registry_cache.drop()
+    await readiness.switch_maintenance(at.registry, on=is_on, actor=actor_with_reason(at))
+    at.provider.registry_cache.drop()
     return FormResult("maintenance-on" if is_on else "maintenance-off", MAINTENANCE)
 
 
@@ -269,8 +261,5 @@ SECTION: Final = Section[ConsoleContext](
         ),
     },
     fields=frozenset({"decision", REASON}),
-    changes={
-        "maintenance-on": phrase("Maintenance is on."),
-        "maintenance-off": phrase("Maintenance is off."),
-    },
+    changes={"maintenance-on": phrase("Maintenance is on."), "maintenance-off": phrase("Maintenance is off.")},
 )

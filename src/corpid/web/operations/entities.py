@@ -39,6 +39,7 @@ from corpid.web.operations.page_context import (
     question,
     read_search,
     read_search_text,
+    section_link,
     step_of,
 )
 from corpid.web.operations.people import person_path
@@ -46,7 +47,7 @@ from corpid.web.operations.views import StateLabel
 from corpid.web.pages.access_texts import APPROVALS, LEVELS
 from corpid.web.pages.layout import Field, FormView, Link
 from corpid.web.pages.refusals import reason_of
-from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, NotFound, Section
+from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,11 +75,7 @@ _NUMBER_CHARACTERS: Final = 50
 _MEMBER, _INVITED, _NOBODY = "member", "invited", "nobody"
 
 
-_WAYS: Final = (
-    ("name", phrase("Name")),
-    ("number", phrase("Registration number")),
-    ("id", phrase("Identifier")),
-)
+_WAYS: Final = (("name", phrase("Name")), ("number", phrase("Registration number")), ("id", phrase("Identifier")))
 TYPES: Final[Mapping[EntityType, Phrase]] = {
     "UEN": phrase("Registered in this country (UEN)"),
     "NON-UEN": phrase("Foreign (NON-UEN)"),
@@ -171,39 +168,24 @@ async def show_entities(at: ConsoleContext) -> View:
 
 
 async def _find_entities(at: ConsoleContext, by: str, search: str, after: str) -> lists.ListPage[Entity]:
-    registry, actor = at.context.provider.registry, at.actor
     if by == "number":
-        return await lists.entities_by_number(registry, actor, number=search, after=after, limit=AT_ONCE)
+        return await lists.entities_by_number(at.registry, at.actor, number=search, after=after, limit=AT_ONCE)
     if by == "id":
-        return await lists.entities(registry, actor, search=search, after=after, limit=AT_ONCE)
-    return await lists.entities_by_name(registry, actor, name=search, after=after, limit=AT_ONCE)
-
-
-def _entity_id(at: ConsoleContext) -> str:
-    return at.page.split("/")[1]
+        return await lists.entities(at.registry, at.actor, search=search, after=after, limit=AT_ONCE)
+    return await lists.entities_by_name(at.registry, at.actor, name=search, after=after, limit=AT_ONCE)
 
 
 async def entity_of(at: ConsoleContext) -> Entity:
     """The organisation of the page. Raises NotFound, access.Forbidden."""
-    try:
-        return await entity_named(at.context.provider.registry, _entity_id(at), actor=at.actor)
-    except Refused:
-        raise NotFound from None
+    return await await_found(entity_named(at.registry, at.page.split("/")[1], actor=at.actor))
 
 
 async def show_entity(at: ConsoleContext) -> View:
     """One organisation: facts, administrators, third parties."""
-    try:
-        found = await shown_entity(
-            at.context.provider.registry, _entity_id(at), actor=at.actor, limit=AT_ONCE, few=_FEW
-        )
-    except Refused:
-        raise NotFound from None
+    found = await await_found(shown_entity(at.registry, at.page.split("/")[1], actor=at.actor, limit=AT_ONCE, few=_FEW))
     entity = found.entity
     return views.OrganisationView(
-        frame=frame(
-            at, section="entities", up=Link(url=console_path(at.web, "entities"), text=phrase("Organisations"))
-        ),
+        frame=frame(at, section="entities", up=section_link(at, "entities")),
         heading=phrase("Organisation: {name}", name=entity.name),
         name=entity.name,
         state=views.active(entity.enabled),
@@ -250,14 +232,12 @@ def _administrator(at: ConsoleContext, each: Appointment) -> views.Administrator
         url="" if invited else person_path(at.web, user.user_id),
         name=(membership.name or membership.email) if invited else user.name,
         level=LEVELS[level.level],
-        services=_services_of(level.services) if level.level == "sub_administrator" else "",
+        services=(level.services if isinstance(level.services, str) else ", ".join(level.services))
+        if level.level == "sub_administrator"
+        else "",
         state=StateLabel(text=phrase("Invited"), tone="warning") if invited else views.active(active),
         resend=path_if_allowed(at, entity_page_path(membership.entity_id, resend)) if invited else "",
     )
-
-
-def _services_of(services: tuple[str, ...] | str) -> str:
-    return services if isinstance(services, str) else ", ".join(services)
 
 
 def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mapping[str, str]) -> views.PartyLine:
@@ -276,11 +256,10 @@ def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mappin
 async def show_members(at: ConsoleContext) -> View:
     """The people of an organisation, by user name."""
     entity = await entity_of(at)
-    registry = at.context.provider.registry
     search = read_search_text(at)
     try:
         page = await lists.members(
-            registry, at.actor, entity.entity_id, search=search, after=at.query.get("after", ""), limit=AT_ONCE
+            at.registry, at.actor, entity.entity_id, search=search, after=at.query.get("after", ""), limit=AT_ONCE
         )
     except Refused:
         page = lists.ListPage(found=())
@@ -350,13 +329,13 @@ async def show_switch(at: ConsoleContext) -> View:
 async def switch_entity(at: ConsoleContext) -> FormResult:
     """Disable or enable the organisation. Raises InvalidInput, NotFound."""
     entity = await entity_of(at)
-    provider, enables = at.context.provider, at.page.endswith("/enable")
+    enables = at.page.endswith("/enable")
     actor = actor_with_reason(at)
     try:
-        await entities.switch_entity(provider.registry, entity.entity_id, enabled=enables, actor=actor)
+        await entities.switch_entity(at.registry, entity.entity_id, enabled=enables, actor=actor)
     except Refused:
         raise InvalidInput(phrase("Somebody has done this already. Open the organisation again.")) from None
-    provider.registry_cache.drop()
+    at.provider.registry_cache.drop()
     return FormResult("entity-enable" if enables else "entity-disable", entity_page_path(entity.entity_id))
 
 
@@ -366,8 +345,7 @@ async def switch_entity(at: ConsoleContext) -> FormResult:
 async def _load_invitation(at: ConsoleContext) -> tuple[Entity, StoredMember]:
     """The invitation of the page."""
     entity = await entity_of(at)
-    registry = at.context.provider.registry
-    found = await open_invitation(registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
+    found = await open_invitation(at.registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
     if found is None:
         raise NotFound
     return entity, found
@@ -397,20 +375,20 @@ async def show_invitation(at: ConsoleContext) -> View:
 async def send_invitation(at: ConsoleContext) -> FormResult:
     """Send the invitation again. Raises InvalidInput, NotFound, Forbidden."""
     entity, member = await _load_invitation(at)
-    provider, membership = at.context.provider, member.membership
+    membership = member.membership
     actor = actor_with_reason(at)
     if not membership.email:
         raise InvalidInput(phrase("The invitation has no e-mail address to go to."))
-    if not provider.mail.works:
+    if not at.provider.mail.works:
         raise InvalidInput(phrase("This deployment sends no e-mails."))
     if abs(membership.invitation_sent_at) > at.context.now - RESEND_SECONDS:
         raise InvalidInput(
             phrase("It was sent less than {count} minutes ago. Wait a little.", count=RESEND_SECONDS // MINUTE)
         )
     limit = InvitationLimit(
-        transient=provider.transient, issuer=provider.policy.deployment_url, counts=at.context.counts
+        transient=at.provider.transient, issuer=at.provider.policy.deployment_url, counts=at.context.counts
     )
-    await invitations.send_again(provider.registry, limit, membership, actor=actor, now=at.context.now)
+    await invitations.send_again(at.registry, limit, membership, actor=actor, now=at.context.now)
     return FormResult("invitation-sent", entity_page_path(entity.entity_id))
 
 
@@ -430,7 +408,7 @@ async def show_new(at: ConsoleContext) -> View:
         typed=typed,
         types=tuple(TYPES.items()),
         statuses=tuple((value, STATUSES[value]) for value in ("Registered", "Deregistered", "Withdrawn", "")),
-        mail_works=at.web.provider.mail.works,
+        mail_works=at.provider.mail.works,
         back=back,
         errors=at.errors,
     )
@@ -446,12 +424,11 @@ async def add_entity(at: ConsoleContext) -> FormResult:
     if errors:
         raise InvalidForm(*errors)
     actor = actor_with_reason(at)
-    provider = at.context.provider
     owner = MemberDetails(name=typed["owner_name"], email=typed["owner_email"]) if typed["owner_email"] else None
     members = {name: typed[name] for name in _FIELDS if name != "entity_id"}
     try:
         await owners.add_entity_with_owner(
-            provider.registry, at.web.provider.passwords, typed["entity_id"], members, owner,
+            at.registry, at.provider.passwords, typed["entity_id"], members, owner,
             actor=actor, now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
     except InvalidDetails as error:
@@ -462,13 +439,13 @@ async def add_entity(at: ConsoleContext) -> FormResult:
                 phrase("There is an organisation with this identifier already."), field="entity_id"
             ) from None
         raise InvalidInput(phrase("It was not added: {reason}.", reason=reason_of(refused))) from None
-    provider.registry_cache.drop()
+    at.provider.registry_cache.drop()
     return FormResult("entity-add", entity_page_path(typed["entity_id"]))
 
 
 async def _exists(at: ConsoleContext, entity_id: str) -> bool:
     try:
-        await owners.owners(at.context.provider.registry, entity_id, actor=at.actor)
+        await owners.owners(at.registry, entity_id, actor=at.actor)
     except Refused:
         return False
     return True
@@ -521,7 +498,7 @@ def _check_person(typed: Mapping[str, str], name: str, email: str) -> list[Field
 async def show_owner(at: ConsoleContext) -> View:
     """The form that appoints an owner, also in place of another."""
     entity = await entity_of(at)
-    held = await owners.owners(at.context.provider.registry, entity.entity_id, actor=at.actor)
+    held = await owners.owners(at.registry, entity.entity_id, actor=at.actor)
     back = entity_path(at.web, entity.entity_id)
     return views.AppointOwner(
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
@@ -538,7 +515,7 @@ async def show_owner(at: ConsoleContext) -> View:
             (_MEMBER, phrase("A person who already belongs to the organisation"), ""),
         ),
         typed=_read_fields(at, ("way", "user_name", "instead_of", *_OWNER, REASON)),
-        mail_works=at.web.provider.mail.works,
+        mail_works=at.provider.mail.works,
         back=back,
         errors=at.errors,
     )
@@ -560,14 +537,13 @@ async def appoint_owner(at: ConsoleContext) -> FormResult:
         raise InvalidInput(phrase("Choose who becomes an owner."), field="way")
     if errors:
         raise InvalidForm(*errors)
-    provider = at.context.provider
-    if not typed["instead_of"] and await owners.owners(provider.registry, entity.entity_id, actor=at.actor):
+    if not typed["instead_of"] and await owners.owners(at.registry, entity.entity_id, actor=at.actor):
         raise InvalidInput(phrase("Choose an owner, or nobody."), field="instead_of")
     instead_of = "" if typed["instead_of"] == _NOBODY else typed["instead_of"]
     actor = actor_with_reason(at)
     try:
         await owners.appoint_owner(
-            provider.registry, entity.entity_id, owner, instead_of=instead_of,
+            at.registry, entity.entity_id, owner, instead_of=instead_of,
             actor=actor, now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
     except InvalidDetails as error:
@@ -576,7 +552,7 @@ async def appoint_owner(at: ConsoleContext) -> FormResult:
         raise InvalidInput(phrase("You may not do this: {reason}.", reason=refused.reason)) from None
     except (Refused, Conflict) as refused:
         raise InvalidInput(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
-    provider.registry_cache.drop()
+    at.provider.registry_cache.drop()
     return FormResult("owner-appointed", entity_page_path(entity.entity_id))
 
 
@@ -585,12 +561,7 @@ async def show_edit(at: ConsoleContext) -> View:
     entity = await entity_of(at)
     back, form = entity_path(at.web, entity.entity_id), at.form
     return EntityForm(
-        frame=frame(
-            at,
-            section="entities",
-            up=Link(url=back, text=phrase("Back")),
-            step_name=step_of(at, entity),
-        ),
+        frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back")), step_name=step_of(at, entity)),
         action=console_path(at.web, at.page),
         identifier=entity.entity_id,
         fields=tuple(
@@ -612,7 +583,7 @@ async def show_edit(at: ConsoleContext) -> View:
 
 async def edit_entity(at: ConsoleContext) -> FormResult:
     """Change the facts. Raises InvalidInput, InvalidForm, EditConflict, NotFound, Forbidden."""
-    entity, provider = await entity_of(at), at.context.provider
+    entity = await entity_of(at)
     if not is_current(at, entity):
         raise EditConflict(_CHANGED)
     typed = {name: at.form.get(name, "").strip() for name in _MEMBERS}
@@ -629,13 +600,13 @@ async def edit_entity(at: ConsoleContext) -> FormResult:
     actor = actor_with_reason(at)
     try:
         await entities.update_entity(
-            provider.registry, provider.passwords, entity.entity_id, members, actor=actor, was=entity
+            at.registry, at.provider.passwords, entity.entity_id, members, actor=actor, was=entity
         )
     except Conflict:
         raise EditConflict(_CHANGED) from None
     except Refused as refused:
         raise InvalidInput(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
-    provider.registry_cache.drop()
+    at.provider.registry_cache.drop()
     return FormResult("entity-edit", entity_page_path(entity.entity_id))
 
 

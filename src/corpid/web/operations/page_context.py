@@ -16,7 +16,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.texts import phrase
 from corpid.web import sites
-from corpid.web.pages.layout import FormView, Frame, Navigation, NavigationLink, Pager, pager_of
+from corpid.web.pages.layout import FormView, Frame, Link, Navigation, NavigationLink, Pager, pager_of
 from corpid.web.sites import PageContext, site_path
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError, Link
+    from corpid.web.pages.layout import FieldError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +90,11 @@ def console_path(web: WebContext, page: str = "") -> str:
     return site_path(web, "console", page)
 
 
+def section_link(at: ConsoleContext, section: str) -> Link:
+    """A link to the first page of a section."""
+    return Link(url=console_path(at.web, section), text=SECTIONS[section])
+
+
 def admit(at: ConsoleContext, page: ConsolePage) -> None:
     """Require the right that a page declares.
 
@@ -140,7 +145,7 @@ def frame(at: ConsoleContext, *, section: str = "", up: Link | None = None, step
         here=console_path(web, at.here),
         navigation=Navigation(
             label=phrase("Console"),
-            title=phrase("Console of {name}", name=at.context.provider.policy.name),
+            title=phrase("Console of {name}", name=at.provider.policy.name),
             person=visit.user.name,
             links=tuple(
                 NavigationLink(url=console_path(web, path), text=name, current=path == section)

@@ -31,6 +31,7 @@ from corpid.web.operations.page_context import (
     pager,
     question,
     read_search,
+    section_link,
 )
 from corpid.web.operations.views import StateLabel
 from corpid.web.pages.access_texts import LEVELS
@@ -56,11 +57,7 @@ _OPERATORS: Final[Mapping[OperatorLevel, Phrase]] = {
     "support": phrase("Support"),
     "auditor": phrase("Auditor"),
 }
-_WAYS: Final = (
-    ("user_name", phrase("User name")),
-    ("name", phrase("Name")),
-    ("email", phrase("E-mail address")),
-)
+_WAYS: Final = (("user_name", phrase("User name")), ("name", phrase("Name")), ("email", phrase("E-mail address")))
 PURPOSES: Final[Mapping[SessionPurpose, Phrase]] = {
     "sign_in": phrase("Services"),
     "account": phrase("Account"),
@@ -130,25 +127,23 @@ def _nobody(search: str, *, more: bool) -> Phrase:
 
 
 async def _find_people(at: ConsoleContext, by: str, search: str, after: str) -> lists.ListPage[User]:
-    registry, actor = at.context.provider.registry, at.actor
     if by == "name" and search:
-        return await lists.people_by_name(registry, actor, name=search, after=after, limit=AT_ONCE)
+        return await lists.people_by_name(at.registry, at.actor, name=search, after=after, limit=AT_ONCE)
     if by == "email" and search:
-        return await lists.people_by_email(registry, actor, email=search, after=after, limit=AT_ONCE)
-    return await lists.people(registry, actor, search=search, after=after, limit=AT_ONCE)
+        return await lists.people_by_email(at.registry, at.actor, email=search, after=after, limit=AT_ONCE)
+    return await lists.people(at.registry, at.actor, search=search, after=after, limit=AT_ONCE)
 
 
 async def this_person(at: ConsoleContext) -> PersonDetails:
     """The person of the page. Raises NotFound, access.Forbidden."""
-    registry = at.context.provider.registry
     user_id = at.page.split("/")[1]
     try:
-        user = await flow.user_of(registry, user_id, actor=at.actor)
+        user = await flow.user_of(at.registry, user_id, actor=at.actor)
     except Forbidden:
         raise NotFound from None  # support sees nothing of operators, nor that there is one
     if user is None or user.placeholder:
         raise NotFound
-    return await flow.shown_person(registry, user, actor=at.actor, limit=AT_ONCE, now=at.context.now)
+    return await flow.shown_person(at.registry, user, actor=at.actor, limit=AT_ONCE, now=at.context.now)
 
 
 async def show_person(at: ConsoleContext) -> View:
@@ -156,7 +151,7 @@ async def show_person(at: ConsoleContext) -> View:
     found = await this_person(at)
     user = found.user
     return views.ConsolePersonView(
-        frame=frame(at, section="people", up=Link(url=console_path(at.web, "people"), text=phrase("People"))),
+        frame=frame(at, section="people", up=section_link(at, "people")),
         heading=phrase("Person: {name}", name=user.name),
         name=user.name,
         state=state_of(user),
@@ -164,7 +159,13 @@ async def show_person(at: ConsoleContext) -> View:
         sign_in=_list_factors(found),
         invited_until=at.moment(found.invited_until) if found.invited_until else None,
         paused=tuple((_describe_browser(each.browser), at.moment(each.paused_until)) for each in found.locks),
-        actions=tuple(_list_actions(at, found)),
+        actions=tuple(
+            [
+                Link(url=person_path(at.web, found.user.user_id, action), text=text)
+                for action, text in _ACTION_TEXTS.items()
+                if _offered(found, action)
+            ]
+        ),
         organisations=tuple(
             views.OrganisationLine(
                 url=console_path(at.web, f"entities/{quote(each.entity.entity_id, safe='')}"),
@@ -185,7 +186,19 @@ async def show_person(at: ConsoleContext) -> View:
             )
             for each in found.roles.found
         ),
-        sessions=tuple(_session_line(at, each, ends="end_sessions" in found.actions) for each in found.sessions),
+        sessions=tuple(
+            views.SessionLine(
+                device=each.device,
+                purpose=PURPOSES[each.purpose],
+                since=at.moment(each.auth_time),
+                seen=at.moment(each.seen_at or each.auth_time),
+                way=_SIGNED_IN_BY.get(each.amr),
+                end=person_path(at.web, each.user_id, f"session/{sessions.name_of(each)}")
+                if ("end_sessions" in found.actions)
+                else "",
+            )
+            for each in found.sessions
+        ),
         more=None
         if not (found.memberships.after or found.roles.after)
         else phrase("Each table shows the first {count}.", count=AT_ONCE),
@@ -220,26 +233,6 @@ def _describe_browser(browser: str) -> Phrase:
     if browser == LINK:
         return phrase("With a link to set up or renew sign-in")
     return phrase("In new browsers") if browser == UNKNOWN else phrase("In a browser that the person used before")
-
-
-def _session_line(at: ConsoleContext, each: Session, *, ends: bool) -> views.SessionLine:
-    return views.SessionLine(
-        device=each.device,
-        purpose=PURPOSES[each.purpose],
-        since=at.moment(each.auth_time),
-        seen=at.moment(each.seen_at or each.auth_time),
-        way=_SIGNED_IN_BY.get(each.amr),
-        end=person_path(at.web, each.user_id, f"session/{sessions.name_of(each)}") if ends else "",
-    )
-
-
-def _list_actions(at: ConsoleContext, found: PersonDetails) -> list[Link]:
-    """The pages of what the operator may do, as buttons."""
-    return [
-        Link(url=person_path(at.web, found.user.user_id, action), text=text)
-        for action, text in _ACTION_TEXTS.items()
-        if _offered(found, action)
-    ]
 
 
 _ACTION_TEXTS: Final[Mapping[str, Phrase]] = {
@@ -334,7 +327,7 @@ def _unsendable(at: ConsoleContext, found: PersonDetails, action: str) -> tuple[
     """Why no e-mail can reach the person, if the action sends one."""
     if action not in {"link", "renew"} or at.errors:
         return ()
-    if not at.web.provider.mail.works:
+    if not at.provider.mail.works:
         return (("", phrase("This deployment sends no e-mails. Use the command line, which shows the link.")),)
     return () if found.user.email else (("", phrase("The person has no e-mail address to send anything to.")),)
 
@@ -374,21 +367,21 @@ async def carry_out(at: ConsoleContext) -> FormResult:
     """Carry out the action. Raises InvalidInput, NotFound, access.Forbidden."""
     found, action = await _require_action(at)
     actor = actor_with_reason(at)
-    provider, user = at.context.provider, found.user
-    registry = provider.registry
+    user = found.user
+    registry = at.provider.registry
     here = f"people/{quote(user.user_id, safe='')}"
     try:
         match action:
             case "unlock":
                 await sessions.end_locks(
-                    registry, provider.transient, provider.policy.deployment_url, user.user_name,
+                    registry, at.provider.transient, at.provider.policy.deployment_url, user.user_name,
                     actor=actor, now=at.context.now,
                 )  # fmt: skip
             case "sign-out":
                 await sessions.end_sessions(registry, user.user_name, actor=actor)
             case "disable" | "enable":
                 await people.switch_user(registry, user.user_name, enabled=action == "enable", actor=actor)
-                provider.registry_cache.drop()
+                at.provider.registry_cache.drop()
             case _:
                 await _send_link(at, found, action, actor)
     except Refused as refused:
@@ -400,16 +393,15 @@ async def carry_out(at: ConsoleContext) -> FormResult:
 
 async def _send_link(at: ConsoleContext, found: PersonDetails, action: str, actor: DeploymentOperator) -> None:
     """Make a link and send it."""
-    provider = at.context.provider
     if unsendable := _unsendable(at, found, action):
         raise InvalidInput(unsendable[0][1])
     choice = at.form.get("choice", "")
     if action == "link" and choice not in {value for value, _, _ in _list_links(found)}:
         raise InvalidInput(phrase("Choose what the link is for."), field="choice")
     office = LinkDependencies(
-        registry=provider.registry,
-        base_url=provider.policy.deployment_url,
-        new_id=provider.new_id,
+        registry=at.registry,
+        base_url=at.provider.policy.deployment_url,
+        new_id=at.provider.new_id,
         now=at.context.now,
         actor=actor,
     )
@@ -419,7 +411,7 @@ async def _send_link(at: ConsoleContext, found: PersonDetails, action: str, acto
     else:
         purpose: LinkPurpose = "password" if choice == "password" else "second_factor"
         given = await people.give_link(office, name, purpose)
-    people.send(provider.mail, given, provider_name=provider.policy.name)
+    people.send(at.provider.mail, given, provider_name=at.provider.policy.name)
 
 
 # --- one session
@@ -430,8 +422,8 @@ async def _require_session(at: ConsoleContext) -> tuple[User, Session | None]:
     found = await this_person(at)
     if "end_sessions" not in found.actions:
         raise Forbidden(at.actor, "delete", "session")
-    registry, name = at.context.provider.registry, at.page.split("/")[3]
-    live = await sessions.session(registry, found.user.user_id, name, actor=at.actor, now=at.context.now)
+    name = at.page.split("/")[3]
+    live = await sessions.session(at.registry, found.user.user_id, name, actor=at.actor, now=at.context.now)
     return found.user, None if live is None else live[1]
 
 
@@ -467,7 +459,7 @@ async def end_session(at: ConsoleContext) -> FormResult:
     user, session = await _require_session(at)
     actor = actor_with_reason(at)
     if session is not None:
-        await sessions.end_session(at.context.provider.registry, session, actor=actor)
+        await sessions.end_session(at.registry, session, actor=actor)
     return FormResult("session-end", f"people/{user.user_id}")
 
 
