@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from corpid.flows.provider import Policy
+    from corpid.flows.request_context import Policy
     from corpid.rules.oauth.generations import Generation
     from corpid.web.context import Part, WebContext
     from corpid.web.telemetry.access_log import LogFields

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from corpid.flows.provider import Provider
-    from corpid.flows.request_context import RequestContext
+    from corpid.flows.request_context import Provider, RequestContext
     from corpid.rules.authentication.records import SessionPurpose
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.stores.sql.registry import Registry

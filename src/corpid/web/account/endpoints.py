@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import StreamingResponse
 
-from corpid.flows.account import account_sessions, activity, deletion, own_consents, own_data, own_email, own_factors
+from corpid.flows.account import account_sessions, activity, own_data, own_email, own_factors
 from corpid.flows.account.account_sessions import AccountRequest
-from corpid.flows.authentication import completion
+from corpid.flows.account.own_data import request_deletion, withdraw_deletion
+from corpid.flows.authentication import completion, consents
 from corpid.flows.authentication.own_pages import SIGN_OUT_PATH
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.account.activity import PastSignIn, SignedInBrowser
-    from corpid.flows.account.own_consents import SharedWith
     from corpid.flows.account.own_sessions import SelfServiceRequest
+    from corpid.flows.authentication.consents import SharedWith
     from corpid.texts import Phrase
     from corpid.web import sites
     from corpid.web.context import WebContext
@@ -66,7 +67,7 @@ async def show_overview(account: AccountContext) -> View:
     visit = account.visit
     held = await own_factors.load_factors(account.context, visit)
     browsers = await activity.signed_in(account.context, visit)
-    clients = await own_consents.count(account.context, visit)
+    clients = await consents.count_sharing_clients(account.context, visit.user.user_id)
     return views.Overview(
         frame=frame(account),
         name=visit.user.name,
@@ -110,7 +111,7 @@ def _other_sections(account: AccountContext, browsers: int, clients: int) -> tup
 
 async def _data_sections(account: AccountContext) -> tuple[views.Section, ...]:
     """The parts of the overview that lead to these pages."""
-    asked = await deletion.find_request(account.context, account.visit) is not None
+    asked = await own_data.find_deletion_request(account.context, account.visit) is not None
     return (
         views.Section(
             url=account_path(account.web, DATA),
@@ -229,7 +230,7 @@ async def show_sharing(account: AccountContext) -> View:
     """
     web = account.web
     number = int(account.page.partition("/")[2] or 1)
-    found, total = await own_consents.list_shares(account.context, account.visit, page=number)
+    found, total = await consents.list_shares(account.context, account.visit.user.user_id, page=number)
     if number > 1 and not found:
         raise StaleStep
     return views.Sharing(
@@ -237,7 +238,7 @@ async def show_sharing(account: AccountContext) -> View:
         lines=tuple(_shared_line(account, each) for each in found),
         asked_again=_asks_again(web),
         later=_page_of_sharing(web, number - 1) if number > 1 else "",
-        earlier=_page_of_sharing(web, number + 1) if number * own_consents.SHOWN < total else "",
+        earlier=_page_of_sharing(web, number + 1) if number * consents.SHARES_SHOWN < total else "",
         saved=account.saved,
     )
 
@@ -273,7 +274,7 @@ async def this_shared(account: AccountContext) -> SharedWith:
     Raises StaleStep if it was withdrawn before, or is another person's.
     """
     name = account.page.partition("/")[2]
-    found = await own_consents.find_share(account.context, account.visit, name=name)
+    found = await consents.find_share(account.context, account.visit.user.user_id, name=name)
     if found is None:
         raise StaleStep
     return found
@@ -298,7 +299,7 @@ async def show_stop_sharing(account: AccountContext) -> View:
 
 
 async def _stop_sharing(account: AccountContext) -> str:
-    await own_consents.withdraw(account.context, account.visit, await this_shared(account))
+    await consents.withdraw(account.context, account.visit.user.user_id, await this_shared(account))
     return "sharing"
 
 
@@ -409,7 +410,7 @@ async def download_data(account: AccountContext) -> Response:
 
 async def show_deletion(account: AccountContext) -> View:
     """A request to be deleted: made, or withdrawn (D61)."""
-    found = await deletion.find_request(account.context, account.visit)
+    found = await own_data.find_deletion_request(account.context, account.visit)
     return views.DeleteAccount(
         frame=frame(account),
         action=account_path(account.web, DELETE),
@@ -422,9 +423,9 @@ async def show_deletion(account: AccountContext) -> View:
 
 
 async def _delete_account(account: AccountContext) -> str:
-    decide = deletion.withdraw if account.form.get("decision") == "withdraw" else deletion.request
+    decide = withdraw_deletion if account.form.get("decision") == "withdraw" else request_deletion
     await decide(account.context, account.visit)
-    return "deletion-withdrawn" if decide is deletion.withdraw else "deletion"
+    return "deletion-withdrawn" if decide is withdraw_deletion else "deletion"
 
 
 async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> AccountRequest:

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from corpid.flows import stored_forms
-from corpid.flows.account import enrolments, reauthenticate, set_factor
+from corpid.flows import encrypted_values
+from corpid.flows.account import enrolment_steps, enrolments
 from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, OpenElsewhere
 from corpid.flows.account.links import PURPOSES, EnrolmentStep, chosen_steps
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, PORTAL_PATH
-from corpid.flows.authentication.sent_forms import Repeated, SentForm
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.authentication.throttle import Throttled
+from corpid.flows.authentication.throttle import Repeated, SentForm, Throttled
 from corpid.flows.directory import acceptance
-from corpid.flows.stored_forms import StoredForm
+from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
@@ -198,19 +197,21 @@ class _Action(ViewPart, frozen=True, kw_only=True):
 
 
 ACTIONS: Final[Mapping[tuple[EnrolmentStep | None, str], _Action]] = {
-    (EnrolmentStep.PROFILE, "profile"): _Action(submit=set_factor.submit_profile, takes="name", also="user_name"),
-    (EnrolmentStep.PROVE_PASSWORD, "password"): _Action(submit=reauthenticate.submit_password, takes="password"),
-    (EnrolmentStep.PROVE_SECOND_FACTOR, "code"): _Action(submit=reauthenticate.submit_code, takes="code"),
-    (EnrolmentStep.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=reauthenticate.submit_passkey, takes="passkey"),
-    (EnrolmentStep.FIRST, "password"): _Action(submit=set_factor.submit_password, takes="password"),
-    (EnrolmentStep.FIRST, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
-    (EnrolmentStep.PASSWORD, "password"): _Action(submit=set_factor.submit_password, takes="password"),
-    (EnrolmentStep.SECOND_FACTOR, "code"): _Action(submit=set_factor.submit_app, takes="code"),
-    (EnrolmentStep.SECOND_FACTOR, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
-    (EnrolmentStep.SECOND_FACTOR, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
-    (EnrolmentStep.MAILED_CODE, "code"): _Action(submit=set_factor.submit_mailed_code, takes="code"),
-    (EnrolmentStep.MAILED_CODE, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
-    (EnrolmentStep.RECOVERY_CODES, "codes"): _Action(submit=set_factor.submit_codes, takes="kept", also="decision"),
+    (EnrolmentStep.PROFILE, "profile"): _Action(submit=enrolment_steps.submit_profile, takes="name", also="user_name"),
+    (EnrolmentStep.PROVE_PASSWORD, "password"): _Action(submit=enrolment_steps.prove_password, takes="password"),
+    (EnrolmentStep.PROVE_SECOND_FACTOR, "code"): _Action(submit=enrolment_steps.prove_code, takes="code"),
+    (EnrolmentStep.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=enrolment_steps.prove_passkey, takes="passkey"),
+    (EnrolmentStep.FIRST, "password"): _Action(submit=enrolment_steps.submit_password, takes="password"),
+    (EnrolmentStep.FIRST, "passkey"): _Action(submit=enrolment_steps.submit_passkey, takes="passkey"),
+    (EnrolmentStep.PASSWORD, "password"): _Action(submit=enrolment_steps.submit_password, takes="password"),
+    (EnrolmentStep.SECOND_FACTOR, "code"): _Action(submit=enrolment_steps.submit_app, takes="code"),
+    (EnrolmentStep.SECOND_FACTOR, "passkey"): _Action(submit=enrolment_steps.submit_passkey, takes="passkey"),
+    (EnrolmentStep.SECOND_FACTOR, "way"): _Action(submit=enrolment_steps.choose_way, takes="decision", beside=""),
+    (EnrolmentStep.MAILED_CODE, "code"): _Action(submit=enrolment_steps.submit_mailed_code, takes="code"),
+    (EnrolmentStep.MAILED_CODE, "way"): _Action(submit=enrolment_steps.choose_way, takes="decision", beside=""),
+    (EnrolmentStep.RECOVERY_CODES, "codes"): _Action(
+        submit=enrolment_steps.submit_codes, takes="kept", also="decision"
+    ),
     **{(step, _EXTEND): _Action(submit=enrolments.extend) for step in (*EnrolmentStep, None)},
     (None, _FINISH): _Action(submit=None),
 }
@@ -242,7 +243,7 @@ async def serve_enrolment(request: Request, web: WebContext) -> Response:
             return to_enrolment(web, enrolment_id)
         kept = None
         if request.scope["query_string"] and ENTERED in request.query_params:
-            kept = await stored_forms.read_form(context, enrolments.form_place(visit.enrolment))
+            kept = await encrypted_values.read_form(context, enrolments.form_place(visit.enrolment))
         return await _show_step(request, web, context, visit, kept)
     except StaleStep:
         return to_enrolment(web, enrolment_id)
@@ -270,10 +271,10 @@ async def _post(
     except InvalidInput as rejected:
         wrong = taken.wrong(rejected.sentence, field=rejected.field)
         if action == _EXTEND:
-            await stored_forms.add_error(context, sent.place, wrong)
+            await encrypted_values.add_error(context, sent.place, wrong)
         else:
             typed: dict[str, str] = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if name in form}
-            await stored_forms.save_form(
+            await encrypted_values.save_form(
                 context, sent.place, StoredForm(fields=typed, errors=(wrong,), digest=sent.digest)
             )
         return _to_entered(web, at.enrolment_id)
@@ -284,9 +285,9 @@ async def _post(
     if moved.step is None and action != _EXTEND:
         after = await enrolments.load_own_enrolment(context, at.enrolment_id, at.browser_id)
         if after.invited is None:
-            await set_factor.finish(context, after)
+            await enrolment_steps.finish(context, after)
         else:
-            await acceptance.finish(context, after, language=reader_language(request, web.renderer).tag)
+            await acceptance.finish_enrolment(context, after, language=reader_language(request, web.renderer).tag)
     return to_enrolment(web, at.enrolment_id)
 
 
@@ -434,7 +435,7 @@ async def _profile(at: _StepContext) -> View:
     enrolment, given = at.visit.enrolment, at.visit.invited.membership if at.visit.invited else None
     called = {"name": given.name, "user_name": given.user_name} if given else {}
     chosen = {"name": enrolment.name, "user_name": enrolment.user_name} if enrolment.user_name else called
-    taken = () if at.errors or not enrolment.name_taken else (("user_name", set_factor.NAME_TAKEN),)
+    taken = () if at.errors or not enrolment.name_taken else (("user_name", enrolment_steps.NAME_TAKEN),)
     typed = at.visit.typed or chosen
     shown = {name: typed.get(name, "")[:_SHOWN_CHARACTERS] for name in ("name", "user_name")}
     action = enrolment_path(at.web, enrolment.enrolment_id, "profile")
@@ -443,7 +444,7 @@ async def _profile(at: _StepContext) -> View:
 
 
 async def _first(at: _StepContext) -> View:
-    options = await set_factor.passkey_options(at.context, at.visit)
+    options = await enrolment_steps.passkey_options(at.context, at.visit)
     return ChoosePassword(
         frame=at.frame,
         action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "password"),
@@ -474,14 +475,16 @@ async def _second_factor(at: _StepContext) -> View:
         picture=enrolment_path(at.web, enrolment_id, "qr.svg"),
         app_link=app_link(at.web, at.context, at.visit),
         secret=factors.group_key(secret),
-        passkey=_passkey(at.web, at.visit, await set_factor.passkey_options(at.context, at.visit)),
-        by_email=enrolment_path(at.web, enrolment_id, "way") if set_factor.email_offered(at.context, at.visit) else "",
+        passkey=_passkey(at.web, at.visit, await enrolment_steps.passkey_options(at.context, at.visit)),
+        by_email=enrolment_path(at.web, enrolment_id, "way")
+        if enrolment_steps.email_offered(at.context, at.visit)
+        else "",
         errors=at.errors,
     )
 
 
 async def _mailed_code(at: _StepContext) -> View:
-    enrolment_id, page = at.visit.enrolment.enrolment_id, set_factor.mailed_code_request(at.context, at.visit)
+    enrolment_id, page = at.visit.enrolment.enrolment_id, enrolment_steps.mailed_code_request(at.context, at.visit)
     heading, wanted = second_factor_form(page, enrolment_path(at.web, enrolment_id, "way"))
     can_go_on = page.under_way or page.more
     return TypeMailedCode(
@@ -520,8 +523,8 @@ async def _prove_second_factor(at: _StepContext) -> View:
     return ProveSecondFactor(
         frame=at.frame,
         action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "code"),
-        takes_codes=await reauthenticate.has_codes(at.context, at.visit.user),
-        passkey=_passkey(at.web, at.visit, await reauthenticate.passkey_options(at.context, at.visit)),
+        takes_codes=await enrolment_steps.has_codes(at.context, at.visit.user),
+        passkey=_passkey(at.web, at.visit, await enrolment_steps.proof_options(at.context, at.visit)),
         errors=at.errors,
     )
 
@@ -544,10 +547,10 @@ _PAGES: Final[Mapping[EnrolmentStep | None, Callable[[_StepContext], Awaitable[V
 
 
 async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> View:
-    if PURPOSES[visit.enrolment.purpose].joins and (done := await acceptance.answered_by(context, visit.enrolment)):
+    if PURPOSES[visit.enrolment.purpose].joins and (done := await acceptance.find_answer_of(context, visit.enrolment)):
         return answered_page(done, base_path=web.base_path, has_portal=web.access["manage"].enabled)
     account = web.base_path + ACCOUNT_PATH
-    older = await set_factor.passkeys_from_before(context, visit)
+    older = await enrolment_steps.passkeys_from_before(context, visit)
     names = tuple(each.name for each in older)
     left = phrase(
         "These passkeys still open your account: {names}. If one of them is on a device that you have lost, remove it.",

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import Response
 
 from corpid.flows.account import own_factors, own_sessions
-from corpid.flows.authentication import sent_forms
-from corpid.flows.authentication.sent_forms import SentForm
+from corpid.flows.authentication import throttle
 from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.authentication.throttle import SentForm
 from corpid.rules.authentication import totp
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import PASSKEYS_PER_PERSON
@@ -56,7 +56,7 @@ def count_once(submit: Callable[[AccountContext], Awaitable[str]]) -> Callable[[
         try:
             return await submit(replace(account, visit=replace(visit, sent=sent)))
         except InvalidInput:
-            await sent_forms.counts(account.context, sent)
+            await throttle.rejection_counts(account.context, sent)
             raise
 
     return submitted

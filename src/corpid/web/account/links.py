@@ -23,7 +23,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from corpid.flows import stored_forms
+from corpid.flows import encrypted_values, rate_limits
 from corpid.flows.account import account_sessions, enrolments, own_email, own_sessions, recovery
 from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, NotOpened, OpenElsewhere
 from corpid.flows.account.links import PATH, PURPOSES, chosen_steps
@@ -32,10 +32,9 @@ from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory import acceptance
-from corpid.flows.directory.invitations import AlreadyBelongs
+from corpid.flows.directory.acceptance import AlreadyBelongs
+from corpid.flows.encrypted_values import StoredForm
 from corpid.flows.namespaces import REJECTED_FORM
-from corpid.flows.oauth import rate_limits
-from corpid.flows.stored_forms import StoredForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.members import masked_address
@@ -324,7 +323,7 @@ async def _show_invitation(
             begun = await enrolments.begin(context, found.link, browser, user_id=web.new_user_id())
             return to_enrolment(web, begun.enrolment_id)
         if decision == _DECLINE:
-            await acceptance.decline(context, browser, opened_id)
+            await acceptance.decline_invitation(context, browser, opened_id)
         elif decision == _SIGN_IN:
             return see_other(f"{account_path(web)}/{_PAGE}/{opened_id}")
         return see_other(_opened_path(web, opened_id))
@@ -397,9 +396,9 @@ async def _answer(request: Request, account: AccountContext, opened_id: str, *, 
     if decision == _OTHER:
         return await _enter(request, account.web, context, visit.browser, opened_id)
     if decision == _ACCEPT:
-        await acceptance.accept(context, visit, opened_id)
+        await acceptance.accept_invitation(context, visit, opened_id)
     elif decision == _DECLINE:
-        await acceptance.decline(context, visit.browser, opened_id)
+        await acceptance.decline_invitation(context, visit.browser, opened_id)
     return again
 
 
@@ -422,7 +421,7 @@ async def _show_acceptance(account: AccountContext, opened_id: str, invited: Ope
         number=entity.registration_number,
         name=user.name,
         user_name=user.user_name,
-        belongs=await acceptance.belongs(account.context, user.user_id, entity.entity_id),
+        belongs=await acceptance.is_member(account.context, user.user_id, entity.entity_id),
     )
 
 
@@ -620,9 +619,9 @@ def to_entered(
     """
     answer = to_parameter(where, parameter)
     place = _form_place(browser, page, parameter)
-    sealed = stored_forms.encrypt_form(context, place, kept)
+    sealed = encrypted_values.encrypt_form(context, place, kept)
     if len(sealed) > _COOKIE_CHARACTERS:
-        sealed = stored_forms.encrypt_form(context, place, replace(kept, fields={}))
+        sealed = encrypted_values.encrypt_form(context, place, replace(kept, fields={}))
     add_cookie(answer, web, web.form_cookie_name, sealed, seconds=int(REJECTED_FORM.seconds))
     return answer
 
@@ -648,7 +647,7 @@ def read_form(
     sealed = cookie(request, web.form_cookie_name)
     if browser is None or not sealed:
         return None
-    return stored_forms.decrypt_form(context, _form_place(browser, page, parameter), sealed)
+    return encrypted_values.decrypt_form(context, _form_place(browser, page, parameter), sealed)
 
 
 def forget_form(request: Request, web: WebContext, answer: Response) -> Response:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import import_access, role_assignment
+from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Forbidden
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.flows.directory.role_assignment import HeldRole
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Assignment, Entity, Service
@@ -98,7 +99,7 @@ _DOES: Final[Mapping[Verb, Phrase]] = {
 
 async def this_person(at: PortalContext, membership_id: str) -> Member:
     """The member that an address names. Raises NotFound."""
-    found = await role_assignment.one_member(at.registry, at.actor, membership_id)
+    found = await find_one_member(at.registry, at.actor, membership_id)
     if found is None:
         raise NotFound
     return found
@@ -106,7 +107,7 @@ async def this_person(at: PortalContext, membership_id: str) -> Member:
 
 async def explain_refusal(at: PortalContext, found: Member, service: Service) -> Phrase | None:
     """Why the reader cannot change a person's access; None if they can (D53, D54)."""
-    why = await role_assignment.refusal(at.registry, at.actor, found, service)
+    why = await role_assignment.explain_refusal(at.registry, at.actor, found, service)
     if not why:
         return None
     if why == SOMEBODY_ELSE.reason:
@@ -154,7 +155,7 @@ async def show_new(at: PortalContext) -> View:
             links=(Link(url=portal_path(at.web, IMPORT), text=phrase("Give access to several people at once")),),
         )
     person = await this_person(at, given["person"])
-    services = await role_assignment.services(at.registry, at.actor, at.entity)
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     view = GiveAccess(
         frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
         action=portal_path(at.web, NEW),
@@ -210,7 +211,7 @@ async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = Fals
 
     `always` as in `role_fields.build_fields`.
     """
-    used = await role_assignment.values_in_use(at.registry, at.actor, form.service, today=at.context.today)
+    used = await role_assignment.list_values_in_use(at.registry, at.actor, form.service, today=at.context.today)
     return role_fields.build_fields(form, at.context.day, always=always, used=used)
 
 
@@ -297,7 +298,7 @@ def explain_no_effect(person: Member) -> tuple[Phrase, ...]:
 async def give_access(at: PortalContext) -> FormResult:
     """Give the access that was confirmed. Raises InvalidInput, NotFound."""
     person = await this_person(at, at.form.get("person", ""))
-    services = await role_assignment.services(at.registry, at.actor, at.entity)
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     service = next((each for each in services if each.service_id == at.form.get("service")), None)
     if service is None:
         raise InvalidInput(phrase("Choose a service."), field="service")
@@ -320,7 +321,7 @@ async def submit_roles(
     was shown for somebody else. Source: D68
     """
     check_names(at, names_shown(person, *shown))
-    submitting = role_assignment.submit(
+    submitting = role_assignment.submit_role_changes(
         at.registry,
         at.actor,
         person.membership,
@@ -339,7 +340,7 @@ async def submit_roles(
 async def _this_role(at: PortalContext) -> tuple[HeldRole, Member]:
     identifier = at.page.rpartition("/")[2]
     try:
-        return await role_assignment.role(at.registry, at.actor, identifier)
+        return await role_assignment.load_role(at.registry, at.actor, identifier)
     except UnknownRole:
         raise NotFound from None
 
@@ -506,7 +507,7 @@ async def show_copy(at: PortalContext) -> View:
 
 
 async def _refuse_copy(at: PortalContext, person: Member) -> Phrase | None:
-    services = await role_assignment.services(at.registry, at.actor, at.entity)
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     if not services:
         return phrase("There is no service at which you give access.")
     return await explain_refusal(at, person, services[0])
@@ -514,7 +515,7 @@ async def _refuse_copy(at: PortalContext, person: Member) -> Phrase | None:
 
 async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copies:
     """The roles that the person would get, and those that they have."""
-    known = {each.service_id for each in await role_assignment.services(at.registry, at.actor, at.entity)}
+    known = {each.service_id for each in await role_assignment.list_services(at.registry, at.actor, at.entity)}
     found, held = list[tuple["Assignment", "Service", "Change"]](), list[tuple["Assignment", "Service"]]()
     held_by_colleague = await role_assignment.list_roles(at.registry, at.actor, colleague.user.user_id)
     for role in held_by_colleague.found:
@@ -619,7 +620,7 @@ async def import_table(at: PortalContext) -> FormResult:
     if at.form.get("names", "") != plan.names:
         raise ConfirmationRequired(("", NAMES_CHANGED))
     try:
-        request = await import_access.submit(
+        request = await import_access.submit_import(
             at.registry,
             invitation_limit(at),
             at.actor,

@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import access_review, lists, members
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, NoOpenReview, ReviewIncomplete
+from corpid.flows.directory.members import Member
 from corpid.flows.directory.notice_texts import REVIEW_OF, REVIEW_PAGE
-from corpid.flows.directory.provisioning import Member
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Membership, Service, User
 from corpid.texts import counted, phrase
@@ -239,7 +239,7 @@ async def _person(at: PortalContext, each: Found, roles: Sequence[Role], service
     name, own = member.name, each.user.user_id == at.actor.user_id
     ends = True
     if own or held is not None:
-        ends = not (await members.possible_change(at.registry, membership, actor=at.actor, end=True)).refusal
+        ends = not (await members.preview_change(at.registry, membership, actor=at.actor, end=True)).refusal
     listed_services = held.services if held is not None and isinstance(held.services, tuple) else ()
     ticked = at.form.get(_TICK + membership.membership_id, "")
     pressed, _, pressed_seen = at.form.get(_KEEP, "").rpartition(" ")
@@ -312,7 +312,7 @@ async def show_end(at: PortalContext) -> View:
     """The question before a membership is ended, with what it takes away."""
     await access_review.current(at.registry, at.actor, at.entity.entity_id)
     found = await _belonging(at)
-    possible = await members.possible_change(at.registry, found.membership, actor=at.actor, end=True)
+    possible = await members.preview_change(at.registry, found.membership, actor=at.actor, end=True)
     action, refusal = CONFIRMED_ACTIONS["end"], possible.refusal
     return ConfirmAction(
         frame=frame(at, section="administrators", up=_to_review(at), names=names_shown(found)),

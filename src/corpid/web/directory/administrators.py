@@ -175,7 +175,7 @@ class RemoveLevel(FormView, frozen=True, kw_only=True):
 
 async def show_administrators(at: PortalContext) -> View:
     """The administrators of the entity that they act for."""
-    found = await appointments.administering(at.registry, at.actor)
+    found = await appointments.list_administrators(at.registry, at.actor)
     services = await _service_names(at, {each for one in found for each in _listed(one)})
     own = at.actor.level != "sub_administrator"
     return Administrators(
@@ -237,18 +237,18 @@ def _path(at: PortalContext, held: MemberLevel, more: str = "") -> str:
 
 def _possible(at: PortalContext, held: MemberLevel) -> tuple[AdministratorLevel, ...]:
     """The levels that they may give this person."""
-    return tuple(level for level in LEVELS if appointments.refusal(at.actor, held, level) is None)
+    return tuple(level for level in LEVELS if appointments.find_refusal(at.actor, held, level) is None)
 
 
 def _why_not_at_all(at: PortalContext, held: MemberLevel) -> Phrase | None:
     """The reason if no change of this level is possible."""
-    if _possible(at, held) or appointments.refusal(at.actor, held, "") is None:
+    if _possible(at, held) or appointments.find_refusal(at.actor, held, "") is None:
         return None
     return _why_not(at, held, held.level or "sub_administrator")
 
 
 def _why_not(at: PortalContext, held: MemberLevel, becomes: Level) -> Phrase | None:
-    refusal = appointments.refusal(at.actor, held, becomes)
+    refusal = appointments.find_refusal(at.actor, held, becomes)
     return None if refusal is None else _WHY_NOT.get(refusal, _NOT_ALLOWED)
 
 
@@ -293,7 +293,7 @@ async def show_level(at: PortalContext) -> View:
 
 async def _load_held(at: PortalContext) -> MemberLevel:
     membership_id = at.page.removeprefix(f"{ADMINISTRATORS}/").partition("/")[0]
-    held = await appointments.member(at.registry, at.actor, membership_id)
+    held = await appointments.load_member_level(at.registry, at.actor, membership_id)
     if held is None:
         raise NotFound
     return held
@@ -421,7 +421,7 @@ async def save_level(at: PortalContext) -> FormResult:
         raise ConfirmationRequired(*errors)
     request = await await_change(
         at,
-        appointments.appoint(
+        appointments.appoint_member(
             at.registry,
             at.actor,
             held,
@@ -528,7 +528,7 @@ async def remove_level(at: PortalContext) -> FormResult:
         raise InvalidForm(*errors)
     request = await await_change(
         at,
-        appointments.dismiss(
+        appointments.dismiss_member(
             at.registry, at.actor, held, reason=reason(at), now=at.context.now, unique=at.provider.new_id()
         ),
     )

@@ -130,7 +130,7 @@ async def show_history(at: PortalContext) -> View:
 
 async def _shown_person(at: PortalContext, named: str) -> str:
     """The user name for the field, if a membership was named."""
-    found = await appointments.member(at.registry, at.actor, named) if is_storable(named) else None
+    found = await appointments.load_member_level(at.registry, at.actor, named) if is_storable(named) else None
     return found.identity if found is not None and not found.membership.invited else named
 
 

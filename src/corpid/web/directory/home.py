@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
-from corpid.flows.directory import access_review, entity_home, portal
+from corpid.flows.directory import access_review, portal
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES, search_words
 from corpid.rules.directory.person_names import shown_name
 from corpid.texts import counted, phrase
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from corpid.flows.directory.entity_home import Overview
+    from corpid.flows.directory.portal import HomeNumbers
     from corpid.rules.directory.records import EntityStatus
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
@@ -98,7 +98,7 @@ class EndingList(PageView, frozen=True, kw_only=True):
 async def show_home(at: PortalContext) -> View:
     """The home page of the entity that they act for."""
     first, last = _soon(at)
-    found = await entity_home.overview(at.registry, at.actor, first=first, last=last)
+    found = await portal.load_home_numbers(at.registry, at.actor, first=first, last=last)
     sees_all = at.actor.level != "sub_administrator"
     alone = found.totals.people <= 1 and sees_all
     return Home(
@@ -130,7 +130,7 @@ def _first_steps(at: PortalContext) -> tuple[Link, ...]:
     return tuple(steps)
 
 
-def _lines(at: PortalContext, found: Overview, *, sees_all: bool) -> tuple[Link, ...]:
+def _lines(at: PortalContext, found: HomeNumbers, *, sees_all: bool) -> tuple[Link, ...]:
     totals = found.totals
     ending = _ending(totals.ending) if sees_all else phrase("Access at your services that ends within 30 days")
     texts = {"people": _people(totals.people), _ENDING: ending, "requests": _requests(found)}
@@ -163,18 +163,16 @@ async def _review(at: PortalContext) -> tuple[Link, ...]:
     return (Link(url=portal_path(at.web, "access-review"), text=text),)
 
 
-def _requests(found: Overview) -> Phrase:
+def _requests(found: HomeNumbers) -> Phrase:
     if found.more_requests:
-        return phrase(
-            "More than {count} requests wait. See which of them wait for you.", count=entity_home.MOST_REQUESTS
-        )
+        return phrase("More than {count} requests wait. See which of them wait for you.", count=portal.MOST_REQUESTS)
     if found.requests:
         return counted(found.requests, "{count} request waits for you.", "{count} requests wait for you.")
     return phrase("No request waits for you.")
 
 
 def _people(count: int) -> Phrase:
-    if count >= entity_home.MOST_PEOPLE:
+    if count >= portal.MOST_COUNTED_PEOPLE:
         return phrase("At least {count} people belong to your organisation.", count=count)
     return counted(count, "{count} person belongs to your organisation.", "{count} people belong to your organisation.")
 
@@ -190,7 +188,7 @@ async def show_ending_roles(at: PortalContext) -> View:
     first, last = _soon(at)
     after = at.query.get("after", "")
     found = await await_found(
-        entity_home.ending(at.registry, at.actor, first=first, last=last, after=after, limit=_PAGE)
+        portal.list_expiring_roles(at.registry, at.actor, first=first, last=last, after=after, limit=_PAGE)
     )
     here = portal_path(at.web, _ENDING)
     return EndingList(
@@ -256,7 +254,7 @@ async def show_choice(at: PortalContext) -> View | Response:
 
 async def choose_entity(at: PortalContext) -> FormResult:
     """Choose the entity that was sent. Raises InvalidInput, StaleStep. Source: D54"""
-    await portal.choose(at.context, at.visit, at.form.get("entity", ""))
+    await portal.choose_entity(at.context, at.visit, at.form.get("entity", ""))
     return FormResult("", next_page(at))
 
 

@@ -11,10 +11,10 @@ import msgspec
 
 from corpid.flows.authentication import interactions
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, NoReason, StaleRequest, submit
+from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, StaleRequest
 from corpid.flows.directory.person_names import known_name, names_digest
 from corpid.flows.directory.portal import PortalRequest
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import NoReason, Refused, write_or_request
 from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.changes import Conflict
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
     from corpid.flows.account.own_sessions import SelfServiceRequest
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.changes import Precondition
     from corpid.rules.directory.plan import Change
@@ -243,7 +243,7 @@ async def submit_changes(
     Returns `saved`, or the page of the request. The reason is that of the form. Raises InvalidInput as `await_change`.
     Source: D55
     """
-    writing = submit(
+    writing = write_or_request(
         at.registry, at.actor, changes, reason=reason(at), now=at.context.now, unique=at.provider.new_id(), seen=seen
     )
     made = await await_change(at, writing)

@@ -8,14 +8,14 @@ import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import member_changes, members, role_assignment
-from corpid.flows.directory.invitation_limits import InvitationLimit
+from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import ListPage as FoundPage
 from corpid.flows.directory.member_changes import MOST_INVITED
 from corpid.flows.directory.members import MemberFilter
-from corpid.flows.directory.provisioning import InvalidDetails, MemberDetails, MemberState
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import pasted_people
-from corpid.rules.directory.member_details import check_details
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
+from corpid.rules.directory.queries import MemberState
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, STATES, belongs, rejected
 from corpid.web.directory.page_context import (
@@ -36,7 +36,7 @@ from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, Sect
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.rules.directory.pasted_people import PastedPerson
     from corpid.web.pages.layout import FieldError, Frame
     from corpid.web.pages.views import View
@@ -104,7 +104,7 @@ class ChoosePerson(PageView, frozen=True, kw_only=True):
 
 async def show_people(at: PortalContext) -> View:
     """The people of the entity, a page of fifty."""
-    services = await role_assignment.services(at.registry, at.actor, at.entity)
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     state, service = at.query.get("state", ""), at.query.get("service", "")
     wanted = MemberFilter(
         search=at.query.get(_SEARCH, "").strip()[:_CHARACTERS],

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import invitations, member_changes, member_help, members, provisioning, request_lists
-from corpid.flows.directory.provisioning import InvalidDetails, Member, UnknownMember
+from corpid.flows.directory import approvals, invitations, member_changes, member_help, members
+from corpid.flows.directory.members import Member, UnknownMember, load_member
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
@@ -18,6 +18,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.effect import reasons
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.invitations import email_state
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Assignment, Service
@@ -89,7 +90,7 @@ ACTIONS: Final[Mapping[str, Phrase]] = {
 async def this_member(at: PortalContext, membership_id: str) -> Member:
     """A member of the entity. Raises NotFound."""
     try:
-        return await provisioning.member(at.registry, membership_id, actor=at.actor)
+        return await load_member(at.registry, membership_id, actor=at.actor)
     except UnknownMember:
         raise NotFound from None
 
@@ -107,8 +108,8 @@ async def show_person(at: PortalContext) -> View:
     held = await await_found(
         members.load_access(at.registry, membership, actor=actor, after=at.query.get("after", ""), limit=_SHOWN)
     )
-    change = await members.possible_change(at.registry, membership, actor=actor, end=False)
-    end = await members.possible_change(at.registry, membership, actor=actor, end=True)
+    change = await members.preview_change(at.registry, membership, actor=actor, end=False)
+    end = await members.preview_change(at.registry, membership, actor=actor, end=True)
     here, state = portal_path(at.web, at.page), found.state
     links = {each: Link(url=f"{here}/{each}", text=text) for each, text in ACTIONS.items()}
     actions = ["send-again"] if members.may_send_again(membership, actor=actor) else []
@@ -118,7 +119,7 @@ async def show_person(at: PortalContext) -> View:
         actions.append("suspend")
     entries = await _load_history(at, found)
     refusal = change.refusal or end.refusal
-    no_help = member_help.refusal(membership, held.administrator, actor=actor)
+    no_help = member_help.find_refusal(membership, held.administrator, actor=actor)
     may_give, no_access = members.may_give_access(membership, held.administrator, actor=actor), None
     if not may_give and found.user.user_id == actor.user_id:
         no_access = own_access(entity)
@@ -163,7 +164,7 @@ async def show_person(at: PortalContext) -> View:
 
 async def _load_requests(at: PortalContext, found: Member) -> tuple[Link, ...]:
     """Waiting requests on a member that the reader may see."""
-    waiting = await request_lists.on_person(
+    waiting = await approvals.list_waiting_on_person(
         at.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
     )
     return tuple(
@@ -301,7 +302,7 @@ async def _require_help(at: PortalContext) -> tuple[Member, HelpPage]:
     """
     found = await this_member(at, membership_id_of(at))
     held = await member_help.read_level(at.registry, found.membership)
-    if member_help.refusal(found.membership, held, actor=at.actor) is not None:
+    if member_help.find_refusal(found.membership, held, actor=at.actor) is not None:
         raise NotFound
     return found, HELP_PAGES[at.page.rpartition("/")[2]]
 
@@ -492,7 +493,7 @@ def _action(at: PortalContext, found: Member) -> ConfirmedAction:
 async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
     """Everything that ends with the membership, a sentence each."""
     name, today = found.name, at.context.day
-    ending = await members.ending(at.registry, found.membership, actor=at.actor)
+    ending = await members.load_membership_end(at.registry, found.membership, actor=at.actor)
     held = await members.load_access(at.registry, found.membership, actor=at.actor, after="", limit=_LISTED)
     shown = (*held.roles.found, *held.for_others)
     sentences = [
@@ -541,7 +542,7 @@ async def resend(at: PortalContext) -> FormResult:
     found = await _invited_member(at)
     check_names(at, names_shown(found))
     try:
-        await invitations.send_again(
+        await invitations.send_invitation_again(
             at.registry, invitation_limit(at), found.membership, actor=at.actor, now=at.context.now
         )
     except Refused:
@@ -585,7 +586,7 @@ async def _submit_change(
 
 
 async def _preview_change(at: PortalContext, found: Member, *, end: bool) -> ChangePreview:
-    return await members.possible_change(at.registry, found.membership, actor=at.actor, end=end)
+    return await members.preview_change(at.registry, found.membership, actor=at.actor, end=end)
 
 
 def _refusal_page(at: PortalContext, found: Member, possible: ChangePreview) -> View:

@@ -174,7 +174,7 @@ async def authorisation(at: PortalContext) -> Authorisation:
     if key is None:
         raise NotFound
     try:
-        return await grants.authorisation(at.registry, at.actor, key)
+        return await grants.find_authorisation(at.registry, at.actor, key)
     except grants.NoGrant:
         raise NotFound from None
 
@@ -185,7 +185,7 @@ async def role(at: PortalContext) -> RoleOfGrant:
     if key is None or key[1] != at.entity.entity_id:
         raise NotFound
     try:
-        return await grants.role(at.registry, at.actor, key)
+        return await grants.find_role(at.registry, at.actor, key)
     except grants.NoGrant:
         raise NotFound from None
 
@@ -274,7 +274,7 @@ async def show_third_parties(at: PortalContext) -> View:
     typed = at.query.get("organisation", "").strip()
     errors, other = at.errors, ""
     if typed:
-        found = await grants.organisations(at.registry, at.actor, typed)
+        found = await grants.find_organisations(at.registry, at.actor, typed)
         other = found[0].entity_id if len(found) == 1 else ""
         if len(found) > 1:
             errors = (("organisation", phrase("Several organisations have this name: enter the registration number.")),)
@@ -284,7 +284,7 @@ async def show_third_parties(at: PortalContext) -> View:
 
     async def part(name: str, *, given: bool, state: str, **texts: Phrase | None) -> Lines:
         page = await await_found(
-            grants.authorisations(
+            grants.list_authorisations(
                 at.registry, at.actor, given=given, other=other, state=state or None,  # type: ignore[arg-type]
                 after=at.query.get(name, ""), limit=PER_PAGE,
             ),
@@ -338,7 +338,7 @@ async def show_authorisation(at: PortalContext) -> View:
     other = found.third_party if client else found.client_entity
     state, warns = _state(at, grant, client=client)
     after = at.query.get("after", "")
-    page = await await_found(grants.roles(at.registry, at.actor, grant, after=after, limit=_PEOPLE_PER_PAGE))
+    page = await await_found(grants.list_roles(at.registry, at.actor, grant, after=after, limit=_PEOPLE_PER_PAGE))
     here = url(at, "grant", grant)
     accepted = grant.state == "accepted"
     return OneAuthorisation(
@@ -496,7 +496,7 @@ async def show_end(at: PortalContext) -> View:
 
 
 async def _roles_lost(at: PortalContext, found: Authorisation) -> tuple[Phrase, ...]:
-    number = await grants.ending(at.registry, at.actor, found.grant)
+    number = await grants.count_roles_ending(at.registry, at.actor, found.grant)
     name = found.third_party.name
     if number >= _MOST_COUNTED:
         return (phrase("More than {count} roles of people of {name} end with it.", count=number, name=name),)

@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.responses import StreamingResponse
 
-from corpid.flows import stored_forms
+from corpid.flows import encrypted_values
+from corpid.flows.encrypted_values import StoredForm
+from corpid.flows.operations import audit, audit_seals
 from corpid.flows.operations import audit as flow
-from corpid.flows.operations import audit_export, audit_seals
 from corpid.flows.operations.console import is_allowed
-from corpid.flows.stored_forms import StoredForm
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.rules.limits import DAY
@@ -104,7 +104,7 @@ class ExportAudit(FormView, frozen=True, kw_only=True):
     heading: ClassVar[Phrase] = phrase("Export the audit")
 
     given: dict[str, str]
-    most: int = audit_export.MOST
+    most: int = audit.EXPORTED_AT_MOST
     reason: str
     back: str
     notes: tuple[Phrase, ...] = ()
@@ -120,11 +120,13 @@ async def show_audit(at: ConsoleContext) -> View:
     if errors:
         found, names, following = [], {}, 0
         # Rights are asked for what cannot be read, too.
-        await flow.part(at.registry, msgspec.structs.replace(query, since=int(at.context.now)), limit=1, actor=at.actor)
+        await flow.read_part(
+            at.registry, msgspec.structs.replace(query, since=int(at.context.now)), limit=1, actor=at.actor
+        )
     else:
-        part = await flow.part(at.registry, query, limit=AT_ONCE, actor=at.actor)
+        part = await flow.read_part(at.registry, query, limit=AT_ONCE, actor=at.actor)
         found, following = part.entries, part.before
-        names = await flow.names(at.registry, found)
+        names = await flow.read_names(at.registry, found)
     return Audit(
         frame=frame(at, section=AUDIT),
         action=here,
@@ -243,10 +245,10 @@ async def record_export(at: ConsoleContext) -> FormResult:
     if errors:
         raise InvalidForm(*errors)
     filters = {**given, "user": query.user_id} if "user" in given else given
-    wanted = audit_export.ExportQuery(query=query, until=until, at=at.context.now, filters=filters)
-    await audit_export.record(at.registry, actor_with_reason(at), wanted)
+    wanted = audit.ExportQuery(query=query, until=until, at=at.context.now, filters=filters)
+    await audit.record_export(at.registry, actor_with_reason(at), wanted)
     name = at.provider.new_id()
-    await stored_forms.save_form(
+    await encrypted_values.save_form(
         at.context, _place(at, name), StoredForm(fields={_WANTED: msgspec.json.encode(wanted).decode()})
     )
     return FormResult("", f"{_FILE}?{urlencode({_NAME: name})}")
@@ -259,11 +261,11 @@ def _place(at: ConsoleContext, name: str) -> tuple[str, ...]:
 
 async def download_export(at: ConsoleContext) -> Response:
     """The file of a recorded export, for ten minutes. Raises SeeOther, access.Forbidden."""
-    kept = await stored_forms.read_form(at.context, _place(at, at.query.get(_NAME, "")))
+    kept = await encrypted_values.read_form(at.context, _place(at, at.query.get(_NAME, "")))
     if kept is None:
         raise SeeOther(EXPORT)
-    wanted = msgspec.json.decode(kept.fields[_WANTED], type=audit_export.ExportQuery)
-    lines = await audit_export.export(at.registry, at.actor, wanted)
+    wanted = msgspec.json.decode(kept.fields[_WANTED], type=audit.ExportQuery)
+    lines = await audit.export_entries(at.registry, at.actor, wanted)
     headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="audit-{at.context.today}.jsonl"'}
     return StreamingResponse(lines, 200, headers, "application/jsonl")
 

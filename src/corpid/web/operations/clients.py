@@ -9,9 +9,10 @@ from urllib.parse import quote, urlencode
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import clients as flow
-from corpid.flows.directory.write import MembersRefused, Refused
-from corpid.flows.oauth.recent_refusals import KEPT, refusals_of
-from corpid.flows.operations import audit, client_keys
+from corpid.flows.directory.write import InvalidMembers, Refused
+from corpid.flows.oauth import client_keys
+from corpid.flows.operations import audit
+from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report_of
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from corpid.flows.operations.client_keys import ClientKeyReport
+    from corpid.flows.oauth.client_keys import ClientKeyReport
     from corpid.flows.operations.migration_report import ClientUse
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.rules.oauth.records import Client
@@ -178,7 +179,7 @@ class ClientForm(FormView, frozen=True, kw_only=True):
 async def show_clients(at: ConsoleContext) -> View:
     """The list of clients, by identifier. Raises access.Forbidden."""
     search, after = at.query.get("search", "").strip(), at.query.get("after", "")
-    found = await flow.page_of_clients(at.registry, search=search, after=after, limit=AT_ONCE + 1, actor=at.actor)
+    found = await flow.list_clients_page(at.registry, search=search, after=after, limit=AT_ONCE + 1, actor=at.actor)
     shown = found[:AT_ONCE]
     return Clients(
         frame=frame(at, section=CLIENTS),
@@ -214,13 +215,13 @@ def _line(at: ConsoleContext, client: Client) -> ClientLine:
 
 async def this_client(at: ConsoleContext) -> Client:
     """The client that the page is about. Raises NotFound, access.Forbidden."""
-    return await await_found(flow.client(at.registry, at.page.partition("/")[2], actor=at.actor))
+    return await await_found(flow.find_client(at.registry, at.page.partition("/")[2], actor=at.actor))
 
 
 async def show_client(at: ConsoleContext) -> View:
     """One client. Raises NotFound, access.Forbidden."""
     found = await this_client(at)
-    refusals = await refusals_of(at.registry, found.client_id, actor=at.actor)
+    refusals = await list_refusals(at.registry, found.client_id, actor=at.actor)
     uses = await report_of(
         at.registry, found, actor=at.actor, generations=GENERATIONS, today=at.context.today, rules=at.web.client_rules
     )
@@ -237,8 +238,8 @@ async def show_client(at: ConsoleContext) -> View:
         last_used={each.generation: at.moment(each.last_at) for each in uses if each.last_at},
         refusals=tuple(_refusal_line(at, each) for each in refusals if not each.claimed),
         claimed=tuple(_refusal_line(at, each) for each in refusals if each.claimed),
-        most=KEPT[False],
-        most_claimed=KEPT[True],
+        most=REFUSALS_KEPT[False],
+        most_claimed=REFUSALS_KEPT[True],
         history=await _load_history(at, found),
         whole_history=console_path(at.web, f"audit?{urlencode({'client': found.client_id, 'action': 'client.'})}"),
         edit=path_if_allowed(at, client_page_path(found.client_id, "edit-client")),
@@ -264,8 +265,8 @@ def _list_facts(client: Client) -> list[tuple[Phrase | str, str]]:
 async def _load_history(at: ConsoleContext, client: Client) -> tuple[HistoryLine, ...]:
     """The latest changes of a client's record (D57)."""
     query = AuditQuery(client_id=client.client_id, actions=_CHANGES)
-    found = await audit.part(at.registry, query, limit=_LATEST, actor=at.actor)
-    names = await audit.names(at.registry, found.entries)
+    found = await audit.read_part(at.registry, query, limit=_LATEST, actor=at.actor)
+    names = await audit.read_names(at.registry, found.entries)
     return tuple(
         HistoryLine(
             at=at.moment(each.at),
@@ -453,7 +454,7 @@ def _name_faults(refused: Refused) -> InvalidForm:
 
     The sentences are the registration's own.
     """
-    faults = refused.faults if isinstance(refused, MembersRefused) else (refusals.reason_of(refused),)
+    faults = refused.faults if isinstance(refused, InvalidMembers) else (refusals.reason_of(refused),)
     return InvalidForm(*named_faults(faults))
 
 

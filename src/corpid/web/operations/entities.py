@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import entities, invitations, lists, owners
+from corpid.flows.directory import appointments, entities, invitations, lists
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.provisioning import InvalidDetails, MemberDetails
+from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.console_entities import open_invitation, shown_entity
+from corpid.flows.operations.console import find_open_invitation, load_entity
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.names import COUNTRIES, remedy_of
 from corpid.rules.directory.person_names import identity, shown_name
 from corpid.rules.directory.records import NO_END
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.lists import Appointment
-    from corpid.flows.operations.console_entities import EntityDetails
+    from corpid.flows.operations.console import EntityDetails
     from corpid.rules.directory.queries import StoredMember
     from corpid.rules.directory.records import Entity, EntityType, ThirdPartyGrant
     from corpid.texts import Phrase
@@ -182,7 +182,7 @@ async def entity_of(at: ConsoleContext) -> Entity:
 
 async def show_entity(at: ConsoleContext) -> View:
     """One organisation: facts, administrators, third parties."""
-    found = await await_found(shown_entity(at.registry, at.page.split("/")[1], actor=at.actor, limit=AT_ONCE, few=_FEW))
+    found = await await_found(load_entity(at.registry, at.page.split("/")[1], actor=at.actor, limit=AT_ONCE, few=_FEW))
     entity = found.entity
     return views.OrganisationView(
         frame=frame(at, section="entities", up=section_link(at, "entities")),
@@ -345,7 +345,7 @@ async def switch_entity(at: ConsoleContext) -> FormResult:
 async def _load_invitation(at: ConsoleContext) -> tuple[Entity, StoredMember]:
     """The invitation of the page."""
     entity = await entity_of(at)
-    found = await open_invitation(at.registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
+    found = await find_open_invitation(at.registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
     if found is None:
         raise NotFound
     return entity, found
@@ -388,7 +388,7 @@ async def send_invitation(at: ConsoleContext) -> FormResult:
     limit = InvitationLimit(
         transient=at.provider.transient, issuer=at.provider.policy.deployment_url, counts=at.context.counts
     )
-    await invitations.send_again(at.registry, limit, membership, actor=actor, now=at.context.now)
+    await invitations.send_invitation_again(at.registry, limit, membership, actor=actor, now=at.context.now)
     return FormResult("invitation-sent", entity_page_path(entity.entity_id))
 
 
@@ -427,7 +427,7 @@ async def add_entity(at: ConsoleContext) -> FormResult:
     owner = MemberDetails(name=typed["owner_name"], email=typed["owner_email"]) if typed["owner_email"] else None
     members = {name: typed[name] for name in _FIELDS if name != "entity_id"}
     try:
-        await owners.add_entity_with_owner(
+        await appointments.add_entity_with_owner(
             at.registry, at.provider.passwords, typed["entity_id"], members, owner,
             actor=actor, now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
@@ -445,7 +445,7 @@ async def add_entity(at: ConsoleContext) -> FormResult:
 
 async def _exists(at: ConsoleContext, entity_id: str) -> bool:
     try:
-        await owners.owners(at.registry, entity_id, actor=at.actor)
+        await appointments.list_owners(at.registry, entity_id, actor=at.actor)
     except Refused:
         return False
     return True
@@ -498,7 +498,7 @@ def _check_person(typed: Mapping[str, str], name: str, email: str) -> list[Field
 async def show_owner(at: ConsoleContext) -> View:
     """The form that appoints an owner, also in place of another."""
     entity = await entity_of(at)
-    held = await owners.owners(at.registry, entity.entity_id, actor=at.actor)
+    held = await appointments.list_owners(at.registry, entity.entity_id, actor=at.actor)
     back = entity_path(at.web, entity.entity_id)
     return views.AppointOwner(
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
@@ -537,12 +537,12 @@ async def appoint_owner(at: ConsoleContext) -> FormResult:
         raise InvalidInput(phrase("Choose who becomes an owner."), field="way")
     if errors:
         raise InvalidForm(*errors)
-    if not typed["instead_of"] and await owners.owners(at.registry, entity.entity_id, actor=at.actor):
+    if not typed["instead_of"] and await appointments.list_owners(at.registry, entity.entity_id, actor=at.actor):
         raise InvalidInput(phrase("Choose an owner, or nobody."), field="instead_of")
     instead_of = "" if typed["instead_of"] == _NOBODY else typed["instead_of"]
     actor = actor_with_reason(at)
     try:
-        await owners.appoint_owner(
+        await appointments.appoint_owner(
             at.registry, entity.entity_id, owner, instead_of=instead_of,
             actor=actor, now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip

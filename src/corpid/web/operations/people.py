@@ -7,12 +7,12 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from corpid.flows.authentication.code_guesses import LINK, UNKNOWN
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import lists, people, sessions
+from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
+from corpid.flows.directory import lists, people, person_records
 from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations import console_people as flow
+from corpid.flows.operations import console as flow
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import LastOwnerRemoved
 from corpid.rules.directory.records import NO_END
@@ -42,7 +42,7 @@ from corpid.web.sites import FormResult, NotFound, Section
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.operations.console_people import PersonAction, PersonDetails
+    from corpid.flows.operations.console import PersonAction, PersonDetails
     from corpid.rules.authentication.records import LinkPurpose, Session, SessionPurpose
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.rules.directory.records import OperatorLevel, User
@@ -138,12 +138,12 @@ async def this_person(at: ConsoleContext) -> PersonDetails:
     """The person of the page. Raises NotFound, access.Forbidden."""
     user_id = at.page.split("/")[1]
     try:
-        user = await flow.user_of(at.registry, user_id, actor=at.actor)
+        user = await flow.find_user(at.registry, user_id, actor=at.actor)
     except Forbidden:
         raise NotFound from None  # support sees nothing of operators, nor that there is one
     if user is None or user.placeholder:
         raise NotFound
-    return await flow.shown_person(at.registry, user, actor=at.actor, limit=AT_ONCE, now=at.context.now)
+    return await flow.load_person(at.registry, user, actor=at.actor, limit=AT_ONCE, now=at.context.now)
 
 
 async def show_person(at: ConsoleContext) -> View:
@@ -193,7 +193,7 @@ async def show_person(at: ConsoleContext) -> View:
                 since=at.moment(each.auth_time),
                 seen=at.moment(each.seen_at or each.auth_time),
                 way=_SIGNED_IN_BY.get(each.amr),
-                end=person_path(at.web, each.user_id, f"session/{sessions.name_of(each)}")
+                end=person_path(at.web, each.user_id, f"session/{person_records.derive_session_name(each)}")
                 if ("end_sessions" in found.actions)
                 else "",
             )
@@ -230,9 +230,11 @@ def _list_factors(found: PersonDetails) -> tuple[views.Fact, ...]:
 
 
 def _describe_browser(browser: str) -> Phrase:
-    if browser == LINK:
+    if browser == LINK_GUESSES:
         return phrase("With a link to set up or renew sign-in")
-    return phrase("In new browsers") if browser == UNKNOWN else phrase("In a browser that the person used before")
+    return (
+        phrase("In new browsers") if browser == UNKNOWN_BROWSERS else phrase("In a browser that the person used before")
+    )
 
 
 _ACTION_TEXTS: Final[Mapping[str, Phrase]] = {
@@ -373,12 +375,12 @@ async def carry_out(at: ConsoleContext) -> FormResult:
     try:
         match action:
             case "unlock":
-                await sessions.end_locks(
+                await person_records.end_locks(
                     registry, at.provider.transient, at.provider.policy.deployment_url, user.user_name,
                     actor=actor, now=at.context.now,
                 )  # fmt: skip
             case "sign-out":
-                await sessions.end_sessions(registry, user.user_name, actor=actor)
+                await person_records.end_sessions(registry, user.user_name, actor=actor)
             case "disable" | "enable":
                 await people.switch_user(registry, user.user_name, enabled=action == "enable", actor=actor)
                 at.provider.registry_cache.drop()
@@ -407,11 +409,11 @@ async def _send_link(at: ConsoleContext, found: PersonDetails, action: str, acto
     )
     name = found.user.user_name
     if action == "renew" or choice == "invitation":
-        given = await people.invite(office, name, anew=action == "renew")
+        given = await people.invite_user(office, name, anew=action == "renew")
     else:
         purpose: LinkPurpose = "password" if choice == "password" else "second_factor"
         given = await people.give_link(office, name, purpose)
-    people.send(at.provider.mail, given, provider_name=at.provider.policy.name)
+    people.send_link(at.provider.mail, given, provider_name=at.provider.policy.name)
 
 
 # --- one session
@@ -423,7 +425,7 @@ async def _require_session(at: ConsoleContext) -> tuple[User, Session | None]:
     if "end_sessions" not in found.actions:
         raise Forbidden(at.actor, "delete", "session")
     name = at.page.split("/")[3]
-    live = await sessions.session(at.registry, found.user.user_id, name, actor=at.actor, now=at.context.now)
+    live = await person_records.find_session(at.registry, found.user.user_id, name, actor=at.actor, now=at.context.now)
     return found.user, None if live is None else live[1]
 
 
@@ -459,7 +461,7 @@ async def end_session(at: ConsoleContext) -> FormResult:
     user, session = await _require_session(at)
     actor = actor_with_reason(at)
     if session is not None:
-        await sessions.end_session(at.registry, session, actor=actor)
+        await person_records.end_session(at.registry, session, actor=actor)
     return FormResult("session-end", f"people/{user.user_id}")
 
 
