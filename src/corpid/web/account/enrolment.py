@@ -400,7 +400,7 @@ def _frame(web: WebContext, context: RequestContext, visit: EnrolmentContext) ->
 
 
 class _StepContext(NamedTuple):
-    """A browser at a step, with the frame and errors of its page."""
+    """A step of an enrolment, with frame and errors of its page."""
 
     web: WebContext
     context: RequestContext

@@ -344,7 +344,7 @@ async def _show_invitation(
 
 
 async def _serve_invitation(request: Request, web: WebContext, *, longer: bool) -> Response:
-    """The page to accept or decline, for a signed-in person; `longer`: more time for it.
+    """The page to accept or decline; `longer` gives it more time.
 
     Source: D15, D30, D34, D35, D60, WCAG 2.2.1
     """

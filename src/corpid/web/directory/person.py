@@ -205,7 +205,7 @@ def _describe_mail(at: PortalContext, membership: Membership) -> Phrase | None:
 def describe_role(
     at: PortalContext, name: str, role: Role, *, state: str = "", changeable: bool = False
 ) -> RoleSentence:
-    """A role in a sentence, with links to change it if the reader may."""
+    """A role in a sentence, with links if it can be changed."""
     row, today = role.row, at.context.day
     tag = access_texts.state(row, today)
     if tag is None and state == "active" and reasons(role, today.isoformat()):
