@@ -26,10 +26,10 @@ from corpid import app, engines, settings
 from corpid.flows.authentication.passkeys import load_verification
 from corpid.settings.diagnostics import examine_settings
 from corpid.settings.issuers import issuers
-from corpid.web.first_use import load_rare_pages
 from corpid.web.http import server, tls
 from corpid.web.http.addresses import ClientAddresses, OwnHosts, bracket_host
 from corpid.web.http.connections import ConnectionShares, Limits, files_for
+from corpid.web.routes import load_rare_pages
 from corpid.web.telemetry import access_log, tracing
 
 if TYPE_CHECKING:

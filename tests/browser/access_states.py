@@ -22,7 +22,7 @@ from corpid.web.directory.access_views import (
     ImportedLine,
     RemoveAccess,
 )
-from corpid.web.directory.choose_person import ChoosePerson, PersonChoice
+from corpid.web.directory.people import ChoosePerson, PersonChoice
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Frame, Link, Pager
 from tests.browser.portal_states import framed

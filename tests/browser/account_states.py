@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from corpid.flows.account.links import PURPOSES
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.texts import counted, phrase
-from corpid.web.account import email_pages, views
+from corpid.web.account import links, views
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.pages.layout import Form, Frame, Link, TimeLimit
 from corpid.web.pages.views import AskPasskey
@@ -306,7 +306,7 @@ STATES: Final[Mapping[str, View]] = {
         old="w•••@harbour.example",
         new="w•••@city.example",
     ),
-    "link-undone-email": email_pages.undone("/account/password", "CorpID"),
+    "link-undone-email": links.undone_page("/account/password", "CorpID"),
     "account-language": LANGUAGE,
     "account-language-refused": replace(LANGUAGE, chosen="", errors=(("language", phrase("Choose a language.")),)),
 }

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
-from corpid.web.operations.confirm import ConsoleConfirmation
+from corpid.web.operations.page_context import ConsoleConfirmation
 from corpid.web.operations.views import StateLabel
 from corpid.web.pages.layout import Link, Pager
 from tests.browser.console_states import framed

@@ -12,17 +12,20 @@ from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
 from corpid.rules.diagnostics import Finding
 from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
-from corpid.web.operations.audit import Audit, EntryLine, Verification
-from corpid.web.operations.audit_export import ExportAudit
-from corpid.web.operations.client_form import ClientForm
-from corpid.web.operations.clients import ClientLine, ClientPage, Clients, HistoryLine, RefusalLine
-from corpid.web.operations.confirm import ConsoleConfirmation
-from corpid.web.operations.entities import TYPES
-from corpid.web.operations.entity_form import EntityForm
+from corpid.web.operations.audit import Audit, EntryLine, ExportAudit, Verification
+from corpid.web.operations.clients import ClientForm, ClientLine, ClientPage, Clients, HistoryLine, RefusalLine
+from corpid.web.operations.deployment import (
+    ClientCount,
+    EngineLine,
+    Maintenance,
+    Overview,
+    ProcessLine,
+    ReasonCount,
+    SigningKeyRow,
+)
+from corpid.web.operations.entities import TYPES, EntityForm
 from corpid.web.operations.keys import KeyLine, Keys
-from corpid.web.operations.maintenance import Maintenance
-from corpid.web.operations.overview import ClientCount, EngineLine, Overview, ProcessLine, ReasonCount, SigningKeyRow
-from corpid.web.operations.page_context import SECTIONS
+from corpid.web.operations.page_context import SECTIONS, ConsoleConfirmation
 from corpid.web.operations.views import StateLabel
 from corpid.web.pages.access_texts import APPROVALS
 from corpid.web.pages.charts import of_traffic

@@ -8,9 +8,9 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from corpid.texts import phrase
-from corpid.web.account import enrolment_pages as enrolment
-from corpid.web.account.enrolment_pages import gone, other_browser, stopped
-from corpid.web.account.links import link_of_before_view
+from corpid.web.account import enrolment
+from corpid.web.account.enrolment import gone_page, other_browser_page, stopped_page
+from corpid.web.account.links import former_link_page
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.pages.layout import Frame, Link
 from corpid.web.pages.views import SecondFactorForm
@@ -95,7 +95,7 @@ STATES: Final[Mapping[str, View]] = {
             ),
         ),
     ),
-    "enrol-link-of-before": link_of_before_view("/enrol"),
+    "enrol-link-of-before": former_link_page("/enrol"),
     "enrol-begin": enrolment.Begin(
         frame=Frame(form_token="t0ken"),
         action="/begin",
@@ -134,7 +134,7 @@ STATES: Final[Mapping[str, View]] = {
         frame=Frame(up=Link(url="/sign-in/x", text=phrase("Back to signing in to {name}", name="Harbour Board"))),
         action="/recover",
     ),
-    "enrol-gone": gone(),
-    "enrol-other-browser": other_browser(),
-    "enrol-stopped": stopped(),
+    "enrol-gone": gone_page(),
+    "enrol-other-browser": other_browser_page(),
+    "enrol-stopped": stopped_page(),
 }

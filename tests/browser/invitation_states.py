@@ -12,7 +12,7 @@ from corpid.flows.account.links import PURPOSES
 from corpid.flows.directory.acceptance import InvitationAnswer
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase
-from corpid.web.account.enrolment_pages import ChooseName, answered_page, expired
+from corpid.web.account.enrolment import ChooseName, answered_page, expired_page
 from corpid.web.account.views import Accept, Invitation
 from corpid.web.pages.layout import Frame, Link
 from tests.browser.account_states import SIGNED_IN
@@ -72,5 +72,5 @@ STATES: Final[Mapping[str, View]] = {
         structs.replace(DONE, new=True, administers=True), base_path="", has_portal=True
     ),
     "invitation-declined": answered_page(structs.replace(DONE, outcome="declined"), base_path="", has_portal=True),
-    "invitation-expired": expired(HARBOUR),
+    "invitation-expired": expired_page(HARBOUR),
 }

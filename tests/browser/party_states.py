@@ -15,14 +15,27 @@ from corpid.web.directory.change_sentences import (
     ChangeInWords,
     DisplayValue,
     MemberChange,
-    authorisation_sentence,
+    describe_authorisation,
 )
-from corpid.web.directory.choose_person import ChoosePerson, PersonChoice
+from corpid.web.directory.people import ChoosePerson, PersonChoice
 from corpid.web.directory.requests import STATES as REQUEST_STATES
 from corpid.web.directory.requests import ChooseApprovals, Decide, OneRequest, RequestLine, Requests
-from corpid.web.directory.third_parties import AuthorisationLine, Lines, OneAuthorisation, PersonLine, ThirdParties
-from corpid.web.directory.third_party_offers import ChooseService, FindOrganisation, OrganisationLine, ServiceLine
-from corpid.web.directory.third_party_terms import AuthorisationConfirmation, EnterTerms, ParameterField
+from corpid.web.directory.third_parties import (
+    AuthorisationConfirmation,
+    AuthorisationLine,
+    Lines,
+    OneAuthorisation,
+    PersonLine,
+    ThirdParties,
+)
+from corpid.web.directory.third_party_offers import (
+    ChooseService,
+    EnterTerms,
+    FindOrganisation,
+    OrganisationLine,
+    ParameterField,
+    ServiceLine,
+)
 from corpid.web.pages import role_fields
 from corpid.web.pages.access_texts import APPROVALS, duration, role_sentence
 from corpid.web.pages.layout import Advice, Link, Pager
@@ -121,7 +134,7 @@ GRANT: Final = ThirdPartyGrant(
     start_date="2026-01-01",
     end_date="2027-12-31",
 )
-SENTENCE: Final = authorisation_sentence(
+SENTENCE: Final = describe_authorisation(
     GRANT, client="Saltwater Foods Pte. Ltd.", third_party="Kingfisher Accountants", service="Tax filing"
 )
 PARTY: Final = AuthorisationLine(

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from corpid.texts import phrase
 from corpid.web.directory import administrators, history, home, provisioning_tokens
-from corpid.web.directory.choose_person import ChoosePerson, PersonChoice
-from corpid.web.directory.history_texts import KINDS
-from corpid.web.directory.writing import NO_REASON
+from corpid.web.directory.change_sentences import KINDS
+from corpid.web.directory.page_context import NO_REASON
+from corpid.web.directory.people import ChoosePerson, PersonChoice
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager
 

@@ -20,8 +20,8 @@ from corpid.rules.oauth import acr
 from corpid.rules.oauth.errors import TemporarilyUnavailable, TooManyRequests
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.authentication import endings
-from corpid.web.authentication.endings import SignInEnd
+from corpid.web.authentication import endpoints
+from corpid.web.authentication.endpoints import SignInEnd
 from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import Form, Frame, Link
@@ -174,7 +174,7 @@ CONFIRM: Final = views.SignInConfirmationView(
 EXPLAIN: Final = views.Explain(
     frame=structs.replace(KNOWN, step=None, cancel=None), action="/cancel", choices=CHOICES[4:], total=1
 )
-EXPIRED: Final = endings.ending_page(SignInEnd.EXPIRED, "Harbour Board", GONE, BACK)
+EXPIRED: Final = endpoints.ending_page(SignInEnd.EXPIRED, "Harbour Board", GONE, BACK)
 ELSEWHERE: Final = Link(url="https://harbour.example/", text=phrase("Go to {name}", name="Harbour Board"))
 BUSY: Final = errors.problem(
     TemporarilyUnavailable(Reason.STORE_UNAVAILABLE, "the provider is busy or down: try again in a moment"),
@@ -275,8 +275,8 @@ STATES: Final[Mapping[str, View]] = {
             ("access_denied", (Reason.PERSON_MAY_NOT_ACT, Reason.CANCELLED)),
         )
     ),
-    "unknown": endings.unknown(),
-    "claimed-elsewhere": endings.ending_page(SignInEnd.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
+    "unknown": endpoints.unknown_page(),
+    "claimed-elsewhere": endpoints.ending_page(SignInEnd.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
     "busy": BUSY,
     "too-many": CROWD,
     "sign-out": views.SignOut(

@@ -10,7 +10,7 @@ import pytest
 
 from corpid.rules.authentication import records
 from corpid.rules.limits import CODE_MISSES
-from corpid.web.account import cookie_forms
+from corpid.web.account import links
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import MAILBOX
 from tests.enrolment.test_nothing_stored import kept
@@ -196,7 +196,7 @@ async def test_a_form_that_is_too_long_for_a_cookie_keeps_its_error(
     made: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """D73: what was typed is lost."""
-    monkeypatch.setattr(cookie_forms, "_COOKIE_CHARACTERS", 1000)
+    monkeypatch.setattr(links, "_COOKIE_CHARACTERS", 1000)
     browser = await made.browser()
     await browser.open(f"{made.base}/enrol")
     await browser.fill_and_submit(code="\U0001f511" * 500)

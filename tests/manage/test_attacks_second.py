@@ -17,7 +17,7 @@ from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Membership, Parameter, ThirdPartyAssignment, User
-from corpid.web.directory.access_copy import box
+from corpid.web.directory.access import box
 from tests.enrolment import invited as harbour
 from tests.enrolment import newcomer
 from tests.manage.access_scene import checker, confirm, staffed

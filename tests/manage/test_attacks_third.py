@@ -15,7 +15,7 @@ from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import User
-from corpid.web.directory.access_copy import box
+from corpid.web.directory.access import box
 from tests.enrolment import invited as harbour
 from tests.manage.access_scene import checker, confirm, staffed
 from tests.manage.access_scene import roles as roles_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.rules.directory.records import Assignment
-from corpid.web.directory.access_copy import box
+from corpid.web.directory.access import box
 from tests.manage.access_scene import checker, confirm, follow, roles, staffed
 from tests.manage.scene import ACME, appoint, go, in_portal
 

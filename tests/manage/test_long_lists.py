@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from corpid.flows.directory import approvals, grants, portal
 from corpid.rules.directory.records import NO_END, Administrator, Membership, Service, User
 from corpid.web.directory import administrators, history
-from corpid.web.directory.third_party_objects import page_of
+from corpid.web.directory.third_parties import page_of
 from tests.manage.access_scene import checker, staffed
 from tests.manage.scene import ACME, appoint, go, in_portal
 from tests.manage.test_requests import acme, requested

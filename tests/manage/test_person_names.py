@@ -11,7 +11,7 @@ from corpid.flows.directory.person_names import read_names
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Membership, User
-from corpid.web.directory.third_party_objects import page_of
+from corpid.web.directory.third_parties import page_of
 from tests.manage.scene import ACME, BANYAN, go, in_portal
 from tests.manage.test_third_parties import GRANT, ROW, three
 

@@ -16,8 +16,8 @@ from corpid.flows.directory.write import Refused
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.failures import StoreUnavailable
 from corpid.texts import phrase
-from corpid.web import repeated_forms
-from corpid.web.directory import organisation
+from corpid.web import own_pages
+from corpid.web.directory import home
 from corpid.web.pages.layout import BARE
 from corpid.web.pages.views import Problem
 from corpid.web.sites import EditConflict, FormResult, SitePage
@@ -80,8 +80,8 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     made = Slow()
-    monkeypatch.setattr(repeated_forms, "_LOOKS", 3)
-    monkeypatch.setitem(organisation.SECTION.pages, "slow", SitePage(view=made.view, submit=made.submit))
+    monkeypatch.setattr(own_pages, "_LOOKS", 3)
+    monkeypatch.setitem(home.SECTION.pages, "slow", SitePage(view=made.view, submit=made.submit))
     return made
 
 

@@ -1,11 +1,16 @@
 """Pages for signed-in people: their tables, forms and fresh sign-ins.
 
 The account, the portal and the console are sites of such pages. Without a sign-in that is fresh enough for a page, the
-person is sent to sign in, and back. Source: D30, D34, D35, D54
+person is sent to sign in, and back.
+
+A repeated form, as by a double click, leads to the result of the first one until its session accepts another form,
+since that result may then no longer be true. A form that was not accepted has changed nothing, so it is tried again.
+Source: D15, D30, D34, D35, D54, D73
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -15,7 +20,7 @@ from starlette.responses import Response
 
 from corpid.flows import encrypted_values, rate_limits
 from corpid.flows.account import own_sessions
-from corpid.flows.account.own_sessions import SelfServiceRequest, TooOld
+from corpid.flows.account.own_sessions import FormClaim, SelfServiceRequest, TooOld
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import AGAIN, CANCELLED, PATHS
 from corpid.flows.authentication.sign_in import InvalidInput
@@ -29,7 +34,6 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web import repeated_forms
 from corpid.web.context import ENTERED
 from corpid.web.http.requests import cookie, form_bytes, headers, may_complete, page_request
 from corpid.web.pages.errors import ErrorContext, as_page, refusal_of
@@ -58,7 +62,7 @@ from corpid.web.sites import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
 
@@ -80,6 +84,9 @@ _NAME_CHARACTERS: Final = 16
 """of what names a stored form"""
 _ADDED: Final = frozenset({AGAIN, CANCELLED, OTHER_ACCOUNT, SAVED})
 """parameters that redirects and links add, each for one request"""
+_LOOKS: Final = 15
+"""how often a repeated form looks for the result of the first"""
+_LOOK_SECONDS: Final = 0.2
 
 
 def failed(purpose: SessionPurpose, request: Request, error: Exception, web: WebContext) -> Response:
@@ -345,9 +352,7 @@ async def _post(site: Site[At], request: Request, at: At, page: SitePage[At]) ->
     if sent is None:
         return _to(site, at.web, at.page)
     if site.keeps:
-        return await repeated_forms.submit_once(
-            request, sent, lambda: _submitted(site, request, sent, page), start=site.path(at.web)
-        )
+        return await submit_once(request, sent, lambda: _submitted(site, request, sent, page), start=site.path(at.web))
     return (await _submitted(site, request, sent, page))[0]
 
 
@@ -386,3 +391,58 @@ def _errors(refused: InvalidInput | InvalidForm | Refused | Conflict, field: str
     if isinstance(refused, Conflict):
         return (("", CHANGED_MEANWHILE),)
     return (("", refusal_of(refused)),)
+
+
+# --- repeated forms
+
+
+async def submit_once(
+    request: Request,
+    at: PageContext[SelfServiceRequest],
+    use: Callable[[], Awaitable[tuple[Response, bool]]],
+    *,
+    start: str,
+) -> Response:
+    """Use a form unless it was accepted before.
+
+    `use` returns the answer, and whether the form was accepted. A repeated one waits for the first for up to three
+    seconds, then redirects to the page to which that led; if the first takes longer, it gets a page that links to
+    `start`. Raises what `use` raises, StoreUnavailable. Source: D15, D73
+    """
+    for look in range(_LOOKS):
+        if look:
+            await asyncio.sleep(_LOOK_SECONDS)
+        claim = await own_sessions.claim_form(at.context, at.visit, at.page, at.form)
+        if isinstance(claim, FormClaim):
+            return await _claimed(at, claim, use)
+        if claim:
+            return see_other(claim)
+    return page_response(request, at.web.renderer, _still_running(start), status=409)
+
+
+async def _claimed(
+    at: PageContext[SelfServiceRequest], claim: FormClaim, use: Callable[[], Awaitable[tuple[Response, bool]]]
+) -> Response:
+    try:
+        answer, accepted = await use()
+    except Exception:  # a cancelled one may have changed something
+        await own_sessions.release_form(at.context, claim)
+        raise
+    led_to = answer.headers.get("Location")
+    if accepted and led_to:
+        await own_sessions.save_form(at.context, at.visit, claim, led_to)
+    else:
+        await own_sessions.release_form(at.context, claim)
+    return answer
+
+
+def _still_running(start: str) -> Problem:
+    return Problem(
+        frame=BARE,
+        heading=phrase("Your form is still being worked on"),
+        paragraphs=(
+            phrase("It was sent twice, and the first one is not finished yet."),
+            phrase("Wait a moment, then look whether it is done before you send it again."),
+        ),
+        back=Link(url=start, text=phrase("Go to the start page")),
+    )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
 from itertools import permutations
-from typing import TYPE_CHECKING, Final, NoReturn
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -19,41 +22,101 @@ from corpid.rules.oauth import api_server, discovery, parameters, tokens
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import ClientRefusal, Reason
 from corpid.web import own_pages
-from corpid.web.account import enrolment_endpoints as enrolling
+from corpid.web.account import enrolment as enrolling
 from corpid.web.account import links as opening_links
 from corpid.web.account.endpoints import account
-from corpid.web.account.enrolment_pages import PATH as ENROLMENT_PATH
-from corpid.web.account.invitations import LONGER_PATH, OPENED_PATH, account_invitation, longer_invitation
-from corpid.web.account.invitations import PATH as INVITATION_PATH
-from corpid.web.account.links import forgotten_password
-from corpid.web.authentication.endpoints import interaction
-from corpid.web.authentication.sign_out import sign_out
+from corpid.web.account.enrolment import PATH as ENROLMENT_PATH
+from corpid.web.account.links import (
+    INVITATION_PATH,
+    LONGER_PATH,
+    extend_invitation,
+    serve_forgotten_password,
+    serve_invitation,
+)
+from corpid.web.account.page_context import OPENED_PATH
+from corpid.web.authentication.endpoints import interaction, sign_out
 from corpid.web.context import SIGN_IN_PATH, Access
-from corpid.web.first_use import admin_api, console, portal, scim
 from corpid.web.http.connections import OVERLOADED
 from corpid.web.http.requests import form_bytes, headers, take_back_counts
-from corpid.web.oauth import api_server as api_endpoints
 from corpid.web.oauth import endpoints
+from corpid.web.oauth import endpoints as api_endpoints
 from corpid.web.pages import errors, public_pages
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
-from corpid.web.route import Route, as_json, as_page
 from corpid.web.scim import PATH as SCIM_PATH
 from corpid.web.telemetry.access_log import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from functools import _lru_cache_wrapper
 
     from starlette.types import Receive, Scope, Send
 
     from corpid.flows.request_context import Policy
     from corpid.rules.oauth.generations import Generation
     from corpid.web.context import Part, WebContext
-    from corpid.web.route import Endpoint, Fails
     from corpid.web.telemetry.access_log import LogFields
+
+    Endpoint = Callable[[Request, WebContext], Awaitable[Response]]
+    Fails = Callable[[Request, Exception, WebContext], Response]
+
+
+T = TypeVar("T")
+
+
+_MAKING: Final = Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """A path under base_url.
+
+    `{rest}` at its end stands for whatever follows. HEAD is answered wherever GET is (D32).
+    """
+
+    path: str
+    methods: tuple[str, ...] = ()
+    """without any, the endpoint gets every request and answers 405 itself: what is allowed differs below its path"""
+    endpoint: Endpoint
+    fails: Fails
+    own_forms: bool = False
+    """a POST must come from our own page (D35)"""
+    scheme: str = ""
+    """of the credentials without which nothing else is looked at: no body, nothing that might be busy (Spec 7.4)"""
+    suffix: str | None = None
+    """the end of `path`, perhaps empty, before which the path of base_url stands (RFC 8414 §3.1); None: before the
+    whole"""
+    part: Part | None = None
+    """the part of the provider that it belongs to, if the operator can switch that off"""
+    developer: bool = False
+    """whether it is developer mode's: whoever does not see that gets 404 (D66)"""
+    at_root: bool = False
+    """whether `path` is of the host as a whole, and the path of base_url does not count (RFC 8615 §3)"""
+
+    def at(self, base_path: str) -> str:
+        """The path under the path of base_url."""
+        if self.at_root:
+            return self.path
+        if self.suffix is None:
+            return base_path + self.path
+        return f"{self.path.removesuffix(self.suffix)}{base_path}{self.suffix}"
 
 
 CORS_PATHS: Final = (discovery.DISCOVERY_PATH, discovery.AUTHORIZATION_SERVER_PATH, discovery.JWKS_PATH)
+
+
+# --- how errors are rendered
+
+
+def as_json(request: Request, error: Exception, web: WebContext) -> Response:
+    """Render an error for a program, as JSON."""
+    policy = web.provider.policy
+    return errors.as_json(request, error, policy.served[0], catalogue=policy.error_catalogue)
+
+
+def as_page(request: Request, error: Exception, web: WebContext) -> Response:
+    """Render an error for a person, as a page."""
+    return errors.as_page(request, error, web.renderer)
 
 
 def _as_json_with_state(request: Request, error: Exception, web: WebContext) -> Response:
@@ -75,13 +138,13 @@ def _as_json_of_api(request: Request, error: Exception, web: WebContext) -> Resp
 
 
 def _as_problem(request: Request, error: Exception, web: WebContext) -> Response:
-    from corpid.web.api.problems import response  # noqa: PLC0415 - see `first_use`
+    from corpid.web.api.problems import response  # noqa: PLC0415 - see `_answering`
 
     return response(request, error, web)
 
 
 def _as_scim_error(request: Request, error: Exception, web: WebContext) -> Response:
-    from corpid.web.scim.errors import response  # noqa: PLC0415 - see `first_use`
+    from corpid.web.scim.errors import response  # noqa: PLC0415 - see `_api_application`
 
     return response(request, error, web)
 
@@ -91,16 +154,89 @@ def _as_challenge(generation: Generation, request: Request, error: Exception, we
     return errors.as_challenge(request, error, generation, policy.base_url, catalogue=policy.error_catalogue)
 
 
+# --- endpoints that few processes need, loaded at their first request (docs/decisions/0036)
+
+
+async def _on_first_use(make: _lru_cache_wrapper[T]) -> T:
+    """The result of a cached function, which a thread calls first.
+
+    That keeps no other request waiting, but for those that need it, too: made by two at once it may be broken.
+    """
+    if not make.cache_info().currsize:
+        await asyncio.to_thread(_make_alone, make)
+    return make()
+
+
+def _make_alone(make: Callable[[], object]) -> None:
+    with _MAKING:
+        make()
+
+
+def _answering(load: _lru_cache_wrapper[Endpoint]) -> Endpoint:
+    """An endpoint that is loaded on first use."""
+
+    async def answer(request: Request, web: WebContext) -> Response:
+        endpoint = await _on_first_use(load)
+        return await endpoint(request, web)
+
+    return answer
+
+
+@cache
+def _admin_api() -> Endpoint:
+    from corpid.web.api.application import answer  # noqa: PLC0415
+
+    return answer
+
+
+@cache
+def _scim() -> Endpoint:
+    from corpid.web.scim.application import answer  # noqa: PLC0415
+
+    return answer
+
+
+@cache
+def _portal() -> Endpoint:
+    from corpid.web.directory.endpoints import manage  # noqa: PLC0415
+
+    return manage
+
+
+@cache
+def _console() -> Endpoint:
+    from corpid.web.operations.endpoints import console as answer  # noqa: PLC0415
+
+    return answer
+
+
+admin_api: Final = _answering(_admin_api)
+scim: Final = _answering(_scim)
+portal: Final = _answering(_portal)
+
+
+console: Final = _answering(_console)
+
+
+def load_rare_pages() -> None:
+    """Load the portal and the console, before a server forks its workers."""
+    _portal()
+    _console()
+
+
+# --- the table
+
+
 PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{SIGN_IN_PATH}{{rest}}": interaction,
-    LINK_PATH: opening_links.link,
-    f"{LINK_PATH}/{{rest}}": opening_links.link_of_before,
-    f"{OPENED_PATH}{{rest}}": opening_links.opened,
-    f"{ENROLMENT_PATH}{{rest}}": enrolling.enrolment,
-    RECOVERY_PATH: forgotten_password,
+    LINK_PATH: opening_links.serve_link,
+    f"{LINK_PATH}/{{rest}}": opening_links.serve_former_link,
+    f"{OPENED_PATH}{{rest}}": opening_links.serve_opened_link,
+    f"{ENROLMENT_PATH}{{rest}}": enrolling.serve_enrolment,
+    RECOVERY_PATH: serve_forgotten_password,
     ACCOUNT_PATH: account,
-    f"{INVITATION_PATH}{{rest}}": account_invitation,
-    f"{LONGER_PATH}{{rest}}": longer_invitation,
+    f"{INVITATION_PATH}{{rest}}": serve_invitation,
+    f"{LONGER_PATH}{{rest}}": extend_invitation,
     f"{ACCOUNT_PATH}/{{rest}}": account,
     SIGN_OUT_PATH: sign_out,
     PORTAL_PATH: portal,
@@ -116,8 +252,6 @@ _FAILS: Final[Mapping[Endpoint, Fails]] = {
     console: partial(own_pages.failed, "console"),
 }
 """the pages whose errors lead back to their first one"""
-
-
 _AT_ROOT: Final = tuple(
     Route(path=path, methods=("GET",), endpoint=endpoint, fails=as_json, at_root=True)
     for path, endpoint in (
@@ -177,7 +311,7 @@ def table(served: Sequence[Generation], *, first: bool = True, further: Sequence
         Route(
             path=api_server.METADATA_PATH,
             methods=get,
-            endpoint=api_endpoints.metadata,
+            endpoint=api_endpoints.api_metadata,
             fails=_as_json_of_api,
             suffix=api_server.ISSUER_PATH,
             part="api",
@@ -185,7 +319,7 @@ def table(served: Sequence[Generation], *, first: bool = True, further: Sequence
         Route(
             path=api_server.TOKEN_PATH,
             methods=post,
-            endpoint=api_endpoints.token_endpoint,
+            endpoint=api_endpoints.api_token_endpoint,
             fails=_as_json_of_api,
             part="api",
         ),

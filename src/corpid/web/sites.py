@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.authentication.own_pages import PATHS, SIGN_OUT_PATH
+from corpid.flows.directory.write import Refused
 from corpid.texts import phrase
 from corpid.web.context import ENTERED
 from corpid.web.pages.layout import Link, ViewPart
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from corpid.flows.request_context import RequestContext
+    from corpid.flows.request_context import Provider, RequestContext
     from corpid.rules.authentication.records import SessionPurpose
     from corpid.rules.directory.access import Action, ObjectKind
+    from corpid.stores.sql.registry import Registry
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
@@ -106,6 +108,11 @@ class FormResult(NamedTuple):
     page: str
 
 
+def read_number(text: str) -> int:
+    """The number of an entry in an address; 0 for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0
+
+
 Visit = TypeVar("Visit", bound=SelfServiceRequest)
 
 
@@ -138,6 +145,14 @@ class PageContext(Generic[Visit]):
     """the known ones of the query"""
 
     @property
+    def provider(self) -> Provider:
+        return self.context.provider
+
+    @property
+    def registry(self) -> Registry:
+        return self.context.provider.registry
+
+    @property
     def here(self) -> str:
         """The path in the site, with the known parameters."""
         query = {**self.filters, ENTERED: self.entered} if self.entered else self.filters
@@ -153,6 +168,20 @@ class PageContext(Generic[Visit]):
     def moment(self, seconds: float) -> datetime:
         """Epoch seconds in the time zone of the deployment."""
         return datetime.fromtimestamp(seconds, self.context.provider.policy.timezone)
+
+
+T = TypeVar("T")
+
+
+async def await_found(reading: Awaitable[T]) -> T:
+    """Await what a page is about, or a page of a list.
+
+    Raises NotFound for what is refused: an object or a place that is none.
+    """
+    try:
+        return await reading
+    except Refused:
+        raise NotFound from None
 
 
 At = TypeVar("At", bound=PageContext[Any])

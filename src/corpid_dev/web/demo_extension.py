@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import Policy
     from corpid.stores.sql.registry import Registry
-    from corpid.web.route import Route
+    from corpid.web.routes import Route
     from corpid_dev.flows.people import Developer
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from corpid.web.extension import Extension
-from corpid.web.route import Route, as_json, as_page
+from corpid.web.routes import Route, as_json, as_page
 from corpid_dev.web.answer_schemas import answer_schemas
 from corpid_dev.web.error_catalogue import page
 from corpid_dev.web.paths import CATALOGUE_PATH, SCHEMAS_PATH

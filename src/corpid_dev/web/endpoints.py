@@ -16,7 +16,7 @@ from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.requests import encoding_fault, headers, page_request
 from corpid.web.pages.responses import NO_STORE
-from corpid.web.route import as_json
+from corpid.web.routes import as_json
 from corpid_dev.flows import clients, exchanges, orders, sign_ins
 from corpid_dev.flows.clients import ClientRefused
 from corpid_dev.flows.orders import MOST, TooManyOrders

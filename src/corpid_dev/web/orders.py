@@ -10,7 +10,7 @@ from starlette.responses import Response
 from corpid.web.http.requests import client_request, headers
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE
-from corpid.web.route import as_json, as_page
+from corpid.web.routes import as_json, as_page
 from corpid_dev.web import endpoints, orders_page
 from corpid_dev.web.endpoints import JSON, json_members, refuse_other_sites
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from corpid.web.route import Route, as_json, as_page
+from corpid.web.routes import Route, as_json, as_page
 from corpid_dev.web import clients, endpoints, exchanges, index, orders, pages, readiness, traffic
 from corpid_dev.web.paths import (
     ANYBODY_PATH,

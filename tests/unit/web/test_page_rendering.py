@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from corpid.flows.authentication.entity_selection import SHOWN
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase
-from corpid.web.account import enrolment_pages as enrolment_views
+from corpid.web.account import enrolment as enrolment_views
 from corpid.web.account import views as account_views
-from corpid.web.account.enrolment_pages import (
+from corpid.web.account.enrolment import (
     Begin,
     ChooseName,
     ForgottenPassword,

@@ -22,7 +22,7 @@ from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
 from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.account import views
-from corpid.web.account.page_context import AccountContext, account_path, frame, moment
+from corpid.web.account.page_context import AccountContext, account_path, frame
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
@@ -199,7 +199,7 @@ def _request(account: AccountContext, own: OwnRequest) -> RequestLine:
         details=access_texts.details(own.row),
         state=_STATES[own.state],
         waits=own.state == "pending",
-        since=moment(account.web, own.request.created_at),
+        since=account.moment(own.request.created_at),
         reason=own.request.reason,
         answer=decision_reason(own.request) if own.state in {"approved", "declined"} else "",
     )

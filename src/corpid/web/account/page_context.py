@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from corpid.flows.account import account_sessions
 from corpid.flows.account.account_sessions import AccountRequest
 from corpid.flows.authentication import interactions
 from corpid.texts import phrase
+from corpid.web import sites
 from corpid.web.own_pages import EXTEND
 from corpid.web.pages.layout import Form, Frame, Link, time_limit
 from corpid.web.sites import PageContext, site_path
@@ -16,25 +16,17 @@ from corpid.web.sites import PageContext, site_path
 if TYPE_CHECKING:
     from corpid.web.context import WebContext
 
-_UP: Final = phrase("Your account")
-_CLOSES: Final = phrase(
-    "You cannot get more time, but you can sign in again: what you see here stays the same until you use it."
-)
-_SIGNED_OUT: Final = phrase("After that you can sign in again.")
-
-
 AccountContext: TypeAlias = PageContext[AccountRequest]
 """a person at an account page, with their form, if sent"""
+AccountPage: TypeAlias = sites.SitePage[AccountContext]
+"""a page of this site"""
+OPENED_PATH: Final = "/link/"
+"""under base_url; what follows names an opened link"""
 
 
 def account_path(web: WebContext, page: str = "") -> str:
     """The address path of a page of the account."""
     return site_path(web, "account", page)
-
-
-def moment(web: WebContext, at: float) -> datetime:
-    """Epoch seconds in the time zone of the deployment."""
-    return datetime.fromtimestamp(at, web.provider.policy.timezone)
 
 
 def frame(account: AccountContext, *, up: Link | None = None, step_name: str = "") -> Frame:
@@ -47,13 +39,17 @@ def frame(account: AccountContext, *, up: Link | None = None, step_name: str = "
     return Frame(
         form_token=interactions.form_token(account.context, visit.browser.browser_id, visit.form),
         step_name=step_name,
-        up=up or (Link(url=account_path(web), text=_UP) if account.page else None),
+        up=up or (Link(url=account_path(web), text=phrase("Your account")) if account.page else None),
         limit=time_limit(
             account_sessions.ends_at(account.context, visit),
             now=account.context.now,
             zone=web.provider.policy.timezone,
             more=more if account_sessions.extendable(account.context, visit) else None,
-            at_end=_SIGNED_OUT if visit.opening is None else _CLOSES,
+            at_end=phrase("After that you can sign in again.")
+            if visit.opening is None
+            else phrase(
+                "You cannot get more time, but you can sign in again: what you see here stays the same until you use it."
+            ),
             of_session=visit.opening is None,
         ),
         account_language=visit.user.language,

@@ -20,7 +20,6 @@ from corpid.flows.directory.objects import Administration, ObjectNotFound
 from corpid.flows.large import in_thread_if_many
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, once_at_end, run_once
 from corpid.rules.directory.members import visible_members
-from corpid.rules.directory.members import without_bookkeeping
 from corpid.rules.directory.nodes import DirectoryError, json_value
 from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth.api_client import StoredResponse

@@ -13,8 +13,6 @@ from corpid.flows.oauth import api_tokens
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.document import from_nodes, parse
 from corpid.rules.directory.nodes import MOST_NODES, SHOWN, DirectoryError, FileProblem, nodes
-from corpid.rules.directory.nodes import MOST_NODES, SHOWN, DirectoryError, nodes
-from corpid.rules.directory.nodes import Problem as Fault
 from corpid.rules.directory.objects import InvalidObject
 from corpid.rules.directory.records import ChangeRequest, User
 from corpid.rules.directory.sections import KINDS
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.rules.directory.document import DirectoryDocument
-    from corpid.rules.directory.document import Document
     from corpid.rules.directory.nodes import JsonDocument
     from corpid.rules.directory.objects import Resource
     from corpid.rules.oauth.api_client import StoredResponse

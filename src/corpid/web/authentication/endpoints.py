@@ -1,4 +1,4 @@
-"""Endpoints of the sign-in: a page, a POST per step, two exits.
+"""Endpoints of sign-in and sign-out: pages, steps, exits.
 
 A sign-in that its browser holds is stored at its first page. A POST that claims its step is redirected with 303. A late
 request, or one with an old cookie or form, is redirected to the page that is current. Source: D15, D34, D35
@@ -7,7 +7,9 @@ request, or one with an old cookie or form, is redirected to the page that is cu
 from __future__ import annotations
 
 from asyncio import sleep
+from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
@@ -21,11 +23,13 @@ from corpid.flows.authentication import (
     interactions,
     own_pages,
     passkeys,
+    sessions,
     sign_in,
 )
 from corpid.flows.authentication.browsers import FormHandled, SubmittedForm
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
+from corpid.flows.authentication.own_pages import PATHS, SIGN_OUT_PATH
 from corpid.flows.authentication.sign_in import InvalidInput, SignInStopped
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.encrypted_values import StoredForm
@@ -37,14 +41,13 @@ from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.authentication import endings, pages
-from corpid.web.authentication.endings import SignInEnd
-from corpid.web.authentication.pages import AT_ONCE, Retry
+from corpid.web.authentication import pages
+from corpid.web.authentication.pages import AT_ONCE, Retry, final_frame
 from corpid.web.context import ARRIVE, ENTERED, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages import errors
+from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
-from corpid.web.pages.layout import Frame, Link, ViewPart
+from corpid.web.pages.layout import Frame, Link, ViewPart, client_site
 from corpid.web.pages.responses import (
     add_cookie,
     leave,
@@ -62,10 +65,13 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from corpid.flows.authentication.browsers import Browser
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.authentication.records import Session
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.oauth.records import Client
+    from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
@@ -79,6 +85,28 @@ _FIELDS: Final = frozenset(
 _TYPED_CHARACTERS: Final = 400
 _TYPED: Final = ("user_name", "query")
 """what a page shows again"""
+
+
+class SignInEnd(Enum):
+    """The reason for the end of a sign-in."""
+
+    EXPIRED = "expired"
+    """the ten minutes are over (D15)"""
+    ENDED = "ended"
+    """finished before, here or in another tab (D15)"""
+    ENDED_ELSEWHERE = "ended_elsewhere"
+    """another sign-in answered the same request (D15)"""
+    SHUT = "shut"
+    """too many wrong codes (D45)"""
+    CLAIMED_ELSEWHERE = "claimed_elsewhere"
+    """another browser was first with this request (D15)"""
+
+
+OF_CLOSED: Final[Mapping[ClosureReason, SignInEnd]] = {
+    ClosureReason.ENDED: SignInEnd.ENDED,
+    ClosureReason.ANSWERED_ELSEWHERE: SignInEnd.ENDED_ELSEWHERE,
+    ClosureReason.EXPIRED: SignInEnd.EXPIRED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +137,6 @@ async def _password(context: RequestContext, visit: InteractionContext, form: Ma
     return await sign_in.submit_password(context, visit, user_name=user_name, password=password)
 
 
-async def _passkey(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
-    return await passkeys.submit_passkey(context, visit, answer=form.get("passkey", ""))
-
-
-async def _way(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
-    return await sign_in.choose_way(context, visit, way=form.get("decision", ""))
-
-
 async def _code(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     able = form.get("passkeys") == "yes"
     return await sign_in.submit_code(context, visit, code=form.get("code", ""), makes_passkeys=able)
@@ -126,10 +146,6 @@ async def _offer(context: RequestContext, visit: InteractionContext, form: Mappi
     if form.get("decision") == "not_now":
         return await passkeys.decline_offer(context, visit)
     return await passkeys.accept_offer(context, visit, answer=form.get("passkey", ""))
-
-
-async def _entity(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
-    return await sign_in.submit_entity(context, visit, entity_id=form.get("entity", ""))
 
 
 async def _consent(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
@@ -148,10 +164,6 @@ async def _extend(context: RequestContext, visit: InteractionContext, _: Mapping
     return await sign_in.extend(context, visit)
 
 
-async def _cancel(context: RequestContext, visit: InteractionContext, _: Mapping[str, str]) -> InteractionContext:
-    return await sign_in.cancel(context, visit)
-
-
 STEPS: Final[Mapping[str, FormStep]] = {
     "password": FormStep(
         submit=_password,
@@ -162,19 +174,28 @@ STEPS: Final[Mapping[str, FormStep]] = {
         ),
         other_account=True,
     ),
-    "passkey": FormStep(submit=_passkey, field="passkey"),
-    "way": FormStep(submit=_way, other_account=True, mails=True),
+    "passkey": FormStep(
+        submit=lambda context, visit, form: passkeys.submit_passkey(context, visit, answer=form.get("passkey", "")),
+        field="passkey",
+    ),
+    "way": FormStep(
+        submit=lambda context, visit, form: sign_in.choose_way(context, visit, way=form.get("decision", "")),
+        other_account=True,
+        mails=True,
+    ),
     "code": FormStep(
-        submit=_code,
-        field="code",
-        required=_RequiredFields(SignInEvent.CODE, (("code", phrase("Enter the code.")),)),
+        submit=_code, field="code", required=_RequiredFields(SignInEvent.CODE, (("code", phrase("Enter the code.")),))
     ),
     "offer": FormStep(submit=_offer, field="passkey", other_account=True),
-    "entity": FormStep(submit=_entity, field="entity", other_account=True),
+    "entity": FormStep(
+        submit=lambda context, visit, form: sign_in.submit_entity(context, visit, entity_id=form.get("entity", "")),
+        field="entity",
+        other_account=True,
+    ),
     "consent": FormStep(submit=_consent, other_account=True),
     "confirm": FormStep(submit=_confirm, other_account=True),
     "extend": FormStep(submit=_extend),
-    "cancel": FormStep(submit=_cancel),
+    "cancel": FormStep(submit=lambda context, visit, _: sign_in.cancel(context, visit)),
 }
 """by the last part of the form's action address"""
 
@@ -233,14 +254,14 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
         return await _at(request, web, context, visit, action)
     except interaction_context.NoInteraction:
         if sent is None:
-            return page_response(request, web.renderer, endings.without_cookie(), status=403)
-        return page_response(request, web.renderer, endings.unknown(interactions.explain_loss(context)), status=404)
+            return page_response(request, web.renderer, without_cookie_page(), status=403)
+        return page_response(request, web.renderer, unknown_page(interactions.explain_loss(context)), status=404)
     except interaction_context.ForeignBrowser as stranger:
         await provider.registry_cache.refuse_maintenance(context.now)
         if request.method == "POST":
             return await _old_form(request, web, context, interaction_id, sent)
         client = await own_pages.requesting_client(context, stranger.interaction.request.client_id)
-        return page_response(request, web.renderer, endings.other_browser(client, stranger.interaction), status=403)
+        return page_response(request, web.renderer, other_browser_page(client, stranger.interaction), status=403)
 
 
 async def _land(
@@ -406,14 +427,14 @@ async def _over(
     *,
     status: int = 200,
 ) -> Response:
-    return page_response(request, web.renderer, await endings.ended_page(web, context, visit, ending), status=status)
+    return page_response(request, web.renderer, await ended_page(web, context, visit, ending), status=status)
 
 
 async def _ending(web: WebContext, context: RequestContext, visit: InteractionContext, closed: ClosureReason) -> View:
     """Return the page of a closed sign-in."""
     if closed is ClosureReason.ANSWERING:
         return await pages.waiting_page(web, context, visit)
-    return await endings.ended_page(web, context, visit, endings.OF_CLOSED[closed])
+    return await ended_page(web, context, visit, OF_CLOSED[closed])
 
 
 _ENDINGS: Final[Mapping[type[Exception], tuple[SignInEnd, int]]] = {
@@ -513,3 +534,159 @@ async def _rejected(web: WebContext, context: RequestContext, submitted: _Submis
             context, place, StoredForm(fields=typed, errors=errors, digest=visit.form.digest)
         )
     return _to_entered(web, visit.interaction.interaction_id)
+
+
+# --- pages of a sign-in that has ended, or is not this browser's (D15, D34)
+
+
+class _EndingText(ViewPart, frozen=True, kw_only=True):
+    heading: Phrase
+    explanation: Phrase
+    advice: Callable[[str], Phrase]
+    """by the client's name"""
+    answers: bool = True
+    """true if the link back carries an answer of this sign-in"""
+
+
+_COMPLETED: Final = _EndingText(
+    heading=phrase("This sign-in is finished"),
+    explanation=phrase("It was completed or cancelled, here or in another tab. A sign-in works only once."),
+    advice=lambda name: phrase("Return to {name}. If you are not signed in there, start again.", name=name),
+)
+_ENDING_TEXTS: Final[Mapping[SignInEnd, _EndingText]] = {
+    SignInEnd.EXPIRED: _EndingText(
+        heading=phrase("This sign-in has expired"),
+        explanation=phrase(
+            "For your security, you have to finish signing in within a few minutes. Nothing was shared."
+        ),
+        advice=lambda name: phrase("Return to {name} and start again.", name=name),
+    ),
+    SignInEnd.ENDED: _COMPLETED,
+    SignInEnd.ENDED_ELSEWHERE: _EndingText(
+        heading=_COMPLETED.heading, explanation=_COMPLETED.explanation, advice=_COMPLETED.advice, answers=False
+    ),
+    SignInEnd.SHUT: _EndingText(
+        heading=phrase("This sign-in was stopped"),
+        explanation=phrase(
+            "The code was wrong too many times, so we ended this sign-in for your security. Nothing was shared."
+        ),
+        advice=lambda name: phrase("Return to {name} and start again.", name=name),
+    ),
+    SignInEnd.CLAIMED_ELSEWHERE: _EndingText(
+        heading=phrase("This sign-in continues in another browser"),
+        explanation=phrase("The same link was also opened in another browser or window, and somebody continued there."),
+        advice=lambda name: phrase(
+            "Continue there. If that was not you, or the other page is closed, go to {name} and start again.", name=name
+        ),
+        answers=False,
+    ),
+}
+
+
+def ending_page(ending: SignInEnd, name: str, frame: Frame, back: Link | None) -> views.Problem:
+    """Return the page of an ending; `name` is the client's name."""
+    text = _ENDING_TEXTS[ending]
+    return views.Problem(frame=frame, heading=text.heading, paragraphs=(text.explanation, text.advice(name)), back=back)
+
+
+async def ended_page(web: WebContext, context: RequestContext, visit: InteractionContext, ending: SignInEnd) -> View:
+    """Return the page of a finished sign-in, for its own browser."""
+    client, interaction = visit.client, visit.interaction
+    answer = Link(
+        url=interaction_path(web, interaction.interaction_id, "leave"),
+        text=phrase("Return to {name}", name=client.name),
+    )
+    back = answer if _ENDING_TEXTS[ending].answers else client_site(client, interaction.request.redirect_uri)
+    return ending_page(ending, client.name, await final_frame(web, context, client, interaction), back)
+
+
+def other_browser_page(client: Client | None, interaction: Interaction) -> View:
+    """Return the page for another browser than the sign-in's own.
+
+    It is also shown if cookies are blocked. Source: D34
+    """
+    request = interaction.request
+    return views.Problem(
+        frame=Frame(client_name=client.name if client else None, ui_locales=request.ui_locales),
+        heading=phrase("This sign-in belongs to another browser"),
+        paragraphs=(
+            phrase("It was started in another browser or window, or this browser does not accept cookies."),
+            phrase("Allow cookies for this site, go back to the service you came from and start again."),
+        ),
+        back=client_site(client, request.redirect_uri) if client else None,
+    )
+
+
+def without_cookie_page() -> View:
+    """Return the page for an unknown sign-in without a cookie.
+
+    With a cookie, more might be known. Source: D34
+    """
+    return views.Problem(
+        frame=Frame(),
+        heading=phrase("Cookies are needed to sign in"),
+        paragraphs=(
+            phrase("This browser does not accept cookies, or the address was opened in another browser."),
+            phrase("Allow cookies for this site, go back to the service you came from and start again."),
+        ),
+    )
+
+
+def unknown_page(reason: Phrase | None = None) -> View:
+    """Return the page for a sign-in that no longer exists.
+
+    `reason` is the one that is known.
+    """
+    return views.Problem(
+        frame=Frame(),
+        heading=phrase("We cannot find this sign-in"),
+        paragraphs=(
+            reason or phrase("The address is incomplete, or the sign-in ended a while ago."),
+            phrase("Go back to the service you came from and start again."),
+        ),
+    )
+
+
+_SIGN_OUT_FORM: Final = "sign-out"
+
+
+# --- sign-out
+
+
+async def sign_out(request: Request, web: WebContext) -> Response:
+    """Ask, then end the sessions of this browser.
+
+    The cookie value is replaced. Source: D30, D34
+    """
+    provider = web.provider
+    context = await page_request(request, provider)
+    sent = cookie(request, web.cookie_name)
+    browser = await browsers.recognise(context, sent)
+    held = await sessions.list_live_sessions(context, browser)
+    if browser is None or sent is None or not held:
+        if request.method == "POST":
+            return see_other(web.base_path + SIGN_OUT_PATH)
+        return page_response(request, web.renderer, views.SignedOut())
+    if request.method != "POST":
+        return page_response(request, web.renderer, await _ask_sign_out(web, context, browser, held))
+    form = parameters.parse(await form_bytes(request), {"form_token", "step"})
+    require_own_form(context, form, browser.browser_id, _SIGN_OUT_FORM)
+    answer = see_other(web.base_path + SIGN_OUT_PATH)
+    with suppress(StaleStep):  # the page asks again, or reports that it is done
+        set_cookie(answer, web, await sessions.sign_out(context, sent, browser, held))
+    return answer
+
+
+async def _ask_sign_out(web: WebContext, context: RequestContext, browser: Browser, held: list[Session]) -> View:
+    """Return the question before signing out.
+
+    It has a link back to the provider's own pages that are open.
+    """
+    found = [await web.provider.registry.directory.user(each.user_id) for each in held]
+    opened = next((PATHS[each.purpose] for each in held if each.purpose in PATHS), "/")
+    return views.SignOut(
+        frame=Frame(form_token=interactions.form_token(context, browser.browser_id, _SIGN_OUT_FORM)),
+        action=web.base_path + SIGN_OUT_PATH,
+        people=tuple(dict.fromkeys(user.name for user in found if user is not None)),
+        stay=web.base_path + opened,
+    )

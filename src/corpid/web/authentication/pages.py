@@ -344,11 +344,7 @@ _VIEWS: Final[Mapping[type[sign_in.InteractionPage], Callable[..., View]]] = {
 async def leaving(web: WebContext, context: RequestContext, visit: InteractionContext) -> View:
     """Return the page between the last POST and the client (D37)."""
     around = await final_frame(web, context, visit.client, visit.interaction, under_way=True)
-    return views.Leave(
-        frame=around,
-        url=f"{around.here}/leave",
-        client_name=visit.client.name,
-    )
+    return views.Leave(frame=around, url=f"{around.here}/leave", client_name=visit.client.name)
 
 
 async def waiting_page(web: WebContext, context: RequestContext, visit: InteractionContext) -> View:

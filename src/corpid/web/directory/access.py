@@ -1,33 +1,63 @@
-"""Pages that give a person access, and the shared parts of access (D53, D54, D55)."""
+"""Access of people: given, changed, taken away, copied, and from a table (D53, D54, D55, D60)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import role_assignment
+from corpid.flows.directory import import_access, role_assignment
 from corpid.flows.directory.members import find_one_member
+from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused
+from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
+from corpid.rules.directory.approvals import MOST_CHANGES
+from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.role_forms import faults, row_of
-from corpid.texts import phrase
-from corpid.web.directory.access_views import AccessConfirmation, GiveAccess
-from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
-from corpid.web.directory.writing import await_change, check_names, names_shown, reason, saved_or_requested
+from corpid.rules.directory.role_forms import faults, form_of, row_of
+from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, PARAMETER
+from corpid.texts import counted, phrase
+from corpid.web.directory.access_views import (
+    AccessConfirmation,
+    ChangeAccess,
+    CopiedRole,
+    CopyAccess,
+    GiveAccess,
+    ImportAccess,
+    ImportedLine,
+    RemoveAccess,
+)
+from corpid.web.directory.member_texts import REFUSALS, rejected
+from corpid.web.directory.page_context import (
+    NAMES_CHANGED,
+    PortalContext,
+    PortalPage,
+    await_change,
+    check_names,
+    frame,
+    names_shown,
+    portal_path,
+    query_address,
+    reason,
+    saved_or_requested,
+    section_link,
+)
+from corpid.web.directory.people import PERSON, PERSON_CHOSEN, choose_person, invitation_limit
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Link
-from corpid.web.sites import FormResult, NotFound, Section
+from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import date
 
+    from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.flows.directory.members import Member
     from corpid.flows.directory.role_assignment import HeldRole
     from corpid.rules.directory.plan import Change
@@ -44,14 +74,24 @@ CHANGE: Final = "access/change"
 REMOVE: Final = "access/remove"
 COPY: Final = "access/copy"
 IMPORT: Final = "access/import"
-PERSON: Final = "person"
-"""the page of a person, which names the membership"""
 _SERVICES: Final = 12
 """that are listed without a search"""
 _HELD: Final = 12
 """roles that are listed before a form"""
 CHECK: Final = "check"
 """the field of a form that is complete"""
+_BOX: Final = "copy-"
+_FROM: Final = "from"
+_MOST_COPIED: Final = 50
+"""roles of one page: a form has at most a hundred fields"""
+MOST_CHARACTERS: Final = 20_000
+_PEOPLE: Final = "people"
+_DOES: Final[Mapping[Verb, Phrase]] = {
+    "invite": phrase("Invite"),
+    "give": phrase("Give"),
+    "change": phrase("Change"),
+    "nothing": phrase("Stays"),
+}
 
 
 # --- a person and a service
@@ -59,7 +99,7 @@ CHECK: Final = "check"
 
 async def this_person(at: PortalContext, membership_id: str) -> Member:
     """The member that an address names. Raises NotFound."""
-    found = await find_one_member(at.context.provider.registry, at.actor, membership_id)
+    found = await find_one_member(at.registry, at.actor, membership_id)
     if found is None:
         raise NotFound
     return found
@@ -67,7 +107,7 @@ async def this_person(at: PortalContext, membership_id: str) -> Member:
 
 async def explain_refusal(at: PortalContext, found: Member, service: Service) -> Phrase | None:
     """Why the reader cannot change a person's access; None if they can (D53, D54)."""
-    why = await role_assignment.explain_refusal(at.context.provider.registry, at.actor, found, service)
+    why = await role_assignment.explain_refusal(at.registry, at.actor, found, service)
     if not why:
         return None
     if why == SOMEBODY_ELSE.reason:
@@ -87,43 +127,35 @@ def administers(name: str, entity: Entity) -> Phrase:
     return phrase("{name} administers {entity}. Only an owner can change this access.", name=name, entity=entity.name)
 
 
-def address(at: PortalContext, page: str, **values: str) -> str:
-    """The address of a page with a query."""
-    query = urlencode({name: value for name, value in values.items() if value})
-    return portal_path(at.web, page) + (f"?{query}" if query else "")
-
-
 def to_person(at: PortalContext, found: Member) -> Link:
     return Link(
-        url=portal_path(at.web, f"{PERSON}/{found.membership.membership_id}"),
-        text=phrase("{name}", name=found.name),
+        url=portal_path(at.web, f"{PERSON}/{found.membership.membership_id}"), text=phrase("{name}", name=found.name)
     )
 
 
-def choosing(at: PortalContext, page: str, *, field: str = PERSON_CHOSEN, **kept: str) -> Callable[[Member], str]:
+def person_address(at: PortalContext, page: str, *, field: str = PERSON_CHOSEN, **kept: str) -> Callable[[Member], str]:
     """The addresses of a page with the chosen person in `field`."""
-    return lambda found: address(at, page, **kept, **{field: found.membership.membership_id})
+    return lambda found: query_address(at, page, **kept, **{field: found.membership.membership_id})
 
 
 # --- giving
 
 
-async def new(at: PortalContext) -> View:
+async def show_new(at: PortalContext) -> View:
     """The page that gives access, one step at a time."""
     given = {**at.query, **at.form}
-    registry = at.context.provider.registry
     if not given.get("person"):
         return await choose_person(
             at,
             NEW,
-            choosing(at, NEW),
+            person_address(at, NEW),
             frame=frame(at, section="people"),
             heading=GiveAccess.heading,
             asked=phrase("Who gets access?"),
             links=(Link(url=portal_path(at.web, IMPORT), text=phrase("Give access to several people at once")),),
         )
     person = await this_person(at, given["person"])
-    services = await role_assignment.list_services(registry, at.actor, at.entity)
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     view = GiveAccess(
         frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
         action=portal_path(at.web, NEW),
@@ -134,7 +166,12 @@ async def new(at: PortalContext) -> View:
         back=to_person(at, person),
     )
     if not services:
-        return replace(view, refused=_no_service(at))
+        return replace(
+            view,
+            refused=phrase("You administer no service that {entity} may use. Ask an owner.", entity=at.entity.name)
+            if at.actor.level == "sub_administrator"
+            else phrase("There is no service that {entity} may use.", entity=at.entity.name),
+        )
     why = await explain_refusal(at, person, services[0])
     if why is not None:
         return replace(view, refused=why)
@@ -143,14 +180,16 @@ async def new(at: PortalContext) -> View:
     held = await _held(at, person)
     if service is None:
         view = _with_held(view, [line for _, line in held])
-        copy = Link(url=address(at, COPY, person=given["person"]), text=phrase("Copy a colleague's access instead"))
+        copy = Link(
+            url=query_address(at, COPY, person=given["person"]), text=phrase("Copy a colleague's access instead")
+        )
         return replace(_with_services(view, services, given), links=(copy,))
     return await _details(at, view, person, service, given, held, several=len(services) > 1)
 
 
 async def _held(at: PortalContext, person: Member) -> list[tuple[HeldRole, HeldLine]]:
     """The present roles of a person that the reader may see."""
-    found = await role_assignment.list_roles(at.context.provider.registry, at.actor, person.user.user_id)
+    found = await role_assignment.list_roles(at.registry, at.actor, person.user.user_id)
     return [
         (each, held_line(person.name, each.row, each.service, at.entity, at.context.day))
         for each in found.found
@@ -172,15 +211,8 @@ async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = Fals
 
     `always` as in `role_fields.build_fields`.
     """
-    registry, context = at.context.provider.registry, at.context
-    used = await role_assignment.list_values_in_use(registry, at.actor, form.service, today=context.today)
-    return role_fields.build_fields(form, context.day, always=always, used=used)
-
-
-def _no_service(at: PortalContext) -> Phrase:
-    if at.actor.level == "sub_administrator":
-        return phrase("You administer no service that {entity} may use. Ask an owner.", entity=at.entity.name)
-    return phrase("There is no service that {entity} may use.", entity=at.entity.name)
+    used = await role_assignment.list_values_in_use(at.registry, at.actor, form.service, today=at.context.today)
+    return role_fields.build_fields(form, at.context.day, always=always, used=used)
 
 
 def _with_services(view: GiveAccess, services: Sequence[Service], given: Mapping[str, str]) -> GiveAccess:
@@ -209,10 +241,9 @@ async def _details(
     *,
     several: bool,
 ) -> GiveAccess:
-    today = at.context.day
     form = role_fields.read(given, service)
-    wrong = faults(form, today) if given.get(CHECK) == "all" else ()
-    elsewhere = address(at, NEW, person=given["person"]) if several else ""
+    wrong = faults(form, at.context.day) if given.get(CHECK) == "all" else ()
+    elsewhere = query_address(at, NEW, person=given["person"]) if several else ""
     here = [line for role, line in held if role.row.service_id == service.service_id]
     view = replace(
         _with_held(view, here),
@@ -222,27 +253,26 @@ async def _details(
     )
     if given.get(CHECK) != "all" or wrong:
         return replace(view, fields=await build_fields(at, form))
-    row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=today)
-    registry = at.context.provider.registry
-    was = await role_assignment.find_stored_role(registry, row)
+    row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
+    was = await role_assignment.find_stored_role(at.registry, row)
     if was is not None and was.end_date >= at.context.today:
         there = Link(url=f"{portal_path(at.web, CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
         errors = ((_role_field(service), _already(person)),)
         return replace(view, errors=errors, fields=await build_fields(at, form), links=(there,))
     try:
-        needs = await role_assignment.needs_approval(registry, at.actor, [role_assignment.plan_role(was, row)])
+        needs = await role_assignment.needs_approval(at.registry, at.actor, [role_assignment.plan_role(was, row)])
     except Refused as error:
         return replace(view, errors=(("", refusal_of(error)),), fields=await build_fields(at, form))
     kept = (*view.kept, *role_fields.to_hidden_fields(form), (CHECK, "all"))
     return replace(
         view,
         confirm=AccessConfirmation(
-            sentence=access_texts.sentence(person.name, row, service, at.entity.name, today),
+            sentence=access_texts.sentence(person.name, row, service, at.entity.name, at.context.day),
             details=access_texts.details(row),
             kept=kept,
             needs_approval=needs,
             reason=given.get("reason", ""),
-            again=address(at, NEW, **{name: value for name, value in kept if name != CHECK}),
+            again=query_address(at, NEW, **{name: value for name, value in kept if name != CHECK}),
         ),
         notes=(*view.notes, *explain_no_effect(person)),
     )
@@ -265,19 +295,18 @@ def explain_no_effect(person: Member) -> tuple[Phrase, ...]:
     return ()
 
 
-async def give(at: PortalContext) -> FormResult:
+async def give_access(at: PortalContext) -> FormResult:
     """Give the access that was confirmed. Raises InvalidInput, NotFound."""
-    form = at.form
-    person = await this_person(at, form.get("person", ""))
-    services = await role_assignment.list_services(at.context.provider.registry, at.actor, at.entity)
-    service = next((each for each in services if each.service_id == form.get("service")), None)
+    person = await this_person(at, at.form.get("person", ""))
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
+    service = next((each for each in services if each.service_id == at.form.get("service")), None)
     if service is None:
         raise InvalidInput(phrase("Choose a service."), field="service")
-    typed = role_fields.read(form, service)
+    typed = role_fields.read(at.form, service)
     for field, text in role_fields.errors_of(faults(typed, at.context.day)):
         raise InvalidInput(text, field=field)
     row = row_of(typed, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
-    was = await role_assignment.find_stored_role(at.context.provider.registry, row)
+    was = await role_assignment.find_stored_role(at.registry, row)
     if was is not None and was.end_date >= at.context.today:
         raise InvalidInput(_already(person), field=_role_field(service))
     return await submit_roles(at, person, [role_assignment.plan_role(was, row)], "access-given")
@@ -293,26 +322,383 @@ async def submit_roles(
     """
     check_names(at, names_shown(person, *shown))
     submitting = role_assignment.submit_role_changes(
-        at.context.provider.registry,
+        at.registry,
         at.actor,
         person.membership,
         changes,
         reason=reason(at),
         now=at.context.now,
-        unique=at.context.provider.new_id(),
+        unique=at.provider.new_id(),
     )
     request = await await_change(at, submitting)
     return saved_or_requested(request, FormResult(done, f"{PERSON}/{person.membership.membership_id}"))
 
 
+# --- changing a role, or taking it away
+
+
+async def _this_role(at: PortalContext) -> tuple[HeldRole, Member]:
+    identifier = at.page.rpartition("/")[2]
+    try:
+        return await role_assignment.load_role(at.registry, at.actor, identifier)
+    except UnknownRole:
+        raise NotFound from None
+
+
+async def show_change(at: PortalContext) -> View:
+    """The page that changes a role, one step at a time."""
+    given = {**at.query, **at.form}
+    role, person = await _this_role(at)
+    today, here = at.context.day, portal_path(at.web, at.page)
+    view = ChangeAccess(
+        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
+        action=here,
+        was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, today),
+        was_details=access_texts.details(role.row),
+        notes=(*at.notes, *explain_no_effect(person)),
+        errors=at.errors,
+        remove=f"{portal_path(at.web, REMOVE)}/{role.id}",
+        back=to_person(at, person),
+    )
+    why = await explain_refusal(at, person, role.service)
+    if why is not None:
+        return replace(view, refused=why)
+    as_it_is, is_complete = form_of(role.row, role.service), given.get(CHECK) == "all"
+    # Of a complete form, what was emptied is not sent.
+    form = role_fields.read(given, role.service, otherwise=None if is_complete else as_it_is)
+    wrong = faults(form, today) if is_complete else ()
+    always = as_it_is.start != form.start
+
+    async def ask(errors: tuple[FieldError, ...]) -> View:
+        return replace(view, fields=await build_fields(at, form, always=always), errors=errors)
+
+    if not is_complete or wrong:
+        return await ask(at.errors or role_fields.errors_of(wrong))
+    becomes = row_of(form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=today, ref=role.row.ref)
+    try:
+        changes = await _changes(at, role, form)
+        needs = await role_assignment.needs_approval(at.registry, at.actor, changes)
+    except InvalidInput as rejected:
+        return await ask(((rejected.field, rejected.sentence),))
+    except Refused as error:
+        return await ask((("", refusal_of(error)),))
+    kept = (*role_fields.to_hidden_fields(form), (CHECK, "all"))
+    return replace(
+        view,
+        confirm=AccessConfirmation(
+            sentence=access_texts.sentence(person.name, becomes, role.service, at.entity.name, today),
+            details=access_texts.details(becomes),
+            kept=kept,
+            needs_approval=needs,
+            reason=given.get("reason", ""),
+            again=query_address(at, at.page, **{name: value for name, value in kept if name != CHECK}),
+            was=view.was,
+            was_details=view.was_details,
+        ),
+    )
+
+
+async def _changes(at: PortalContext, role: HeldRole, form: RoleForm) -> list[Change]:
+    """The changes that make a role what was typed."""
+    becomes = row_of(
+        form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=at.context.day, ref=role.row.ref
+    )
+    found = role_assignment.plan_replacement(role.row, becomes)
+    if not found:
+        raise InvalidInput(phrase("Nothing would change. Change something, or go back."))
+    another = await role_assignment.find_stored_role(at.registry, becomes)
+    if another is not None and another.key != role.row.key:
+        raise InvalidInput(phrase("This person has that role already."), field="role")
+    return found
+
+
+async def change_access(at: PortalContext) -> FormResult:
+    """Change the role as it was confirmed. Raises InvalidInput, NotFound."""
+    role, person = await _this_role(at)
+    form = role_fields.read(at.form, role.service)
+    for field, text in role_fields.errors_of(faults(form, at.context.day)):
+        raise InvalidInput(text, field=field)
+    changes = await _changes(at, role, form)
+    return await submit_roles(at, person, changes, "access-changed")
+
+
+async def show_removal(at: PortalContext) -> View:
+    """The question whether a role is to be taken away."""
+    role, person = await _this_role(at)
+    why = await explain_refusal(at, person, role.service)
+    needs = False
+    if why is None:
+        needs = await role_assignment.needs_approval(at.registry, at.actor, [role_assignment.plan_role_end(role.row)])
+    return RemoveAccess(
+        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
+        action=portal_path(at.web, at.page),
+        was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, at.context.day),
+        was_details=access_texts.details(role.row),
+        loses=phrase("{name} can then no longer do this. Other access of {name} stays as it is.", name=person.name),
+        refused=why,
+        needs_approval=needs,
+        reason=at.form.get("reason", ""),
+        notes=at.notes,
+        errors=at.errors,
+        back=to_person(at, person),
+    )
+
+
+async def remove_access(at: PortalContext) -> FormResult:
+    """Take a role away. Raises InvalidInput, NotFound."""
+    role, person = await _this_role(at)
+    return await submit_roles(at, person, [role_assignment.plan_role_end(role.row)], "access-removed")
+
+
+# --- copying from a colleague
+
+
+class _Copies(NamedTuple):
+    more: bool
+    """whether the colleague has more roles than were looked at"""
+    found: list[tuple[Assignment, Service, Change]]
+    held: list[tuple[Assignment, Service]]
+
+
+async def show_copy(at: PortalContext) -> View:
+    """The choice of a colleague, then of their roles. Raises NotFound."""
+    given = {**at.query, **at.form}
+    person = await this_person(at, given.get("person", ""))
+    why = await _refuse_copy(at, person)
+    if why is not None or not given.get(_FROM):
+        choice = await choose_person(
+            at,
+            COPY,
+            person_address(at, COPY, field=_FROM, person=given["person"]),
+            frame=frame(at, section="people", up=to_person(at, person)),
+            heading=phrase("Copy access for {name}", name=person.name),
+            asked=phrase("Whose access?"),
+            kept=(("person", given["person"]),),
+        )
+        return replace(choice, refused=why)
+    colleague = await this_person(at, given[_FROM])
+    copies = await _copies(at, person, colleague)
+    entity, today, name = at.entity.name, at.context.day, person.name
+    changes = [change for _, _, change in copies.found[:_MOST_COPIED]]
+    return CopyAccess(
+        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person, colleague)),
+        action=portal_path(at.web, COPY),
+        kept=(("person", given["person"]), (_FROM, given[_FROM])),
+        colleague=colleague.name,
+        another=query_address(at, COPY, person=given["person"]),
+        roles=tuple(
+            CopiedRole(
+                name=box(row, at.context.today),
+                sentence=access_texts.sentence(name, row, service, entity, today),
+                details=access_texts.details(row),
+                chosen=box(row, at.context.today) in at.form,
+            )
+            for row, service, _ in copies.found[:_MOST_COPIED]
+        ),
+        held=tuple(held_line(name, row, service, at.entity, today) for row, service in copies.held[:_MOST_COPIED]),
+        more=len(copies.found) > _MOST_COPIED,
+        not_all=copies.more,
+        needs_approval=bool(changes) and await role_assignment.needs_approval(at.registry, at.actor, changes),
+        reason=given.get("reason", ""),
+        notes=(*at.notes, *explain_no_effect(person)),
+        errors=at.errors,
+        back=to_person(at, person),
+    )
+
+
+async def _refuse_copy(at: PortalContext, person: Member) -> Phrase | None:
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
+    if not services:
+        return phrase("There is no service at which you give access.")
+    return await explain_refusal(at, person, services[0])
+
+
+async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copies:
+    """The roles that the person would get, and those that they have."""
+    known = {each.service_id for each in await role_assignment.list_services(at.registry, at.actor, at.entity)}
+    found, held = list[tuple["Assignment", "Service", "Change"]](), list[tuple["Assignment", "Service"]]()
+    held_by_colleague = await role_assignment.list_roles(at.registry, at.actor, colleague.user.user_id)
+    for role in held_by_colleague.found:
+        row = role_assignment.copy_role(role.row, role.service, user_id=person.user.user_id, today=at.context.today)
+        if row is None or row.service_id not in known:
+            continue
+        was = await role_assignment.find_stored_role(at.registry, row)
+        if was is not None and was.end_date >= at.context.today:
+            held.append((was, role.service))
+        else:
+            found.append((row, role.service, role_assignment.plan_role(was, row)))
+    return _Copies(bool(held_by_colleague.after), found, held)
+
+
+def box(row: Assignment, today: str) -> str:
+    """The name of a role's box.
+
+    Another one if anything else is copied; one that has begun begins today.
+    """
+    copied = msgspec.structs.replace(row, user_id="", start_date=row.start_date if row.start_date > today else "")
+    return _BOX + sha256(msgspec.json.encode(copied)).hexdigest()[:12]
+
+
+async def copy_access(at: PortalContext) -> FormResult:
+    """Give the roles that were ticked. Raises InvalidInput, NotFound."""
+    person = await this_person(at, at.form.get("person", ""))
+    colleague = await this_person(at, at.form.get(_FROM, ""))
+    why = await _refuse_copy(at, person)
+    if why is not None:
+        raise InvalidInput(why)
+    copies = await _copies(at, person, colleague)
+    chosen = [change for row, _, change in copies.found if box(row, at.context.today) in at.form]
+    if not chosen:
+        raise InvalidInput(
+            phrase("Choose what to copy."), field=box(copies.found[0][0], at.context.today) if copies.found else ""
+        )
+    return await submit_roles(at, person, chosen, "access-given", shown=[colleague])
+
+
+# --- from a table
+
+
+async def show_import(at: PortalContext) -> View:
+    """The form for a table."""
+    return _import_view(at, errors=at.errors)
+
+
+def _import_view(
+    at: PortalContext,
+    *,
+    plan: ImportPlan | None = None,
+    problems: tuple[tuple[int, str], ...] = (),
+    errors: tuple[FieldError, ...] = (),
+) -> ImportAccess:
+    return ImportAccess(
+        frame=frame(at, section="people", up=section_link(at, _PEOPLE), names=plan.names if plan else ""),
+        action=portal_path(at.web, IMPORT),
+        table=at.form.get("table", ""),
+        columns=(*ACCESS_COLUMNS, f"{PARAMETER}…"),
+        most_lines=MOST_ACCESS_LINES,
+        problems=problems,
+        lines=tuple(_import_line(at, each) for each in plan.lines) if plan else (),
+        changes=None
+        if plan is None
+        else counted(len(plan.changes), "This makes {count} change.", "This makes {count} changes.")
+        if plan.changes
+        else phrase("Nothing would change."),
+        is_change=bool(plan and plan.changes),
+        needs_approval=plan is not None and plan.needs_approval,
+        reason=at.form.get("reason", ""),
+        notes=at.notes,
+        errors=errors,
+        back=portal_path(at.web, _PEOPLE),
+    )
+
+
+def _import_line(at: PortalContext, planned: ImportPlanLine) -> ImportedLine:
+    name, entity = planned.person.name, at.entity.name
+    details: tuple[Phrase, ...] = ()
+    sentence = phrase("{name} belongs to {entity}.", name=name, entity=entity)
+    if planned.row is not None and planned.service is not None:
+        sentence = access_texts.sentence(name, planned.row, planned.service, entity, at.context.day)
+        details = access_texts.details(planned.row)
+    elif planned.verb == "invite":
+        email = planned.person.membership.email
+        sentence = phrase("{name} gets an invitation for {entity}.", name=name, entity=entity)
+        details = (phrase("{email}", email=email),) if email else (phrase("No e-mail address: no e-mail is sent"),)
+    return ImportedLine(number=planned.line, does=_DOES[planned.verb], sentence=sentence, details=details)
+
+
+async def import_table(at: PortalContext) -> FormResult:
+    """Do what a table says, once confirmed. Raises ConfirmationRequired, InvalidForm, InvalidInput."""
+    decision = at.form.get("decision", "")
+    if decision == "edit":
+        raise InvalidForm
+    try:
+        plan = await _plan_import(at)
+    except DirectoryError:
+        raise ConfirmationRequired from None
+    if decision != "confirm" or not plan.changes:
+        raise ConfirmationRequired
+    if at.form.get("names", "") != plan.names:
+        raise ConfirmationRequired(("", NAMES_CHANGED))
+    try:
+        request = await import_access.submit_import(
+            at.registry,
+            invitation_limit(at),
+            at.actor,
+            plan,
+            reason=reason(at),
+            now=at.context.now,
+            unique=at.provider.new_id(),
+        )
+    except (InvalidInput, *REFUSALS) as error:
+        why = error if isinstance(error, InvalidInput) else rejected(error, entity=at.entity)
+        field = why.field if why.field == "reason" else ""
+        raise ConfirmationRequired((field, why.sentence)) from None
+    at.provider.registry_cache.drop()
+    return saved_or_requested(request, FormResult("access-imported", _PEOPLE))
+
+
+async def check_import(at: PortalContext) -> View:
+    """The changes or the mistakes of the form's table. Raises InvalidInput."""
+    try:
+        plan = await _plan_import(at)
+    except DirectoryError as error:
+        problems = tuple((each.line, each.reason) for each in error.problems)
+        wrong = counted(
+            len(problems),
+            "{count} problem in the table. Nothing changes.",
+            "{count} problems in the table. Nothing changes.",
+        )
+        return _import_view(at, problems=problems, errors=(("table", wrong),))
+    return _import_view(at, plan=plan, errors=at.errors)
+
+
+async def _plan_import(at: PortalContext) -> ImportPlan:
+    """The changes of the table. Raises DirectoryError with its problems, InvalidInput."""
+    context, table = at.context, at.form.get("table", "")
+    if not table.strip():
+        raise InvalidInput(phrase("Paste a table."), field="table")
+    if len(table) > MOST_CHARACTERS:
+        raise InvalidInput(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
+    try:
+        plan = await import_access.plan_import(
+            at.registry, at.actor, at.entity, table, now=context.now, today=context.day,
+            new_id=at.web.new_user_id,
+        )  # fmt: skip
+    except Forbidden as error:
+        raise InvalidInput(refusal_of(error), field="table") from None
+    if plan.needs_approval and len(plan.changes) > MOST_CHANGES:
+        raise InvalidInput(
+            phrase(
+                "This needs approval, and a request has at most {most} changes. Send fewer lines.", most=MOST_CHANGES
+            ),
+            field="table",
+        )
+    return plan
+
+
+def _path(page: str) -> re.Pattern[str]:
+    """The paths of a page about one role."""
+    return re.compile(f"{page}/[A-Za-z0-9_-]{{1,1000}}")
+
+
+_GIVING: Final = ("write", "assignment")
 SECTION: Final = Section[PortalContext](
-    pages={NEW: PortalPage(view=new, submit=give, fresh=True, needs=("write", "assignment"))},
-    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK},
-    filters=role_fields.FIELDS | {"person", "service", "find"},
-    prefixes=(role_fields.PARAMETER,),
+    pages={
+        NEW: PortalPage(view=show_new, submit=give_access, fresh=True, needs=_GIVING),
+        COPY: PortalPage(view=show_copy, submit=copy_access, fresh=True, needs=_GIVING),
+        IMPORT: PortalPage(view=show_import, submit=import_table, check=check_import, fresh=True, needs=_GIVING),
+    },
+    named_pages={
+        _path(CHANGE): PortalPage(view=show_change, submit=change_access, fresh=True, needs=_GIVING),
+        _path(REMOVE): PortalPage(view=show_removal, submit=remove_access, fresh=True, needs=("delete", "assignment")),
+    },
+    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, _FROM, "table", "decision"},
+    filters=role_fields.FIELDS | {"person", "service", "find", _FROM},
+    prefixes=(role_fields.PARAMETER, _BOX),
     changes={
         "access-given": phrase("The access has been given."),
         "access-changed": phrase("The access has been changed."),
         "access-removed": phrase("The access has been taken away."),
+        "access-imported": phrase("The table has been taken over."),
     },
 )

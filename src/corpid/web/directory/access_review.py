@@ -8,8 +8,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
-from msgspec.structs import replace
-
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import access_review, lists, members
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, NoOpenReview, ReviewIncomplete
@@ -18,18 +16,34 @@ from corpid.flows.directory.notice_texts import REVIEW_OF, REVIEW_PAGE
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Membership, Service, User
 from corpid.texts import counted, phrase
-from corpid.web.directory.access import PERSON, address
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
-from corpid.web.directory.page_context import PortalContext, PortalPage, choosing, frame, portal_path
+from corpid.web.directory.page_context import (
+    NAMES_CHANGED,
+    PortalContext,
+    PortalPage,
+    check_names,
+    choosing,
+    frame,
+    names_shown,
+    portal_path,
+    query_address,
+    reason,
+    saved_or_requested,
+    section_link,
+)
+from corpid.web.directory.people import PERSON
 from corpid.web.directory.people_views import ConfirmAction, RoleSentence
-from corpid.web.directory.person import membership_id_of, this_member
-from corpid.web.directory.person_changes import ending_sentences
-from corpid.web.directory.writing import NAMES_CHANGED, await_page, check_names, names_shown, reason, saved_or_requested
-from corpid.web.pages import access_texts
+from corpid.web.directory.person import (
+    CONFIRMED_ACTIONS,
+    describe_role,
+    ending_sentences,
+    membership_id_of,
+    this_member,
+)
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart
 from corpid.web.pages.views import Problem
-from corpid.web.sites import FormResult, NotFound, Section
+from corpid.web.sites import FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,12 +118,12 @@ class AccessReview(PageView, frozen=True, kw_only=True):
 # --- the list
 
 
-async def review(at: PortalContext) -> View:
+async def show_review(at: PortalContext) -> View:
     """The review's state, and a page of people to review."""
-    registry, entity_id, query = at.context.provider.registry, at.entity.entity_id, at.query
+    entity_id, query = at.entity.entity_id, at.query
     if query.get(REVIEW_OF, entity_id) != entity_id:
         return _of_another(at)
-    state = await access_review.load_review_state(registry, at.actor, entity_id)
+    state = await access_review.load_review_state(at.registry, at.actor, entity_id)
     of = state.review
     under_way = of is not None and bool(of.began_at)
     due = of is not None and of.due_at <= at.context.now
@@ -121,10 +135,10 @@ async def review(at: PortalContext) -> View:
         after, found = "", await _people(at, "")
     left = bool(found.found)
     if left:  # those who changed meanwhile may have come back
-        state = await access_review.load_review_state(registry, at.actor, entity_id)
+        state = await access_review.load_review_state(at.registry, at.actor, entity_id)
     return AccessReview(
-        frame=frame(at, section="administrators", up=_up(at)),
-        action=address(at, REVIEW, **begin, after=after),
+        frame=frame(at, section="administrators", up=section_link(at, "administrators")),
+        action=query_address(at, REVIEW, **begin, after=after),
         state=await _state(at, state),
         last=await _last(at, state),
         progress=phrase("{kept} of {count} people looked at", kept=state.kept, count=state.people)
@@ -132,12 +146,12 @@ async def review(at: PortalContext) -> View:
         else None,
         kept=state.kept,
         count=state.people,
-        begin="" if shows else address(at, REVIEW, **begin),
+        begin="" if shows else query_address(at, REVIEW, **begin),
         people=await _shown(at, found.found),
         sign_off=portal_path(at.web, _SIGN_OFF) if under_way and not left else "",
         pager=Pager(
-            first=address(at, REVIEW, **begin) if after else "",
-            next=address(at, REVIEW, **begin, after=found.after) if found.after else "",
+            first=query_address(at, REVIEW, **begin) if after else "",
+            next=query_address(at, REVIEW, **begin, after=found.after) if found.after else "",
         ),
         saved=at.saved,
         notes=at.notes,
@@ -149,7 +163,7 @@ def _of_another(at: PortalContext) -> Problem:
     """The answer to a link that was made for another entity (D54)."""
     page = f"{REVIEW}?{REVIEW_OF}={at.query[REVIEW_OF]}"
     return Problem(
-        frame=frame(at, section="administrators", up=_up(at)),
+        frame=frame(at, section="administrators", up=section_link(at, "administrators")),
         heading=phrase("This review is of another organisation"),
         paragraphs=(
             phrase("You act for {entity} at present.", entity=at.entity.name),
@@ -161,13 +175,9 @@ def _of_another(at: PortalContext) -> Problem:
 
 async def _people(at: PortalContext, after: str) -> lists.ListPage[Found]:
     reading = access_review.list_reviewed_people(
-        at.context.provider.registry, at.actor, at.entity.entity_id, unreviewed=True, after=after, limit=_SHOWN
+        at.registry, at.actor, at.entity.entity_id, unreviewed=True, after=after, limit=_SHOWN
     )
-    return await await_page(reading)
-
-
-def _up(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, "administrators"), text=phrase("Administrators"))
+    return await await_found(reading)
 
 
 async def _state(at: PortalContext, state: ReviewState) -> Phrase:
@@ -193,12 +203,12 @@ async def _last(at: PortalContext, state: ReviewState) -> Phrase | None:
 
 
 def _day(at: PortalContext, moment: int) -> date:
-    return datetime.fromtimestamp(moment, at.context.provider.policy.timezone).date()
+    return datetime.fromtimestamp(moment, at.provider.policy.timezone).date()
 
 
 async def _who(at: PortalContext, actor: str) -> str | Phrase:
     """The name of a person who decided, if they still belong (D61)."""
-    directory, user_id = at.context.provider.registry.directory, actor.removeprefix("user:")
+    directory, user_id = at.registry.directory, actor.removeprefix("user:")
     key = (user_id, at.entity.entity_id)
     membership = (await directory.read(Membership, [key])).get(key)
     user = (await directory.read(User, [(user_id,)])).get((user_id,))
@@ -206,7 +216,7 @@ async def _who(at: PortalContext, actor: str) -> str | Phrase:
 
 
 async def _shown(at: PortalContext, found: Sequence[Found]) -> tuple[ReviewedPerson, ...]:
-    directory = at.context.provider.registry.directory
+    directory = at.registry.directory
     rows: list[Assignment | ThirdPartyAssignment] = []
     for each in found:
         rows += each.access.roles
@@ -225,13 +235,13 @@ async def _shown(at: PortalContext, found: Sequence[Found]) -> tuple[ReviewedPer
 async def _person(
     at: PortalContext, each: Found, roles: Sequence[RoleRecords], services: Mapping[str, str]
 ) -> ReviewedPerson:
-    registry, access = at.context.provider.registry, each.access
+    access = each.access
     membership, held = access.membership, access.administrator
     member = Member(membership=membership, user=each.user)
     name, own = member.name, each.user.user_id == at.actor.user_id
     ends = True
     if own or held is not None:
-        ends = not (await members.preview_change(registry, membership, actor=at.actor, end=True)).refusal
+        ends = not (await members.preview_change(at.registry, membership, actor=at.actor, end=True)).refusal
     listed_services = held.services if held is not None and isinstance(held.services, tuple) else ()
     ticked = at.form.get(_TICK + membership.membership_id, "")
     pressed, _, pressed_seen = at.form.get(_KEEP, "").rpartition(" ")
@@ -246,36 +256,26 @@ async def _person(
         level=level_sentence(name, held, at.entity, tuple(sorted(services.get(one, one) for one in listed_services)))
         if held
         else None,
-        roles=tuple(_role(at, name, role) for role in roles),
+        roles=tuple(describe_role(at, name, role) for role in roles),
         field=_TICK + membership.membership_id,
         seen=shown,
         button=f"{membership.membership_id} {shown}",
         ticked=ticked == shown,
         changed=bool(sent) and sent != shown,
-        why_not=_OWN if own and not await access_review.may_keep_own(registry, at.actor) else None,
+        why_not=_OWN if own and not await access_review.may_keep_own(at.registry, at.actor) else None,
         end=portal_path(at.web, kind) if ends else "",
-    )
-
-
-def _role(at: PortalContext, name: str, role: RoleRecords) -> RoleSentence:
-    entity, today = role.client_entity or role.entity, at.context.day
-    return RoleSentence(
-        sentence=access_texts.sentence(name, role.row, role.service, entity.name, today),
-        details=access_texts.details(role.row),
-        tag=access_texts.state(role.row, today),
     )
 
 
 # --- keeping
 
 
-async def keep(at: PortalContext) -> FormResult:
+async def keep_access(at: PortalContext) -> FormResult:
     """Keep the access of the chosen people. Raises InvalidInput, Conflict."""
-    wanted = _wanted(at.form)
+    wanted = _read_kept(at.form)
     if not wanted:
         raise InvalidInput(phrase("Tick the people whose access is to stay, or use the button below a person."))
-    registry = at.context.provider.registry
-    await access_review.load_review_state(registry, at.actor, at.entity.entity_id)
+    await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
     kept = []
     for membership_id, shown in wanted.items():
         try:
@@ -287,7 +287,7 @@ async def keep(at: PortalContext) -> FormResult:
             raise InvalidInput(NAMES_CHANGED)
         kept.append(KeepDecision(user_id=found.user.user_id, seen=seen))
     try:
-        await access_review.keep_access(registry, at.actor, at.entity.entity_id, kept, now=at.context.now)
+        await access_review.keep_access(at.registry, at.actor, at.entity.entity_id, kept, now=at.context.now)
     except AccessChanged:
         raise InvalidInput(_CHANGED) from None
     except Forbidden as error:
@@ -298,7 +298,7 @@ async def keep(at: PortalContext) -> FormResult:
     return FormResult("access-kept" if len(kept) > 1 else "access-kept-one", page)
 
 
-def _wanted(form: Mapping[str, str]) -> dict[str, str]:
+def _read_kept(form: Mapping[str, str]) -> dict[str, str]:
     """The digests shown for each chosen person, by membership."""
     membership_id, _, seen = form.get(_KEEP, "").rpartition(" ")
     if membership_id:
@@ -310,49 +310,41 @@ def _wanted(form: Mapping[str, str]) -> dict[str, str]:
 # --- ending
 
 
-async def ask_end(at: PortalContext) -> View:
+async def show_end(at: PortalContext) -> View:
     """The question before a membership is ended, with what it takes away."""
-    registry = at.context.provider.registry
-    await access_review.load_review_state(registry, at.actor, at.entity.entity_id)
+    await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
     found = await _belonging(at)
-    name = found.name
-    possible = await members.preview_change(registry, found.membership, actor=at.actor, end=True)
-    view = ConfirmAction(
+    possible = await members.preview_change(at.registry, found.membership, actor=at.actor, end=True)
+    action, refusal = CONFIRMED_ACTIONS["end"], possible.refusal
+    return ConfirmAction(
         frame=frame(at, section="administrators", up=_to_review(at), names=names_shown(found)),
-        heading=phrase("End the membership of {name}?", name=name),
+        heading=action.heading(found.name),
         action=portal_path(at.web, at.page),
-        sentences=(),
-        button=phrase("Send for approval") if possible.needs_approval else phrase("End the membership"),
+        sentences=() if refusal else action.sentences(at, found),
+        taken=() if refusal else await ending_sentences(at, found),
+        refused=refusal_sentence(refusal, found.name, at.entity) if refusal else None,
+        button=phrase("Send for approval") if possible.needs_approval else action.button,
         look="button-danger",
-        back=Link(url=portal_path(at.web, REVIEW), text=phrase("Keep the membership")),
+        back=Link(url=portal_path(at.web, REVIEW), text=action.keep),
         needs_approval=possible.needs_approval,
         reason=at.form.get("reason", ""),
         notes=at.notes,
         errors=at.errors,
     )
-    if possible.refusal:
-        return replace(view, refused=refusal_sentence(possible.refusal, name, at.entity))
-    account = phrase(
-        "The account itself stays, and so does the history. To come back, {name} needs a new invitation and new access.",
-        name=name,
-    )
-    no_longer = phrase("{name} can then no longer act for {entity}.", name=name, entity=at.entity.name)
-    return replace(view, sentences=(no_longer, account), taken=await ending_sentences(at, found))
 
 
-async def end(at: PortalContext) -> FormResult:
+async def end_membership(at: PortalContext) -> FormResult:
     """End a membership, or request it. Raises NotFound, InvalidInput."""
     found = await _belonging(at)
     check_names(at, names_shown(found))
-    provider = at.context.provider
     try:
         request = await access_review.end_access(
-            provider.registry, at.actor, at.entity.entity_id, found.user.user_id, reason=reason(at),
-            now=at.context.now, unique=provider.new_id(),
+            at.registry, at.actor, at.entity.entity_id, found.user.user_id, reason=reason(at),
+            now=at.context.now, unique=at.provider.new_id(),
         )  # fmt: skip
     except REFUSALS as error:
         raise rejected(error, entity=at.entity, name=found.name) from None
-    provider.registry_cache.drop()
+    at.provider.registry_cache.drop()
     return saved_or_requested(request, FormResult("person-ended", REVIEW))
 
 
@@ -371,9 +363,9 @@ def _to_review(at: PortalContext) -> Link:
 # --- signing off
 
 
-async def ask_sign_off(at: PortalContext) -> View:
+async def show_sign_off(at: PortalContext) -> View:
     """The question before the review is signed off."""
-    state = await access_review.load_review_state(at.context.provider.registry, at.actor, at.entity.entity_id)
+    state = await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
     under_way = state.review is not None and bool(state.review.began_at)
     refused = None
     if not under_way:
@@ -406,9 +398,7 @@ async def ask_sign_off(at: PortalContext) -> View:
 
 async def sign_off(at: PortalContext) -> FormResult:
     """Sign the review off. Raises InvalidInput."""
-    signing = access_review.sign_off_review(
-        at.context.provider.registry, at.actor, at.entity.entity_id, now=at.context.now
-    )
+    signing = access_review.sign_off_review(at.registry, at.actor, at.entity.entity_id, now=at.context.now)
     try:
         await signing
     except NoOpenReview:
@@ -421,12 +411,12 @@ async def sign_off(at: PortalContext) -> FormResult:
 _ID: Final = "[^/]{1,100}"
 SECTION: Final = Section[PortalContext](
     pages={
-        REVIEW: PortalPage(view=review, submit=keep, fresh=True, needs=("write", "access review")),
-        _SIGN_OFF: PortalPage(view=ask_sign_off, submit=sign_off, fresh=True, needs=("write", "access review")),
+        REVIEW: PortalPage(view=show_review, submit=keep_access, fresh=True, needs=("write", "access review")),
+        _SIGN_OFF: PortalPage(view=show_sign_off, submit=sign_off, fresh=True, needs=("write", "access review")),
     },
     named_pages={
         re.compile(f"{REVIEW}/{_ID}/end"): PortalPage(
-            view=ask_end, submit=end, fresh=True, needs=("delete", "membership")
+            view=show_end, submit=end_membership, fresh=True, needs=("delete", "membership")
         )
     },
     fields=frozenset({_KEEP, "reason"}),

@@ -10,9 +10,20 @@ from corpid.flows.directory import appointments, lists
 from corpid.rules.directory import access_conditions as conditions
 from corpid.rules.directory.records import Service
 from corpid.texts import phrase
-from corpid.web.directory.choose_person import choose_person
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
-from corpid.web.directory.writing import NO_REASON, await_change, check_names, names_shown, reason, saved_or_requested
+from corpid.web.directory.page_context import (
+    NO_REASON,
+    PortalContext,
+    PortalPage,
+    await_change,
+    check_names,
+    frame,
+    names_shown,
+    portal_path,
+    reason,
+    saved_or_requested,
+    section_link,
+)
+from corpid.web.directory.people import choose_person
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
@@ -162,9 +173,9 @@ class RemoveLevel(FormView, frozen=True, kw_only=True):
 # --- the list
 
 
-async def administrators(at: PortalContext) -> View:
+async def show_administrators(at: PortalContext) -> View:
     """The administrators of the entity that they act for."""
-    found = await appointments.list_administrators(at.context.provider.registry, at.actor)
+    found = await appointments.list_administrators(at.registry, at.actor)
     services = await _service_names(at, {each for one in found for each in _listed(one)})
     own = at.actor.level != "sub_administrator"
     return Administrators(
@@ -248,11 +259,10 @@ async def _service_names(at: PortalContext, service_ids: set[str]) -> dict[str, 
 
 async def _services(at: PortalContext, *, held: AdministratorServices = ()) -> tuple[tuple[Service, ...], bool]:
     """The services to choose from, also those held; and whether more exist."""
-    registry = at.context.provider.registry
-    page = await lists.list_services(registry, at.actor, search="", after="", limit=_MOST_SERVICES)
+    page = await lists.list_services(at.registry, at.actor, search="", after="", limit=_MOST_SERVICES)
     found = {each.service_id: each for each in page.found}
     further = {(each,) for each in held if each not in found} if isinstance(held, tuple) else set()
-    found |= {each.service_id: each for each in (await registry.directory.read(Service, further)).values()}
+    found |= {each.service_id: each for each in (await at.registry.directory.read(Service, further)).values()}
     enabled = (each for each in found.values() if each.enabled)
     return tuple(sorted(enabled, key=lambda each: each.name.casefold())), bool(page.after)
 
@@ -260,34 +270,30 @@ async def _services(at: PortalContext, *, held: AdministratorServices = ()) -> t
 # --- the choice of a person
 
 
-async def choose(at: PortalContext) -> View:
+async def show_choice(at: PortalContext) -> View:
     """The people of the entity, to appoint one."""
     return await choose_person(
         at,
         _APPOINT,
         lambda found: portal_path(at.web, f"{ADMINISTRATORS}/{found.membership.membership_id}"),
-        frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
+        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS)),
         heading=phrase("Choose a person"),
         asked=phrase("Whom do you want to appoint?"),
         links=(Link(url=portal_path(at.web, "invite"), text=phrase("Invite people")),),
     )
 
 
-def _up(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, ADMINISTRATORS), text=Administrators.heading)
-
-
 # --- one person's level
 
 
-async def level(at: PortalContext) -> View:
+async def show_level(at: PortalContext) -> View:
     """The form of one person's level."""
-    return await _form(at, await _held(at))
+    return await _form(at, await _load_held(at))
 
 
-async def _held(at: PortalContext) -> MemberLevel:
+async def _load_held(at: PortalContext) -> MemberLevel:
     membership_id = at.page.removeprefix(f"{ADMINISTRATORS}/").partition("/")[0]
-    held = await appointments.load_member_level(at.context.provider.registry, at.actor, membership_id)
+    held = await appointments.load_member_level(at.registry, at.actor, membership_id)
     if held is None:
         raise NotFound
     return held
@@ -305,7 +311,7 @@ async def _form(at: PortalContext, held: MemberLevel) -> ChooseLevel:
     level = at.form.get("level", current if current in possible else only)
     asks_services = _SUB in possible and _SUB in (only, at.form.get("level"), at.query.get("level"))
     return ChooseLevel(
-        frame=frame(at, section=ADMINISTRATORS, up=_up(at), names=names_shown(held)),
+        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
         errors=at.errors,
         notes=at.notes,
         heading=phrase("Change the level of {name}", name=held.name)
@@ -378,9 +384,9 @@ class _LevelInput(NamedTuple):
     """of the services, by identifier"""
 
 
-async def _wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLevel]:
+async def _read_wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLevel]:
     """The person, and the level that the form gives."""
-    held = await _held(at)
+    held = await _load_held(at)
     _refuse_late(at, held)
     wanted = next((each for each in LEVELS if each == at.form.get("level")), None)
     if wanted is None:
@@ -390,9 +396,9 @@ async def _wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLevel]:
     return held, wanted
 
 
-async def _chosen(at: PortalContext) -> _LevelInput:
+async def _read_level(at: PortalContext) -> _LevelInput:
     """The level of the form, with its services."""
-    held, wanted = await _wanted(at)
+    held, wanted = await _read_wanted(at)
     given = held.administrator.services if held.administrator else ()
     services = {each.service_id: each.name for each in (await _services(at, held=given))[0]}
     if errors := _scope_errors(at, wanted, services):
@@ -406,25 +412,24 @@ async def save_level(at: PortalContext) -> FormResult:
     A sub-administrator's services are chosen on the page whose address has the level (D73).
     """
     if at.form.get("level") == _SUB and not _ticked(at.form) and _SCOPE not in at.form:
-        await _wanted(at)
+        await _read_wanted(at)
         return FormResult("", f"{at.page}?level={_SUB}")
-    held, wanted, ticked, _ = await _chosen(at)
+    held, wanted, ticked, _ = await _read_level(at)
     if "confirm" not in at.form:
         raise ConfirmationRequired
     if errors := _reason_errors(at):
         raise ConfirmationRequired(*errors)
-    registry, context = at.context.provider.registry, at.context
     request = await await_change(
         at,
         appointments.appoint_member(
-            registry,
+            at.registry,
             at.actor,
             held,
             wanted,
             ticked,
             reason=reason(at),
-            now=context.now,
-            unique=context.provider.new_id(),
+            now=at.context.now,
+            unique=at.provider.new_id(),
         ),
     )
     return saved_or_requested(request, FormResult("level-changed", ADMINISTRATORS))
@@ -449,9 +454,9 @@ def _reason_errors(at: PortalContext) -> list[FieldError]:
         return [(rejected.field, rejected.sentence)]
 
 
-async def confirmation(at: PortalContext) -> View:
+async def check_level(at: PortalContext) -> View:
     """The summary of the chosen level. Raises InvalidInput, InvalidForm, NotFound."""
-    held, wanted, ticked, services = await _chosen(at)
+    held, wanted, ticked, services = await _read_level(at)
     entity, name = at.entity.name, held.name
     if wanted == "owner":
         summary = phrase("{name} becomes an owner of {entity}.", name=name, entity=entity)
@@ -470,7 +475,7 @@ async def confirmation(at: PortalContext) -> View:
     passed_on = {"level", "all_services", _SCOPE, "held"}
     kept = [(name, value) for name, value in at.form.items() if name in passed_on or name.startswith(_SERVICE)]
     return ConfirmLevel(
-        frame=frame(at, section=ADMINISTRATORS, up=_up(at), names=names_shown(held)),
+        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
         errors=at.errors,
         action=_path(at, held),
         summary=summary,
@@ -483,9 +488,9 @@ async def confirmation(at: PortalContext) -> View:
     )
 
 
-async def removal(at: PortalContext) -> View:
+async def show_removal(at: PortalContext) -> View:
     """The confirmation of taking somebody's level away."""
-    held = await _held(at)
+    held = await _load_held(at)
     if held.administrator is None:
         raise NotFound
     why = _why_not(at, held, "")
@@ -497,7 +502,7 @@ async def removal(at: PortalContext) -> View:
     if _explains(at):
         consequences.append(phrase("This takes effect when it is approved."))
     return RemoveLevel(
-        frame=frame(at, section=ADMINISTRATORS, up=_up(at), names=names_shown(held)),
+        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
         errors=at.errors,
         notes=at.notes,
         heading=phrase("Take the level away from {name}?", name=name),
@@ -511,9 +516,9 @@ async def removal(at: PortalContext) -> View:
     )
 
 
-async def remove(at: PortalContext) -> FormResult:
+async def remove_level(at: PortalContext) -> FormResult:
     """Take somebody's level away, or request it."""
-    held = await _held(at)
+    held = await _load_held(at)
     if held.administrator is None:
         raise NotFound
     _refuse_late(at, held)
@@ -521,11 +526,10 @@ async def remove(at: PortalContext) -> FormResult:
         raise InvalidInput(why)
     if errors := _reason_errors(at):
         raise InvalidForm(*errors)
-    registry, context = at.context.provider.registry, at.context
     request = await await_change(
         at,
         appointments.dismiss_member(
-            registry, at.actor, held, reason=reason(at), now=context.now, unique=context.provider.new_id()
+            at.registry, at.actor, held, reason=reason(at), now=at.context.now, unique=at.provider.new_id()
         ),
     )
     return saved_or_requested(request, FormResult("level-removed", ADMINISTRATORS))
@@ -533,20 +537,17 @@ async def remove(at: PortalContext) -> FormResult:
 
 SECTION: Final = Section[PortalContext](
     pages={
-        ADMINISTRATORS: PortalPage(view=administrators),
-        _APPOINT: PortalPage(view=choose, needs=("write", "administrator")),
+        ADMINISTRATORS: PortalPage(view=show_administrators),
+        _APPOINT: PortalPage(view=show_choice, needs=("write", "administrator")),
     },
     named_pages={
         _PERSON: PortalPage(
-            view=level, submit=save_level, check=confirmation, fresh=True, needs=("write", "administrator")
+            view=show_level, submit=save_level, check=check_level, fresh=True, needs=("write", "administrator")
         ),
-        _REMOVE: PortalPage(view=removal, submit=remove, fresh=True, needs=("delete", "administrator")),
+        _REMOVE: PortalPage(view=show_removal, submit=remove_level, fresh=True, needs=("delete", "administrator")),
     },
     fields=frozenset({"level", "all_services", _SCOPE, "reason", "held", "confirm"}),
     filters=frozenset({"query", "after", "level"}),
     prefixes=(_SERVICE,),
-    changes={
-        "level-changed": phrase("The level is changed."),
-        "level-removed": phrase("The level is taken away."),
-    },
+    changes={"level-changed": phrase("The level is changed."), "level-removed": phrase("The level is taken away.")},
 )

@@ -1,11 +1,15 @@
-"""Changes of the directory in sentences, with members before and after (D55)."""
+"""Changes and entries of an entity's history in sentences (D55, D57, D61)."""
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
 
+from corpid.flows.operations.history import noun, person_of, service_of
+from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import is_redirection
+from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.records import (
     NO_BEGINNING,
     NO_END,
@@ -16,22 +20,22 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     ThirdPartyGrant,
 )
-from corpid.texts import phrase
+from corpid.texts import counted, phrase
 from corpid.web.pages.access_texts import APPROVALS, GONE, LEVELS, duration, role_end_sentence, role_sentence
 from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from zoneinfo import ZoneInfo
 
     import msgspec
 
     from corpid.flows.directory.approvals import RequestNames
+    from corpid.flows.operations.history import HistoryNames
+    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Parameter
     from corpid.texts import Phrase
-
-_YES: Final = phrase("yes")
-_NO: Final = phrase("no")
 
 
 class DisplayValue(ViewPart, frozen=True, kw_only=True):
@@ -56,35 +60,35 @@ class ChangeInWords(ViewPart, frozen=True, kw_only=True):
     members: tuple[MemberChange, ...]
 
 
-def in_words(change: Change, names: RequestNames) -> ChangeInWords:
+def describe_change(change: Change, names: RequestNames) -> ChangeInWords:
     """A change as people read it. Source: D55"""
-    members = tuple(_members(change.was, change.becomes, names))
-    return ChangeInWords(sentence=_sentence(change, names), members=members)
+    members = tuple(_compare_members(change.was, change.becomes, names))
+    return ChangeInWords(sentence=_summarise(change, names), members=members)
 
 
-def _sentence(change: Change, names: RequestNames) -> Phrase:
+def _summarise(change: Change, names: RequestNames) -> Phrase:
     record = change.becomes or change.was
     match record:
         case Assignment() | ThirdPartyAssignment():
-            return _of_role(change, record, names)
+            return _describe_role(change, record, names)
         case ThirdPartyGrant():
-            return _of_grant(change, record, names)
+            return _describe_grant(change, record, names)
         case Administrator():
-            return _of_level(change, record, names)
+            return _describe_level(change, record, names)
         case Membership():
-            return _of_membership(change, record, names)
+            return _describe_membership(change, record, names)
         case Entity():
             return phrase("Which changes need approval is changed.")
         case _:
             return phrase("Something else changes.")
 
 
-def _person(user_id: str, names: RequestNames) -> str | Phrase:
+def _name_of(user_id: str, names: RequestNames) -> str | Phrase:
     return names.people.get(user_id) or GONE
 
 
-def _of_role(change: Change, row: Assignment | ThirdPartyAssignment, names: RequestNames) -> Phrase:
-    person, service = _person(row.user_id, names), names.services.get(row.service_id, row.service_id)
+def _describe_role(change: Change, row: Assignment | ThirdPartyAssignment, names: RequestNames) -> Phrase:
+    person, service = _name_of(row.user_id, names), names.services.get(row.service_id, row.service_id)
     entity_id = row.client_entity_id if isinstance(row, ThirdPartyAssignment) else row.entity_id
     entity = names.entities.get(entity_id, entity_id)
     if change.verb == "change":
@@ -96,7 +100,7 @@ def _of_role(change: Change, row: Assignment | ThirdPartyAssignment, names: Requ
     return role_sentence(person, row, service=service, entity=entity)
 
 
-def authorisation_sentence(
+def describe_authorisation(
     grant: ThirdPartyGrant, *, client: str, third_party: str, service: str, has_roles: bool = True
 ) -> Phrase:
     """Say what a grant allows, or would allow. Source: D56"""
@@ -108,7 +112,7 @@ def authorisation_sentence(
     )  # fmt: skip
 
 
-def _of_grant(change: Change, grant: ThirdPartyGrant, names: RequestNames) -> Phrase:
+def _describe_grant(change: Change, grant: ThirdPartyGrant, names: RequestNames) -> Phrase:
     client, third_party = (names.entities.get(each, each) for each in (grant.client_entity_id, grant.entity_id))
     service = names.services.get(grant.service_id, grant.service_id)
     if change.verb == "remove":
@@ -121,14 +125,14 @@ def _of_grant(change: Change, grant: ThirdPartyGrant, names: RequestNames) -> Ph
             "What {third_party} may do for {client} at {service} changes.",
             third_party=third_party, client=client, service=service,
         )  # fmt: skip
-    allowed = authorisation_sentence(grant, client=client, third_party=third_party, service=service)
+    allowed = describe_authorisation(grant, client=client, third_party=third_party, service=service)
     if grant.state == "offered":
         return phrase("Offer: {sentence}", sentence=allowed)
     return phrase("Accepted: {sentence}", sentence=allowed)
 
 
-def _of_level(change: Change, held: Administrator, names: RequestNames) -> Phrase:
-    person, level = _person(held.user_id, names), LEVELS[held.level]
+def _describe_level(change: Change, held: Administrator, names: RequestNames) -> Phrase:
+    person, level = _name_of(held.user_id, names), LEVELS[held.level]
     if change.verb == "add":
         return phrase("{person} is appointed as {level}.", person=person, level=level)
     if change.verb == "remove":
@@ -136,8 +140,8 @@ def _of_level(change: Change, held: Administrator, names: RequestNames) -> Phras
     return phrase("What {person} may administer changes.", person=person)
 
 
-def _of_membership(change: Change, held: Membership, names: RequestNames) -> Phrase:
-    person = _person(held.user_id, names)
+def _describe_membership(change: Change, held: Membership, names: RequestNames) -> Phrase:
+    person = _name_of(held.user_id, names)
     if change.verb == "remove":
         return phrase("{person} no longer belongs to the organisation, and loses all access here.", person=person)
     if is_redirection(change.was, change.becomes):
@@ -178,42 +182,321 @@ _WITHOUT_NEWS: Final = frozenset({"state", "enabled"})
 """members that say nothing new about a record that is added or removed"""
 
 
-def _members(was: msgspec.Struct | None, becomes: msgspec.Struct | None, names: RequestNames) -> Iterator[MemberChange]:
+def _compare_members(
+    was: msgspec.Struct | None, becomes: msgspec.Struct | None, names: RequestNames
+) -> Iterator[MemberChange]:
     record = becomes or was
     for member, name in MEMBERS.items():
         if not hasattr(record, member) or (isinstance(record, Entity) and member != "approvals"):
             continue
         before, after = (
-            _shown(member, getattr(each, member), names) if each else DisplayValue() for each in (was, becomes)
+            _display(member, getattr(each, member), names) if each else DisplayValue() for each in (was, becomes)
         )
         whole = was is None or becomes is None
         if before != after and not (whole and member in _WITHOUT_NEWS):
             yield MemberChange(name=name, before=before, after=after)
 
 
-def _shown(member: str, value: object, names: RequestNames) -> DisplayValue:
+def _display(member: str, value: object, names: RequestNames) -> DisplayValue:
     if member in {"start_date", "end_date"}:
         return DisplayValue() if value in {NO_BEGINNING, NO_END} else DisplayValue(day=date.fromisoformat(str(value)))
     if member == "parameters":
-        return DisplayValue(text=parameters_in_words(value))  # type: ignore[arg-type]
+        return DisplayValue(text=list_parameters(value))  # type: ignore[arg-type]
     if member == "services":
         if not isinstance(value, tuple):
-            return DisplayValue(text=_ALL)
+            return DisplayValue(text=phrase("every service"))
         return DisplayValue(text=", ".join(names.services.get(each, each) for each in value))
     if isinstance(value, bool):
-        return DisplayValue(text=_YES if value else _NO)
+        return DisplayValue(text=phrase("yes") if value else phrase("no"))
     if member in {"email", "user_name"}:
         return DisplayValue(text=str(value).lower())  # a capital I looks like a small l (D68)
     known: Mapping[str, Phrase] = {"level": LEVELS, "approvals": APPROVALS, "state": _STATES}.get(member, {})  # type: ignore[assignment]
     return DisplayValue(text=known.get(str(value), str(value)))
 
 
-_ALL: Final = phrase("every service")
-
-
-def parameters_in_words(parameters: Iterable[Parameter]) -> str:
+def list_parameters(parameters: Iterable[Parameter]) -> str:
     """Parameters in one line, the values of each together. Source: R-14.1"""
     found: dict[str, list[str]] = {}
     for each in parameters:
         found.setdefault(each.name, []).append(each.value)
     return "; ".join(f"{name}: {', '.join(values)}" for name, values in found.items())
+
+
+OPERATOR: Final = phrase("The operator")
+
+KINDS: Final[Mapping[str, Phrase]] = {
+    "people": phrase("People"),
+    "access": phrase("Access"),
+    "third-parties": phrase("Third parties"),
+    "administrators": phrase("Administrators and tokens"),
+    "requests": phrase("Requests"),
+    "settings": phrase("Settings"),
+}
+"""kind of change → its name"""
+
+_OF_PERSON: Final[Mapping[str, Callable[[str | Phrase], Phrase]]] = {
+    AuditAction.MEMBERSHIP_ADD: lambda name: phrase("{name} can act for the organisation", name=name),
+    AuditAction.MEMBERSHIP_INVITE: lambda name: phrase("{name} was invited", name=name),
+    AuditAction.MEMBERSHIP_UPDATE: lambda name: phrase("The membership of {name} was changed", name=name),
+    AuditAction.MEMBERSHIP_REMOVE: lambda name: phrase("{name} can no longer act for the organisation", name=name),
+    AuditAction.MEMBERSHIP_ACCEPT: lambda name: phrase("{name} accepted the invitation", name=name),
+    AuditAction.MEMBERSHIP_RESEND: lambda name: phrase("The invitation of {name} is sent again", name=name),
+    AuditAction.MEMBERSHIP_DECLINE: lambda name: phrase("{name} declined the invitation", name=name),
+    AuditAction.MEMBERSHIP_SEND_PASSWORD_LINK: lambda name: phrase(
+        "Help for {name} with signing in: a link for a new password", name=name
+    ),
+    AuditAction.MEMBERSHIP_SEND_SECOND_FACTOR_LINK: lambda name: phrase(
+        "Help for {name} with signing in: a link for a new second step", name=name
+    ),
+    AuditAction.MEMBERSHIP_UNLOCK: lambda name: phrase(
+        "Help for {name} with signing in: unlocking the account", name=name
+    ),
+    AuditAction.ADMINISTRATOR_ADD: lambda name: phrase("{name} became an administrator", name=name),
+    AuditAction.ADMINISTRATOR_UPDATE: lambda name: phrase("The level of {name} was changed", name=name),
+    AuditAction.ADMINISTRATOR_REMOVE: lambda name: phrase("{name} no longer administers the organisation", name=name),
+}
+_OF_LEVEL: Final[Mapping[object, Callable[[str | Phrase], Phrase]]] = {
+    "owner": lambda name: phrase("{name} became an owner", name=name),
+    "sub_administrator": lambda name: phrase("{name} became a sub-administrator", name=name),
+}
+"""level of a new administrator → its sentence"""
+_OF_ROLE: Final[Mapping[str, Callable[..., Phrase]]] = {
+    AuditAction.ASSIGNMENT_ADD: lambda **named: phrase("{name} got access as {role} at {service}", **named),
+    AuditAction.ASSIGNMENT_UPDATE: lambda **named: phrase(
+        "The access of {name} as {role} at {service} was changed", **named
+    ),
+    AuditAction.ASSIGNMENT_REMOVE: lambda **named: phrase("{name} lost access as {role} at {service}", **named),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_ADD: lambda **named: phrase(
+        "{name} of {third_party} got access as {role} at {service} for {client}", **named
+    ),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_UPDATE: lambda **named: phrase(
+        "The access of {name} of {third_party} as {role} at {service} for {client} was changed", **named
+    ),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_REMOVE: lambda **named: phrase(
+        "{name} of {third_party} lost access as {role} at {service} for {client}", **named
+    ),
+}
+_OF_ROLELESS: Final[Mapping[str, Callable[..., Phrase]]] = {
+    AuditAction.ASSIGNMENT_ADD: lambda **named: phrase("{name} got access at {service}", **named),
+    AuditAction.ASSIGNMENT_UPDATE: lambda **named: phrase("The access of {name} at {service} was changed", **named),
+    AuditAction.ASSIGNMENT_REMOVE: lambda **named: phrase("{name} lost access at {service}", **named),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_ADD: lambda **named: phrase(
+        "{name} of {third_party} got access at {service} for {client}", **named
+    ),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_UPDATE: lambda **named: phrase(
+        "The access of {name} of {third_party} at {service} for {client} was changed", **named
+    ),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_REMOVE: lambda **named: phrase(
+        "{name} of {third_party} lost access at {service} for {client}", **named
+    ),
+}
+_OF_GRANT: Final[Mapping[str, Callable[..., Phrase]]] = {
+    AuditAction.GRANT_OFFER: lambda **named: phrase(
+        "{client} offers {third_party} to act for it at {service}", **named
+    ),
+    AuditAction.GRANT_ACCEPT: lambda **named: phrase("{third_party} agreed to act for {client} at {service}", **named),
+    AuditAction.GRANT_DECLINE: lambda **named: phrase(
+        "{third_party} declined to act for {client} at {service}", **named
+    ),
+    AuditAction.GRANT_WITHDRAW: lambda **named: phrase(
+        "The offer of {client} to {third_party} for {service} was withdrawn", **named
+    ),
+    AuditAction.GRANT_END: lambda **named: phrase("{third_party} no longer acts for {client} at {service}", **named),
+    AuditAction.GRANT_ADD: lambda **named: phrase("{third_party} may act for {client} at {service}", **named),
+    AuditAction.GRANT_UPDATE: lambda **named: phrase(
+        "What {third_party} may do for {client} at {service} was changed", **named
+    ),
+    AuditAction.GRANT_REMOVE: lambda **named: phrase("{third_party} no longer acts for {client} at {service}", **named),
+}
+_OF_REQUEST: Final[Mapping[str, Callable[[Phrase], Phrase]]] = {
+    AuditAction.APPROVAL_REQUEST: lambda change: phrase("A change was requested: {change}", change=change),
+    AuditAction.APPROVAL_APPROVE: lambda change: phrase("A request was approved: {change}", change=change),
+    AuditAction.APPROVAL_DECLINE: lambda change: phrase("A request was declined: {change}", change=change),
+    AuditAction.APPROVAL_WITHDRAW: lambda change: phrase("A request was withdrawn: {change}", change=change),
+    AuditAction.APPROVAL_EXPIRE: lambda change: phrase("A request expired after 14 days: {change}", change=change),
+}
+_PLAIN: Final[Mapping[str, Phrase]] = {
+    AuditAction.APPROVAL_REQUEST: phrase("A change was requested"),
+    AuditAction.APPROVAL_APPROVE: phrase("A request was approved"),
+    AuditAction.APPROVAL_DECLINE: phrase("A request was declined"),
+    AuditAction.APPROVAL_WITHDRAW: phrase("A request was withdrawn"),
+    AuditAction.APPROVAL_EXPIRE: phrase("A request expired after 14 days"),
+    AuditAction.PROVISIONING_TOKEN_ADD: phrase("A provisioning token was created"),
+    AuditAction.PROVISIONING_TOKEN_REMOVE: phrase("A provisioning token was revoked"),
+    AuditAction.ENTITY_ADD: phrase("The organisation was added"),
+    AuditAction.ENTITY_UPDATE: phrase("The organisation's settings were changed"),
+    AuditAction.ENTITY_REMOVE: phrase("The organisation was removed"),
+    AuditAction.ENTITY_ENABLE: phrase("The organisation was enabled"),
+    AuditAction.ENTITY_DISABLE: phrase("The organisation was disabled"),
+}
+
+_MEMBERS: Final[Mapping[str, Phrase]] = {
+    **MEMBERS,
+    "service_id": phrase("Service"),
+    "enabled": phrase("Enabled"),
+    "invited": phrase("Invited"),
+    "status": phrase("Status in the register"),
+    "registration_number": phrase("Registration number"),
+    "country": phrase("Country"),
+    "reason": phrase("Reason"),
+    "decided_reason": phrase("Reason of the decision"),
+    "expires_at": phrase("Lasts until"),
+}
+"""members that are shown, in this order; the others are keys and bookkeeping"""
+_VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
+    **{("level", level): name for level, name in LEVELS.items()},
+    ("services", "all"): phrase("Every service"),
+    **{("approvals", value): text for value, text in APPROVALS.items()},
+    ("state", "pending"): phrase("Waiting"),
+    ("state", "approved"): phrase("Approved"),
+    ("state", "declined"): phrase("Declined"),
+    ("state", "withdrawn"): phrase("Withdrawn"),
+    ("state", "expired"): phrase("Expired"),
+    ("state", "offered"): phrase("Offered"),
+    ("state", "accepted"): phrase("Accepted"),
+    ("start_date", NO_BEGINNING): phrase("Always"),
+    ("end_date", NO_END): phrase("No end"),
+}
+
+
+def describe_entry(entry: AuditEntry, names: HistoryNames) -> Phrase:
+    """The sentence of an entry, without a full stop."""
+    action = entry.action
+    if action == AuditAction.ADMINISTRATOR_ADD and (level := _OF_LEVEL.get(entry.after.get("level"))):
+        return level(name_person(entry, names))
+    if action in _OF_PERSON:
+        return _OF_PERSON[action](name_person(entry, names))
+    parts = entry.object.split("/")
+    service_id = service_of(entry)
+    service = names.services.get(service_id, service_id)
+    if action in _OF_ROLE:
+        at = 4 if noun(entry) == "third_party_assignment" else 3
+        role = _role(entry, parts, at)
+        named = {"name": name_person(entry, names), "service": service}
+        if at > 3:
+            named |= {"third_party": _entity(entry.entity_id, names), "client": _entity(entry.other_entity_id, names)}
+        return _OF_ROLE[action](**named, role=role) if role else _OF_ROLELESS[action](**named)
+    if action in _OF_GRANT:
+        client, third_party = _entity(entry.entity_id, names), _entity(entry.other_entity_id, names)
+        if action == AuditAction.GRANT_ADD and entry.after.get("state") == "offered":
+            action = AuditAction.GRANT_OFFER  # nobody may act before the third party accepts
+        return _OF_GRANT[action](client=client, third_party=third_party, service=service)
+    if changes := names.requests.changes.get(entry.object):
+        return _OF_REQUEST[action](summarise_request(changes, names.requests.names[entry.object]))
+    return _PLAIN.get(action, phrase("Another change"))
+
+
+def summarise_request(changes: Sequence[Change], names: RequestNames) -> Phrase:
+    """The first change of a request, and how many more."""
+    first = describe_change(changes[0], names).sentence
+    if len(changes) == 1:
+        return first
+    more = counted(len(changes) - 1, "and {count} more change", "and {count} more changes")
+    return phrase("{change} ({more})", change=first, more=more)
+
+
+def _role(entry: AuditEntry, parts: list[str], at: int) -> str:
+    written = entry.after.get("role") or entry.before.get("role")
+    return written if isinstance(written, str) else parts[at] if len(parts) > at else ""
+
+
+def name_person(entry: AuditEntry, names: HistoryNames) -> str | Phrase:
+    """The name of an entry's person.
+
+    Somebody invited is named as they were then, whatever became of the invitation. Source: D68
+    """
+    known = entry.detail.get(INVITED_PERSON) or names.people.get(person_of(entry), "")
+    return known or _invited(entry.after) or _invited(entry.before) or GONE
+
+
+def _invited(members: Mapping[str, object]) -> str:
+    """Whom an entry invited: the address, and the name beside it (D68)."""
+    address, name = (str(members.get(member) or "") for member in ("email", "name"))
+    return label_identity(address.lower(), name)
+
+
+def _entity(entity_id: str, names: HistoryNames) -> str:
+    return names.entities.get(entity_id, entity_id)
+
+
+def name_author(actor: str, entry: AuditEntry, names: HistoryNames, own: str) -> str | Phrase:
+    """The author of a change, as the entity may know them (D61)."""
+    kind, _, identifier = actor.partition(":")
+    if kind == "user":
+        name = names.people.get(identifier, "")
+        if name and identifier not in names.outside:
+            return name
+        other = entry.other_entity_id if entry.entity_id == own else entry.entity_id
+        if name and other:
+            return phrase("{name} of {entity}", name=name, entity=_entity(other, names))
+        return phrase("Somebody of {entity}", entity=_entity(other, names)) if other else GONE
+    if kind == "client":
+        return phrase("The program {name}", name=identifier)
+    if kind == "token":
+        return phrase("Your system, with a provisioning token")
+    if kind == SYSTEM:
+        return phrase("The sign-in service itself")
+    return OPERATOR
+
+
+def list_notes(entry: AuditEntry, names: HistoryNames, own: str) -> tuple[Phrase, ...]:
+    """Sentences on the approval of a change."""
+    found = []
+    if approver := entry.detail.get("approved_by", ""):
+        found.append(phrase("Approved by {name}.", name=name_author(approver, entry, names, own)))
+    if entry.detail.get("approval") == "bypassed":
+        found.append(phrase("The operator made this change without the approval that your organisation asks for."))
+    if entry.detail.get("cleared") == "user_name":
+        found.append(
+            phrase(
+                "The user name that your organisation had entered was cleared: it is now another member's account user name."
+            )
+        )
+    if entry.detail.get("self"):
+        found.append(phrase("An owner changed this for themselves, as the only administrator."))
+    if entry.outcome != "ok":
+        found.append(phrase("It was refused."))
+    return tuple(found)
+
+
+def list_differences(
+    entry: AuditEntry, names: HistoryNames, zone: ZoneInfo
+) -> tuple[tuple[Phrase, tuple[str | Phrase, ...], tuple[str | Phrase, ...]], ...]:
+    """The members of a change: name, values before, values after."""
+    found = []
+    for member, name in _MEMBERS.items():
+        if member in entry.before or member in entry.after:
+            was, becomes = (_values(member, each.get(member), names, zone) for each in (entry.before, entry.after))
+            found.append((name, was, becomes))
+    return tuple(found)
+
+
+def _values(member: str, value: object, names: HistoryNames, zone: ZoneInfo) -> tuple[str | Phrase, ...]:
+    if isinstance(value, list):
+        return tuple(_one(member, each, names, zone) for each in value)
+    return () if value in (None, "") else (_one(member, value, names, zone),)
+
+
+def _one(member: str, value: object, names: HistoryNames, zone: ZoneInfo) -> str | Phrase:
+    if isinstance(value, bool):
+        return phrase("Yes") if value else phrase("No")
+    if isinstance(value, dict):  # a parameter
+        return f"{value.get('name', '')} = {value.get('value', '')}"
+    if member == "expires_at" and isinstance(value, int):
+        return datetime.fromtimestamp(value, zone).date().isoformat()
+    text = str(value).lower() if member in {"email", "user_name"} else str(value)
+    if (member, text) in _VALUES:
+        return _VALUES[member, text]
+    if member in {"services", "service_id"}:
+        return names.services.get(text, text)
+    if member in {"start_date", "end_date"} and _is_day(text):
+        return f"{date.fromisoformat(text):%d %b %Y}".lstrip("0")
+    return text
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

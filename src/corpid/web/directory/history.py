@@ -15,13 +15,13 @@ from corpid.rules.audit_records import AuditPart
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.role_forms import day, day_fault
 from corpid.texts import Phrase, phrase
-from corpid.web.directory import history_texts as texts
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
+from corpid.web.directory import change_sentences as texts
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path, section_link
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
+from corpid.web.pages.layout import Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
-from corpid.web.sites import NotFound, Section
+from corpid.web.sites import NotFound, Section, read_number
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -96,17 +96,16 @@ class Change(PageView, frozen=True, kw_only=True):
     reference: str
 
 
-async def history(at: PortalContext) -> View:
+async def show_history(at: PortalContext) -> View:
     """The filtered list, fifty to a page."""
-    wanted, errors = _wanted(at)
-    before = _number(at.query.get("before", ""))
-    registry = at.context.provider.registry
+    wanted, errors = _read_filters(at)
+    before = read_number(at.query.get("before", ""))
     try:
-        found = await flow.changes(registry, at.actor, wanted, before=before, limit=_PAGE)
+        found = await flow.changes(at.registry, at.actor, wanted, before=before, limit=_PAGE)
     except AmbiguousName as error:
         found, errors = AuditPart(entries=[], before=0), (*errors, ("person", refusal_of(error)))
-    names = await flow.names(registry, at.actor, found.entries)
-    services = await lists.list_services(registry, at.actor, search="", after="", limit=_MOST_SERVICES)
+    names = await flow.names(at.registry, at.actor, found.entries)
+    services = await lists.list_services(at.registry, at.actor, search="", after="", limit=_MOST_SERVICES)
     kept = {name: at.query[name] for name in _FILTERS if at.query.get(name)}
     here = portal_path(at.web, HISTORY)
     return History(
@@ -131,15 +130,11 @@ async def history(at: PortalContext) -> View:
 
 async def _shown_person(at: PortalContext, named: str) -> str:
     """The user name for the field, if a membership was named."""
-    found = (
-        await appointments.load_member_level(at.context.provider.registry, at.actor, named)
-        if is_storable(named)
-        else None
-    )
+    found = await appointments.load_member_level(at.registry, at.actor, named) if is_storable(named) else None
     return found.identity if found is not None and not found.membership.invited else named
 
 
-def _wanted(at: PortalContext) -> tuple[flow.HistoryFilter, tuple[FieldError, ...]]:
+def _read_filters(at: PortalContext) -> tuple[flow.HistoryFilter, tuple[FieldError, ...]]:
     """The filters, and what is wrong with them."""
     errors: list[FieldError] = []
     days: dict[str, date | None] = {}
@@ -163,46 +158,40 @@ def _wanted(at: PortalContext) -> tuple[flow.HistoryFilter, tuple[FieldError, ..
 
 def _seconds(at: PortalContext, day: date) -> int:
     """The beginning of a day in the deployment's time zone (D23)."""
-    zone = at.context.provider.policy.timezone
+    zone = at.provider.policy.timezone
     return max(1, int(datetime(day.year, day.month, day.day, tzinfo=zone).timestamp()))
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0
 
 
 def _row(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> HistoryRow:
     return HistoryRow(
         at=at.moment(entry.at),
-        who=texts.author_of(entry.actor, entry, names, at.actor.entity_id),
-        what=texts.sentence(entry, names),
+        who=texts.name_author(entry.actor, entry, names, at.actor.entity_id),
+        what=texts.describe_entry(entry, names),
         url=portal_path(at.web, f"{HISTORY}/{entry.number}"),
     )
 
 
-async def recent(at: PortalContext, *, most: int) -> tuple[HistoryRow, ...]:
+async def list_recent(at: PortalContext, *, most: int) -> tuple[HistoryRow, ...]:
     """The last changes, for the home page."""
-    registry = at.context.provider.registry
-    found = await flow.changes(registry, at.actor, flow.HistoryFilter(), before=0, limit=most)
-    names = await flow.names(registry, at.actor, found.entries)
+    found = await flow.changes(at.registry, at.actor, flow.HistoryFilter(), before=0, limit=most)
+    names = await flow.names(at.registry, at.actor, found.entries)
     return tuple(_row(at, each, names) for each in found.entries)
 
 
-async def change(at: PortalContext) -> View:
+async def show_change(at: PortalContext) -> View:
     """One change that concerns the entity."""
-    registry = at.context.provider.registry
-    entry = await flow.change(registry, at.actor, int(at.page.rpartition("/")[2]))
+    entry = await flow.change(at.registry, at.actor, int(at.page.rpartition("/")[2]))
     if entry is None:
         raise NotFound
-    names = await flow.names(registry, at.actor, [entry])
+    names = await flow.names(at.registry, at.actor, [entry])
     own = at.actor.entity_id
     return Change(
-        frame=frame(at, section=HISTORY, up=Link(url=portal_path(at.web, HISTORY), text=History.heading)),
-        what=texts.sentence(entry, names),
-        who=texts.author_of(entry.actor, entry, names, own),
+        frame=frame(at, section=HISTORY, up=section_link(at, HISTORY)),
+        what=texts.describe_entry(entry, names),
+        who=texts.name_author(entry.actor, entry, names, own),
         at=at.moment(entry.at),
-        notes=texts.notes(entry, names, own),
-        differences=texts.differences(entry, names, at.context.provider.policy.timezone),
+        notes=texts.list_notes(entry, names, own),
+        differences=texts.list_differences(entry, names, at.provider.policy.timezone),
         erased=entry.erased,
         reference=entry.request_id,
     )
@@ -211,22 +200,21 @@ async def change(at: PortalContext) -> View:
 # --- CSV
 
 
-async def export(at: PortalContext) -> View | Response:
+async def export_history(at: PortalContext) -> View | Response:
     """The filtered list as CSV (RFC 4180), bounded in rows and work."""
-    wanted, errors = _wanted(at)
+    wanted, errors = _read_filters(at)
     if errors:
-        return await history(at)
-    registry = at.context.provider.registry
+        return await show_history(at)
     say = translator(lookup((at.visit.user.language,), LANGUAGES) or ENGLISH)
     table = CsvFile()
     table.write([say.say(each) for each in _COLUMNS])
     before, left = 0, _MOST_EXPORTED
     for _ in range(_MOST_READ):
         try:
-            found = await flow.changes(registry, at.actor, wanted, before=before, limit=min(left, _EXPORT_PART))
+            found = await flow.changes(at.registry, at.actor, wanted, before=before, limit=min(left, _EXPORT_PART))
         except AmbiguousName:
-            return await history(at)
-        names = await flow.names(registry, at.actor, found.entries)
+            return await show_history(at)
+        names = await flow.names(at.registry, at.actor, found.entries)
         for each in found.entries:
             table.write(_line(at, each, names, say))
         before, left = found.before, left - len(found.entries)
@@ -253,7 +241,7 @@ def _line(at: PortalContext, entry: AuditEntry, names: HistoryNames, say: Transl
         return say.say(value) if isinstance(value, Phrase) else str(value)
 
     own = at.actor.entity_id
-    members = texts.differences(entry, names, at.context.provider.policy.timezone)
+    members = texts.list_differences(entry, names, at.provider.policy.timezone)
     was, becomes = (
         "; ".join(f"{said(each[0])}: {', '.join(map(said, each[side]))}" for each in members if each[side])
         for side in (1, 2)
@@ -261,8 +249,8 @@ def _line(at: PortalContext, entry: AuditEntry, names: HistoryNames, say: Transl
     return [
         str(entry.number),
         at.moment(entry.at).isoformat(),
-        said(texts.author_of(entry.actor, entry, names, own)),
-        said(texts.sentence(entry, names)),
+        said(texts.name_author(entry.actor, entry, names, own)),
+        said(texts.describe_entry(entry, names)),
         was,
         becomes,
         flow.identity_of(entry, names),
@@ -272,7 +260,7 @@ def _line(at: PortalContext, entry: AuditEntry, names: HistoryNames, say: Transl
 
 
 SECTION: Final = Section[PortalContext](
-    pages={HISTORY: PortalPage(view=history), _EXPORT: PortalPage(view=export)},
-    named_pages={_CHANGE: PortalPage(view=change)},
+    pages={HISTORY: PortalPage(view=show_history), _EXPORT: PortalPage(view=export_history)},
+    named_pages={_CHANGE: PortalPage(view=show_change)},
     filters=frozenset({*_FILTERS, "before"}),
 )

@@ -1,23 +1,38 @@
-"""The portal's home page: a sentence for each section (D53)."""
+"""The portal's first pages: home, choice of entity, access that ends (D53, D54)."""
 
 from __future__ import annotations
 
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.directory import access_review, portal
-from corpid.flows.directory.write import Refused
+from corpid.rules.directory.entity_choice import NUMBERS, STATUSES, search_words
 from corpid.rules.directory.names import shown_name
 from corpid.texts import counted, phrase
 from corpid.web.directory import history
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
+from corpid.web.directory.page_context import (
+    ORGANISATION,
+    PortalContext,
+    PortalPage,
+    bare_frame,
+    choosing,
+    frame,
+    next_page,
+    portal_path,
+    section_link,
+)
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
-from corpid.web.sites import NotFound, Section
+from corpid.web.pages.responses import see_other
+from corpid.web.pages.views import Choice, ChooseEntity, Problem
+from corpid.web.sites import FormResult, Section, await_found, first_page, ways_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.portal import ExpiringRole, HomeNumbers
+    from starlette.responses import Response
+
+    from corpid.flows.directory.portal import HomeNumbers
     from corpid.rules.directory.records import EntityStatus
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
@@ -80,12 +95,11 @@ class EndingList(PageView, frozen=True, kw_only=True):
     pager: Pager
 
 
-async def home(at: PortalContext) -> View:
+async def show_home(at: PortalContext) -> View:
     """The home page of the entity that they act for."""
-    registry, actor = at.context.provider.registry, at.actor
     first, last = _soon(at)
-    found = await portal.load_home_numbers(registry, actor, first=first, last=last)
-    sees_all = actor.level != "sub_administrator"
+    found = await portal.load_home_numbers(at.registry, at.actor, first=first, last=last)
+    sees_all = at.actor.level != "sub_administrator"
     alone = found.totals.people <= 1 and sees_all
     return Home(
         frame=frame(at),
@@ -95,7 +109,7 @@ async def home(at: PortalContext) -> View:
         warning=_STATUS.get(at.entity.status),
         first_steps=_first_steps(at) if alone else (),
         lines=(*(await _review(at) if sees_all else ()), *_lines(at, found, sees_all=sees_all)),
-        changes=await history.recent(at, most=_RECENT) if sees_all else None,
+        changes=await history.list_recent(at, most=_RECENT) if sees_all else None,
         history=portal_path(at.web, history.HISTORY),
     )
 
@@ -119,11 +133,7 @@ def _first_steps(at: PortalContext) -> tuple[Link, ...]:
 def _lines(at: PortalContext, found: HomeNumbers, *, sees_all: bool) -> tuple[Link, ...]:
     totals = found.totals
     ending = _ending(totals.ending) if sees_all else phrase("Access at your services that ends within 30 days")
-    texts = {
-        "people": _people(totals.people),
-        _ENDING: ending,
-        "requests": _requests(found),
-    }
+    texts = {"people": _people(totals.people), _ENDING: ending, "requests": _requests(found)}
     if sees_all:
         texts["third-parties"] = (
             counted(
@@ -139,7 +149,7 @@ def _lines(at: PortalContext, found: HomeNumbers, *, sees_all: bool) -> tuple[Li
 
 async def _review(at: PortalContext) -> tuple[Link, ...]:
     """The access review, if it is due or under way (D57)."""
-    state = await access_review.load_review_state(at.context.provider.registry, at.actor, at.entity.entity_id)
+    state = await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
     review = state.review
     if review is None or not (review.began_at or review.due_at <= at.context.now):
         return ()
@@ -173,34 +183,87 @@ def _ending(count: int) -> Phrase:
     return counted(count, "{count} role ends within 30 days.", "{count} roles end within 30 days.")
 
 
-async def ending(at: PortalContext) -> View:
+async def show_ending_roles(at: PortalContext) -> View:
     """The roles that end within thirty days, fifty to a page."""
     first, last = _soon(at)
     after = at.query.get("after", "")
-    try:
-        found = await portal.list_expiring_roles(
-            at.context.provider.registry, at.actor, first=first, last=last, after=after, limit=_PAGE
-        )
-    except Refused:  # a place that is none
-        raise NotFound from None
+    found = await await_found(
+        portal.list_expiring_roles(at.registry, at.actor, first=first, last=last, after=after, limit=_PAGE)
+    )
     here = portal_path(at.web, _ENDING)
     return EndingList(
-        frame=frame(at, up=Link(url=portal_path(at.web), text=Home.heading)),
-        rows=tuple(_ending_row(at, each) for each in found.found),
+        frame=frame(at, up=section_link(at, "")),
+        rows=tuple(
+            EndingRow(
+                name=shown_name(each.membership, each.user),
+                url=portal_path(at.web, f"person/{each.membership.membership_id}"),
+                role=each.row.role,
+                service=each.service.name,
+                until=date.fromisoformat(each.row.end_date),
+            )
+            for each in found.found
+        ),
         pager=pager_of(here, {}, came=bool(after), after=found.after, searched_on=0 < len(found.found) < _PAGE),
     )
 
 
-def _ending_row(at: PortalContext, each: ExpiringRole) -> EndingRow:
-    return EndingRow(
-        name=shown_name(each.membership, each.user),
-        url=portal_path(at.web, f"person/{each.membership.membership_id}"),
-        role=each.row.role,
-        service=each.service.name,
-        until=date.fromisoformat(each.row.end_date),
+async def show_choice(at: PortalContext) -> View | Response:
+    """The choice of the entity, or of another one than before. Source: D54"""
+    visit = at.visit
+    if visit.entity is not None and not visit.several:
+        return see_other(portal_path(at.web, next_page(at)))
+    mine = await portal.list_administered(at.context, at.visit.user.user_id)
+    if not mine:
+        return Problem(
+            frame=bare_frame(at),
+            heading=phrase("You do not administer an organisation"),
+            paragraphs=(
+                phrase("You are signed in as {name}.", name=at.visit.user.name),
+                phrase("This part is for people who manage who may act for their organisation."),
+                phrase("If you should have this access, ask an owner of your organisation."),
+            ),
+            back=first_page(at.web, "account"),
+            others=ways_out(at.web, "manage"),
+        )
+    query = at.query.get("query", at.form.get("query", ""))[:QUERY_CHARACTERS]
+    words = search_words(query)
+    found = [
+        each for each in mine if all(word in f"{each.name} {each.registration_number}".casefold() for word in words)
+    ]
+    here = portal_path(at.web, ORGANISATION)
+    return ChooseEntity(
+        frame=frame(at, section=ORGANISATION) if visit.entity else bare_frame(at),
+        action=portal_path(at.web, choosing(next_page(at))),
+        search_action=here,
+        choices=tuple(
+            Choice(
+                id=each.entity_id,
+                name=each.name,
+                number=each.registration_number,
+                number_name=NUMBERS[each.type],
+                status=STATUSES[each.status] if each.status else None,
+                preselected=each == visit.entity,
+            )
+            for each in found
+        ),
+        total=len(found),
+        query=query,
+        errors=at.errors,
     )
 
 
+async def choose_entity(at: PortalContext) -> FormResult:
+    """Choose the entity that was sent. Raises InvalidInput, StaleStep. Source: D54"""
+    await portal.choose_entity(at.context, at.visit, at.form.get("entity", ""))
+    return FormResult("", next_page(at))
+
+
 SECTION: Final = Section[PortalContext](
-    pages={"": PortalPage(view=home), _ENDING: PortalPage(view=ending)}, filters=frozenset({"after"})
+    pages={
+        "": PortalPage(view=show_home),
+        _ENDING: PortalPage(view=show_ending_roles),
+        ORGANISATION: PortalPage(view=show_choice, submit=choose_entity, field="entity"),
+    },
+    fields=frozenset({"entity", "query"}),
+    filters=frozenset({"after", "query"}),
 )

@@ -10,13 +10,7 @@ from corpid.flows.directory.invitations import TooManyInvitations
 from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner
 from corpid.flows.directory.write import NoReason, Refused
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.access_conditions import (
-    BELONGS_OR_INVITED,
-    BELOW,
-    OWNER_STAYS,
-    SOMEBODY_ELSE,
-    WITHIN_REACH,
-)
+from corpid.rules.directory.access_conditions import BELONGS_OR_INVITED, BELOW, OWNER_STAYS, SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.limits import (
     DAY,
@@ -29,7 +23,7 @@ from corpid.rules.limits import (
     SECOND_FACTOR_LINK_SECONDS,
 )
 from corpid.texts import phrase
-from corpid.web.directory.writing import NO_REASON
+from corpid.web.directory.page_context import NO_REASON
 from corpid.web.pages.errors import refusal_of
 from corpid.web.sites import CHANGED_MEANWHILE
 

@@ -1,28 +1,38 @@
-"""A person in the portal, and the frame of its pages (D53, D54)."""
+"""A person in the portal, frames of pages, changes by forms (D53, D54, D55)."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from corpid.flows.authentication import interactions
+from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, StaleRequest
+from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.portal import PortalRequest
-from corpid.rules.directory.access import Object, refuse_early
+from corpid.flows.directory.write import NoReason, Refused, write_or_request
+from corpid.rules.directory.access import Forbidden, Object, refuse_early
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
+from corpid.rules.directory.changes import Conflict
 from corpid.texts import phrase
 from corpid.web import sites
+from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Advice, Frame, Link, Navigation, NavigationLink
-from corpid.web.sites import PageContext, SeeOther, site_path
+from corpid.web.sites import CHANGED_MEANWHILE, FormResult, PageContext, SeeOther, site_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Mapping, Sequence
 
     from corpid.flows.account.own_sessions import SelfServiceRequest
+    from corpid.flows.directory.members import Member
     from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.records import AdministratorLevel, Entity
+    from corpid.rules.directory.changes import Precondition
+    from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.records import AdministratorLevel, ChangeRequest, Entity
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
 
@@ -34,6 +44,12 @@ NEXT: Final = "page"
 """the parameter that carries the page that was asked for across the choice"""
 _NEXT: Final = re.compile(r"[A-Za-z0-9/_-]{1,200}(\?of=[A-Za-z0-9._-]{1,50})?")
 """a page of the portal, and the entity that a link was made for"""
+NO_REASON: Final = phrase("Say why, for the person who approves it.")
+NAMES_CHANGED: Final = phrase("Names have changed since you looked. Check who is meant, and decide again.")
+REQUEST_SENT: Final = phrase("Your request has been sent. Nothing changes until it is approved.")
+"""the note after a change that needs approval"""
+REQUESTED: Final = "requested"
+"""its key, wherever the form was sent"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +74,19 @@ class PortalContext(PageContext[PortalRequest]):
         return self.visit.actor
 
 
+PortalPage: TypeAlias = sites.SitePage[PortalContext]
+"""a page of this site"""
+SECTIONS: Final[Mapping[str, tuple[Phrase, frozenset[AdministratorLevel]]]] = {
+    "": (phrase("Home"), frozenset({"owner", "administrator", "sub_administrator"})),
+    "people": (phrase("People"), frozenset({"owner", "administrator", "sub_administrator"})),
+    "requests": (phrase("Requests"), frozenset({"owner", "administrator", "sub_administrator"})),
+    "third-parties": (phrase("Third parties"), frozenset({"owner", "administrator"})),
+    "administrators": (phrase("Administrators"), frozenset({"owner", "administrator", "sub_administrator"})),
+    "history": (phrase("History"), frozenset({"owner", "administrator"})),
+}
+"""the sections of the portal by path, with the levels that see them"""
+
+
 def next_page(at: PageContext[Any]) -> str:
     """The page to show after the choice; empty: the home page."""
     page = at.query.get(NEXT, "")
@@ -75,23 +104,20 @@ def remembered(visit: SelfServiceRequest) -> str:
     return f"{ENTITY}={quote(entity_id, safe='')}" if entity_id else ""
 
 
-PortalPage: TypeAlias = sites.SitePage[PortalContext]
-"""a page of this site"""
-
-SECTIONS: Final[Mapping[str, tuple[Phrase, frozenset[AdministratorLevel]]]] = {
-    "": (phrase("Home"), frozenset({"owner", "administrator", "sub_administrator"})),
-    "people": (phrase("People"), frozenset({"owner", "administrator", "sub_administrator"})),
-    "requests": (phrase("Requests"), frozenset({"owner", "administrator", "sub_administrator"})),
-    "third-parties": (phrase("Third parties"), frozenset({"owner", "administrator"})),
-    "administrators": (phrase("Administrators"), frozenset({"owner", "administrator", "sub_administrator"})),
-    "history": (phrase("History"), frozenset({"owner", "administrator"})),
-}
-"""the sections of the portal by path, with the levels that see them"""
-
-
 def portal_path(web: WebContext, page: str = "") -> str:
     """The address path of a page of the portal."""
     return site_path(web, "manage", page)
+
+
+def section_link(at: PortalContext, section: str) -> Link:
+    """A link to the first page of a section."""
+    return Link(url=portal_path(at.web, section), text=SECTIONS[section][0])
+
+
+def query_address(at: PortalContext, page: str, **values: str) -> str:
+    """The address of a page with a query."""
+    query = urlencode({name: value for name, value in values.items() if value})
+    return portal_path(at.web, page) + (f"?{query}" if query else "")
 
 
 def admit(at: PortalContext, page: PortalPage) -> None:
@@ -161,3 +187,77 @@ def bare_frame(at: PortalContext) -> Frame:
         account_language=visit.user.language,
         here=portal_path(at.web, at.here),
     )
+
+
+T = TypeVar("T")
+
+
+async def await_change(at: PortalContext, writing: Awaitable[T]) -> T:
+    """Await a change; what was decided from a cache is read again.
+
+    Raises InvalidInput with a sentence for a person. Source: D50, D55
+    """
+    made = await await_plan(writing)
+    at.provider.registry_cache.drop()
+    return made
+
+
+async def await_plan(deciding: Awaitable[T]) -> T:
+    """Await what would change. Raises InvalidInput as `await_change`. Source: D50, D55"""
+    try:
+        return await deciding
+    except NoReason:
+        raise InvalidInput(NO_REASON, field="reason") from None
+    except AlreadyDecided:
+        raise InvalidInput(phrase("This request was decided meanwhile, or has expired.")) from None
+    except NamesChanged:
+        raise InvalidInput(NAMES_CHANGED) from None
+    except StaleRequest:
+        raise InvalidInput(
+            phrase(
+                "What this request changes is no longer as it was when it was made. Decline it; it has to be requested again."
+            )
+        ) from None
+    except (Refused, Forbidden) as refused:
+        raise InvalidInput(refusal_of(refused)) from None
+    except Conflict:
+        raise InvalidInput(CHANGED_MEANWHILE) from None
+
+
+def names_shown(*people: Member) -> str:
+    """A digest of people as a page shows them, for its frame. Source: D68"""
+    return digest_names(name_as_known(each.user, each.membership) for each in people)
+
+
+def check_names(at: PortalContext, names: str) -> None:
+    """Raise InvalidInput if the form was shown for other people. Source: D68"""
+    if at.form.get("names", "") != names:
+        raise InvalidInput(NAMES_CHANGED)
+
+
+async def submit_changes(
+    at: PortalContext, changes: Sequence[Change], saved: FormResult, *, seen: Sequence[Precondition] = ()
+) -> FormResult:
+    """Write changes, or request them.
+
+    Returns `saved`, or the page of the request. The reason is that of the form. Raises InvalidInput as `await_change`.
+    Source: D55
+    """
+    writing = write_or_request(
+        at.registry, at.actor, changes, reason=reason(at), now=at.context.now, unique=at.provider.new_id(), seen=seen
+    )
+    made = await await_change(at, writing)
+    return saved_or_requested(made, saved)
+
+
+def saved_or_requested(request: ChangeRequest | None, saved: FormResult) -> FormResult:
+    """The page after a change, or that of its request. Source: D55"""
+    return saved if request is None else FormResult(REQUESTED, f"requests/{request.request_id}")
+
+
+def reason(at: PortalContext) -> str:
+    """The reason in the form, in one line. Raises InvalidInput. Source: D55"""
+    typed = " ".join(at.form.get("reason", "").split())
+    if len(typed) > MOST_REASON_CHARACTERS or not typed.isprintable():
+        raise InvalidInput(phrase("Write at most {count} characters.", count=MOST_REASON_CHARACTERS), field="reason")
+    return typed

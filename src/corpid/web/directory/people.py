@@ -1,61 +1,142 @@
-"""The list of an entity's people (D53, D61)."""
+"""People of an entity: list, choice of one, invitations (D53, D55, D60, D61)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast, get_args
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, ClassVar, Final, cast, get_args
 
-from corpid.flows.directory import members, role_assignment
+import msgspec
+
+from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.directory import member_changes, members, role_assignment
+from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import ListPage as FoundPage
+from corpid.flows.directory.member_changes import MOST_INVITED
 from corpid.flows.directory.members import MemberFilter
 from corpid.flows.directory.write import Refused
+from corpid.rules.directory import tables
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
 from corpid.rules.directory.queries import MemberState
-from corpid.texts import counted, phrase
-from corpid.web.directory.access import PERSON
-from corpid.web.directory.member_texts import STATES
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
-from corpid.web.directory.people_views import People, PersonRow
+from corpid.texts import Phrase, counted, phrase
+from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, STATES, belongs, rejected
+from corpid.web.directory.page_context import (
+    PortalContext,
+    PortalPage,
+    frame,
+    portal_path,
+    query_address,
+    reason,
+    saved_or_requested,
+    section_link,
+)
+from corpid.web.directory.people_views import InvitationPreview, Invite, InviteSeveral, People, PersonRow
 from corpid.web.pages.access_texts import LEVELS
-from corpid.web.pages.layout import Pager
-from corpid.web.sites import Section
+from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
+from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, Section, await_found
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.members import MemberSummary
-    from corpid.texts import Phrase
+    from collections.abc import Callable, Sequence
+
+    from corpid.flows.directory.members import Member
+    from corpid.rules.directory.tables import PastedPerson
+    from corpid.web.pages.layout import FieldError, Frame
     from corpid.web.pages.views import View
 
 PEOPLE: Final = "people"
+PERSON: Final = "person"
+"""the page of a person, which names the membership"""
 INVITE: Final = "invite"
 INVITED: Final = "invited"
 """the parameter of how many were invited, and the key of that change"""
 _SHOWN: Final = 50
 _SEARCH: Final = "q"
+FIND: Final = "find"
+"""the parameter of what is searched for"""
+AFTER: Final = "after"
+"""the parameter of the place at which the list goes on"""
+PERSON_CHOSEN: Final = "person"
+"""the parameter that names the chosen membership"""
 _CHARACTERS: Final = 100
+_PER_PAGE: Final = 25
+SEVERAL: Final = f"{INVITE}/several"
+_CONFIRMED: Final = "confirmed"
+_LINES: Final = phrase(
+    "One person a line, at most {most}: “Marcus Lee <marcus@example.com>”, “Marcus Lee, marcus@example.com” or only "
+    "the address. You can paste lines from a mail program or a table.",
+    most=MOST_INVITED,
+)
 
 
-async def people(at: PortalContext) -> View:
+_ERRORS: Final = 20
+"""lines whose errors are listed; further ones are counted"""
+_LINE: Final = 60
+
+
+class PersonChoice(ViewPart, frozen=True, kw_only=True):
+    """A person in the list, and what leads on."""
+
+    url: str
+    """empty: they cannot be chosen"""
+    name: str
+    user_name: str
+    tags: tuple[Phrase, ...] = ()
+    why_not: Phrase | None = None
+
+
+class ChoosePerson(PageView, frozen=True, kw_only=True):
+    """The choice of a person, by search."""
+
+    template: ClassVar[str] = "manage/choose_person.html"
+
+    heading: Phrase
+    action: str
+    kept: tuple[tuple[str, str], ...] = ()
+    """hidden fields: name and value"""
+    find: str
+    asked: Phrase
+    lead: Phrase | None = None
+    found: tuple[PersonChoice, ...]
+    pager: Pager
+    refused: Phrase | None = None
+    """why the choice would be of no use"""
+    links: tuple[Link, ...] = ()
+    notes: tuple[Phrase, ...] = ()
+
+
+async def show_people(at: PortalContext) -> View:
     """The people of the entity, a page of fifty."""
-    registry, query = at.context.provider.registry, at.query
-    services = await role_assignment.list_services(registry, at.actor, at.entity)
-    state, service = query.get("state", ""), query.get("service", "")
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
+    state, service = at.query.get("state", ""), at.query.get("service", "")
     wanted = MemberFilter(
-        search=query.get(_SEARCH, "").strip()[:_CHARACTERS],
+        search=at.query.get(_SEARCH, "").strip()[:_CHARACTERS],
         state=cast("MemberState", state) if state in get_args(MemberState) else "",
         service_id=service if service in {each.service_id for each in services} else "",
     )
     try:
-        page = await members.list_members(registry, wanted, actor=at.actor, after=query.get("after", ""), limit=_SHOWN)
+        page = await members.list_members(
+            at.registry, wanted, actor=at.actor, after=at.query.get("after", ""), limit=_SHOWN
+        )
     except Refused:  # no place of this list
         page = FoundPage(found=())
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
-    first = _address(at, filters)
     return People(
         frame=frame(at, section=PEOPLE),
         action=portal_path(at.web, PEOPLE),
-        people=tuple(_listed(at, each) for each in page.found),
+        people=tuple(
+            PersonRow(
+                url=portal_path(at.web, f"{PERSON}/{each.member.membership.membership_id}"),
+                name=each.member.name_alone,
+                user_name=each.member.identity,
+                email=each.member.email,
+                state=each.member.state,
+                state_text=STATES[each.member.state],
+                level=LEVELS[each.level] if each.level else None,
+                roles=each.roles,
+            )
+            for each in page.found
+        ),
         pager=Pager(
-            first=first if query.get("after") else "",
-            next=_address(at, {**filters, "after": page.after}) if page.after else "",
+            first=query_address(at, PEOPLE, **filters) if at.query.get("after") else "",
+            next=query_address(at, PEOPLE, **filters, after=page.after) if page.after else "",
         ),
         search=wanted.search,
         state=wanted.state,
@@ -71,25 +152,6 @@ async def people(at: PortalContext) -> View:
     )
 
 
-def _address(at: PortalContext, values: dict[str, str]) -> str:
-    query = urlencode({name: value for name, value in values.items() if value})
-    return portal_path(at.web, PEOPLE) + (f"?{query}" if query else "")
-
-
-def _listed(at: PortalContext, each: MemberSummary) -> PersonRow:
-    member = each.member
-    return PersonRow(
-        url=portal_path(at.web, f"{PERSON}/{member.membership.membership_id}"),
-        name=member.name_alone,
-        user_name=member.identity,
-        email=member.email,
-        state=member.state,
-        state_text=STATES[member.state],
-        level=LEVELS[each.level] if each.level else None,
-        roles=each.roles,
-    )
-
-
 def _saved(at: PortalContext) -> Phrase | None:
     """The change just made, with the number of those invited."""
     number = at.query.get(INVITED, "")
@@ -98,6 +160,250 @@ def _saved(at: PortalContext) -> Phrase | None:
     return counted(int(number), "{count} person has been invited.", "{count} people have been invited.")
 
 
+# --- the choice of a person, for every page that is about one
+
+
+async def choose_person(
+    at: PortalContext,
+    page: str,
+    to: Callable[[Member], str | Phrase],
+    *,
+    frame: Frame,
+    heading: Phrase,
+    asked: Phrase,
+    kept: tuple[tuple[str, str], ...] = (),
+    lead: Phrase | None = None,
+    links: tuple[Link, ...] = (),
+) -> ChoosePerson:
+    """The choice of a person on a page.
+
+    `to` gives the address that a person leads to, or why they cannot be chosen. Raises NotFound for a place that is in
+    no list. Source: D53, D61
+    """
+    find, after = at.query.get(FIND, "").strip(), at.query.get(AFTER, "")
+    found = await await_found(
+        members.list_members(at.registry, MemberFilter(search=find), actor=at.actor, after=after, limit=_PER_PAGE)
+    )
+    here = portal_path(at.web, page)
+    same = {**dict(kept), **({FIND: find} if find else {})}
+    people = []
+    for each in found.found:
+        leads = to(each.member)
+        levels = (LEVELS[each.level],) if each.level else ()
+        people.append(
+            PersonChoice(
+                url="" if isinstance(leads, Phrase) else leads,
+                name=each.member.name_alone,
+                user_name=each.member.identity,
+                tags=levels if each.member.state == "active" else (STATES[each.member.state], *levels),
+                why_not=leads if isinstance(leads, Phrase) else None,
+            )
+        )
+    return ChoosePerson(
+        frame=frame,
+        errors=at.errors,
+        heading=heading,
+        action=here,
+        kept=kept,
+        find=find,
+        asked=asked,
+        lead=lead,
+        found=tuple(people),
+        pager=pager_of(
+            here, same, came=bool(after), after=found.after, name=AFTER, searched_on=len(people) < _PER_PAGE
+        ),
+        links=links,
+        notes=at.notes,
+    )
+
+
+# --- invitations
+
+
+async def show_invitation(at: PortalContext) -> View:
+    """The form for one person."""
+    return Invite(
+        frame=_invitation_frame(at),
+        action=portal_path(at.web, INVITE),
+        note=EACH_GETS,
+        mail_works=at.provider.mail.works,
+        name=at.form.get("name", ""),
+        email=at.form.get("email", ""),
+        needs_approval=members.invitation_needs_approval(at.entity),
+        reason=at.form.get("reason", ""),
+        several=portal_path(at.web, SEVERAL),
+        back=portal_path(at.web, PEOPLE),
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+async def invite_person(at: PortalContext) -> FormResult:
+    """Invite one person. Raises InvalidForm, InvalidInput."""
+    name, email = at.form.get("name", "").strip(), at.form.get("email", "").strip()
+    errors: list[FieldError] = []
+    if not name:
+        errors.append(("name", phrase("Enter the name of the person.")))
+    if not email:
+        errors.append(("email", phrase("Enter an e-mail address such as name@example.com.")))
+    try:
+        details = check_details(MemberDetails(name=name, email=email), named=False)
+    except InvalidDetails as error:
+        errors += detail_errors(error)
+    if errors:
+        raise InvalidForm(*errors)
+    if await member_changes.known_addresses(at.registry, [details.email], actor=at.actor):
+        raise InvalidInput(belongs(at.entity), field="email")
+    return await _submit_invitations(at, [details])
+
+
+def detail_errors(error: InvalidDetails) -> list[FieldError]:
+    """The errors of names and addresses that cannot be stored."""
+    return [
+        (member, error.remedies.get(member) or _detail_remedy(member, sentence)) for member, sentence in error.faults
+    ]
+
+
+def _detail_remedy(member: str, sentence: str) -> Phrase:
+    if member == "name":
+        return phrase("This name cannot be used. The reason: {reason}.", reason=sentence.rstrip("."))
+    return phrase("Enter an e-mail address such as name@example.com.")
+
+
+async def show_invitations(at: PortalContext) -> View:
+    """The form for several people."""
+    return InviteSeveral(
+        frame=_invitation_frame(at),
+        action=portal_path(at.web, SEVERAL),
+        note=EACH_GETS,
+        mail_works=at.provider.mail.works,
+        hint=_LINES,
+        people=at.form.get("people", ""),
+        needs_approval=members.invitation_needs_approval(at.entity),
+        one=portal_path(at.web, INVITE),
+        back=portal_path(at.web, PEOPLE),
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+async def _read_people(at: PortalContext) -> list[MemberDetails]:
+    """The people of the form."""
+    people = tables.read_pasted_people(at.form.get("people", ""))
+    if not people:
+        raise InvalidInput(phrase("Enter one person a line."), field="people")
+    if len(people) > MOST_INVITED:
+        raise InvalidInput(
+            phrase("These are {count} people. Invite at most {most} at once.", count=len(people), most=MOST_INVITED),
+            field="people",
+        )
+    found = [each.details for each in people if each.details is not None]
+    addresses = [each.email for each in found]
+    known = await member_changes.known_addresses(at.registry, addresses, actor=at.actor)
+    errors = [sentence for each in people if (sentence := _describe_fault(at, each, known)) is not None]
+    if errors:
+        shown: list[FieldError] = [("people", each) for each in errors[:_ERRORS]]
+        if len(errors) > _ERRORS:
+            rest = len(errors) - _ERRORS
+            shown.append(("people", counted(rest, "{count} more line is wrong.", "{count} more lines are wrong.")))
+        raise InvalidForm(*shown)
+    return found
+
+
+async def invite_several(at: PortalContext) -> FormResult:
+    """Invite the people of the form, once confirmed. Raises ConfirmationRequired, InvalidForm, InvalidInput."""
+    found = await _read_people(at)
+    if at.form.get(_CONFIRMED) != "yes":
+        raise ConfirmationRequired
+    try:
+        return await _submit_invitations(at, found)
+    except InvalidInput as rejected:
+        raise ConfirmationRequired((rejected.field, rejected.sentence)) from None
+
+
+async def check_invitations(at: PortalContext) -> View:
+    """The people whom the form would invite. Raises InvalidForm, InvalidInput."""
+    found = await _read_people(at)
+    needs_approval = members.invitation_needs_approval(at.entity)
+    number = len(found)
+    return InvitationPreview(
+        frame=msgspec.structs.replace(
+            _invitation_frame(at), up=Link(url=portal_path(at.web, SEVERAL), text=phrase("Invite several people"))
+        ),
+        heading=counted(number, "Invite {count} person?", "Invite {count} people?"),
+        action=portal_path(at.web, SEVERAL),
+        note=EACH_GETS,
+        mail_works=at.provider.mail.works,
+        found=tuple((each.name, each.email) for each in found),
+        people=at.form.get("people", ""),
+        button=phrase("Send for approval")
+        if needs_approval
+        else counted(number, "Send {count} invitation", "Send {count} invitations"),
+        needs_approval=needs_approval,
+        reason=at.form.get("reason", ""),
+        errors=at.errors,
+    )
+
+
+def _describe_fault(at: PortalContext, person: PastedPerson, known: frozenset[str]) -> Phrase | None:
+    """The fault of a line in words; None without one."""
+    line, text = person.line, person.text if len(person.text) <= _LINE else f"{person.text[:_LINE]}…"
+    if person.details is not None:
+        if person.details.email not in known:
+            return None
+        return phrase(
+            "Line {line}: somebody with this address already belongs to {entity} or has been invited: {text}",
+            line=line, entity=at.entity.name, text=text,
+        )  # fmt: skip
+    if person.fault == "repeated":
+        return phrase("Line {line}: line {first} has this address already: {text}", line=line, first=person.first_line, text=text)  # fmt: skip
+    if person.fault == "no address":
+        return phrase("Line {line}: there is no e-mail address: {text}", line=line, text=text)
+    if person.remedy is not None:
+        return phrase("Line {line}: {remedy} {text}", line=line, remedy=person.remedy, text=text)
+    if person.fault == "name":
+        return phrase("Line {line}: this name cannot be used: {text}", line=line, text=text)
+    return phrase("Line {line}: this is not an e-mail address such as name@example.com: {text}", line=line, text=text)
+
+
+async def _submit_invitations(at: PortalContext, people: Sequence[MemberDetails]) -> FormResult:
+    """Invite people, or request it."""
+    try:
+        request = await member_changes.submit_invitations(
+            at.registry, invitation_limit(at), people, actor=at.actor,
+            reason=reason(at), now=at.context.now, new_id=at.web.new_user_id,
+        )  # fmt: skip
+    except REFUSALS as error:
+        raise rejected(error, entity=at.entity) from None
+    return saved_or_requested(request, FormResult(INVITED, f"{PEOPLE}?{INVITED}={len(people)}"))
+
+
+def invitation_limit(at: PortalContext) -> InvitationLimit:
+    """The counters of invitations."""
+    return InvitationLimit(
+        transient=at.provider.transient, issuer=at.provider.policy.deployment_url, counts=at.context.counts
+    )
+
+
+def _invitation_frame(at: PortalContext) -> Frame:
+    return frame(at, section=PEOPLE, up=section_link(at, PEOPLE))
+
+
+_INVITING: Final = ("write", "invitation")
 SECTION: Final = Section[PortalContext](
-    pages={PEOPLE: PortalPage(view=people)}, filters=frozenset({_SEARCH, "state", "service", "after"})
+    pages={
+        PEOPLE: PortalPage(view=show_people),
+        INVITE: PortalPage(view=show_invitation, submit=invite_person, fresh=True, needs=_INVITING),
+        SEVERAL: PortalPage(
+            view=show_invitations,
+            submit=invite_several,
+            check=check_invitations,
+            fresh=True,
+            field="people",
+            needs=_INVITING,
+        ),
+    },
+    fields=frozenset({"name", "email", "people", "reason", _CONFIRMED}),
+    filters=frozenset({_SEARCH, "state", "service", "after"}),
+    changes={INVITED: phrase("The invitation has been sent.")},
 )

@@ -1,13 +1,15 @@
-"""The page of one person: access, state and history (D53, D61)."""
+"""One person of an entity: access, changes, help with signing in (D53, D54, D55, D60, D69)."""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from corpid.flows.directory import approvals, member_help, members
+from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.directory import approvals, invitations, member_changes, member_help, members
 from corpid.flows.directory.members import Member, UnknownMember, load_member
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import history
@@ -15,45 +17,62 @@ from corpid.flows.operations.history import HistoryFilter
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.invitations import email_state
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Assignment, Service
 from corpid.rules.directory.roles import reasons
-from corpid.texts import phrase
-from corpid.web.directory import history_texts
+from corpid.rules.limits import MINUTE, RESEND_SECONDS
+from corpid.rules.networks import neighbourhood
+from corpid.texts import counted, phrase
+from corpid.web.directory import change_sentences
 from corpid.web.directory.access import (
     CHANGE,
     NEW,
-    PERSON,
     REMOVE,
-    address,
     administers,
     own_access,
+    to_person,
 )
 from corpid.web.directory.history import HISTORY
 from corpid.web.directory.member_texts import (
+    EACH_GETS,
     HELP_PAGES,
+    REFUSALS,
     STATES,
     WHY_NO_HELP,
     level_sentence,
     refusal_sentence,
+    rejected,
     state_sentence,
 )
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
-from corpid.web.directory.people import PEOPLE
-from corpid.web.directory.people_views import HistoryEntry, PersonPage, RoleSentence
+from corpid.web.directory.page_context import (
+    PortalContext,
+    PortalPage,
+    check_names,
+    frame,
+    names_shown,
+    portal_path,
+    query_address,
+    reason,
+    saved_or_requested,
+    section_link,
+)
+from corpid.web.directory.people import PEOPLE, PERSON, detail_errors, invitation_limit
+from corpid.web.directory.people_views import ConfirmAction, EditPerson, HistoryEntry, PersonPage, RoleSentence
 from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import access_texts
-from corpid.web.pages.layout import Link, Pager
-from corpid.web.sites import NotFound, Section
+from corpid.web.pages.layout import Link, Pager, ViewPart
+from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from corpid.flows.directory.members import MemberAccess
-    from corpid.rules.directory.records import Membership
+    from corpid.flows.directory.members import ChangePreview, MemberAccess
+    from corpid.rules.directory.records import ChangeRequest, Membership
     from corpid.rules.directory.roles import RoleRecords
     from corpid.texts import Phrase
+    from corpid.web.directory.member_texts import HelpPage
     from corpid.web.pages.views import View
 
 _SHOWN: Final = 100
@@ -62,6 +81,8 @@ _ENTRIES: Final = 5
 _REQUESTS: Final = 20
 _EXAMINED: Final = 50
 """of the person's history, which has what they did to others, too"""
+_LISTED: Final = 20
+"""roles of each kind that the page lists; further ones are counted"""
 ACTIONS: Final[Mapping[str, Phrase]] = {
     "details": phrase("Change name and e-mail"),
     "send-again": phrase("Send the invitation again"),
@@ -76,7 +97,7 @@ ACTIONS: Final[Mapping[str, Phrase]] = {
 async def this_member(at: PortalContext, membership_id: str) -> Member:
     """A member of the entity. Raises NotFound."""
     try:
-        return await load_member(at.context.provider.registry, membership_id, actor=at.actor)
+        return await load_member(at.registry, membership_id, actor=at.actor)
     except UnknownMember:
         raise NotFound from None
 
@@ -86,19 +107,16 @@ def membership_id_of(at: PortalContext) -> str:
     return at.page.split("/")[1]
 
 
-async def person(at: PortalContext) -> View:
+async def show_person(at: PortalContext) -> View:
     """A person's access in sentences, with the possible changes."""
-    registry, actor, entity = at.context.provider.registry, at.actor, at.entity
+    actor, entity = at.actor, at.entity
     found = await this_member(at, membership_id_of(at))
     membership, name = found.membership, found.name
-    try:
-        held = await members.load_access(
-            registry, membership, actor=actor, after=at.query.get("after", ""), limit=_SHOWN
-        )
-    except Refused:  # no place of this list
-        raise NotFound from None
-    change = await members.preview_change(registry, membership, actor=actor, end=False)
-    end = await members.preview_change(registry, membership, actor=actor, end=True)
+    held = await await_found(
+        members.load_access(at.registry, membership, actor=actor, after=at.query.get("after", ""), limit=_SHOWN)
+    )
+    change = await members.preview_change(at.registry, membership, actor=actor, end=False)
+    end = await members.preview_change(at.registry, membership, actor=actor, end=True)
     here, state = portal_path(at.web, at.page), found.state
     links = {each: Link(url=f"{here}/{each}", text=text) for each, text in ACTIONS.items()}
     actions = ["send-again"] if members.may_send_again(membership, actor=actor) else []
@@ -106,12 +124,16 @@ async def person(at: PortalContext) -> View:
         actions.append("restore")
     if not end.refusal and membership.enabled and not membership.invited:
         actions.append("suspend")
-    entries = await _entries(at, found)
+    entries = await _load_history(at, found)
     refusal = change.refusal or end.refusal
     no_help = member_help.find_refusal(membership, held.administrator, actor=actor)
-    may_give = members.may_give_access(membership, held.administrator, actor=actor)
+    may_give, no_access = members.may_give_access(membership, held.administrator, actor=actor), None
+    if not may_give and found.user.user_id == actor.user_id:
+        no_access = own_access(entity)
+    elif not may_give and held.administrator is not None:
+        no_access = administers(name, entity)
     return PersonPage(
-        frame=frame(at, section=PEOPLE, up=Link(url=portal_path(at.web, PEOPLE), text=phrase("People"))),
+        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE)),
         heading=phrase("{name}", name=name),
         saved=at.saved,
         user_name="" if membership.invited else found.identity,
@@ -120,26 +142,26 @@ async def person(at: PortalContext) -> View:
         state=state,
         state_text=STATES[state],
         state_sentence=state_sentence(state, entity),
-        level=await _level(at, held, name),
-        mail=_mail(at, membership),
-        roles=tuple(_role(at, name, role, state=state, changeable=may_give) for role in held.roles.found),
+        level=await _describe_level(at, held, name),
+        mail=_describe_mail(at, membership),
+        roles=tuple(describe_role(at, name, role, state=state, changeable=may_give) for role in held.roles.found),
         pager=Pager(
             first=here if at.query.get("after") else "",
-            next=address(at, at.page, after=held.roles.after) if held.roles.after else "",
+            next=query_address(at, at.page, after=held.roles.after) if held.roles.after else "",
         ),
-        requests=await _requests(at, found),
+        requests=await _load_requests(at, found),
         helps=() if no_help else tuple(Link(url=f"{here}/{each}", text=page.link) for each, page in HELP_PAGES.items()),
         help_refused=WHY_NO_HELP.get(no_help) if no_help and actor.level != "sub_administrator" else None,
-        access_refused=None if may_give else _access_refused(at, found, held, name),
+        access_refused=no_access,
         own_services=actor.level == "sub_administrator",
-        for_others=tuple(_role(at, name, role, state=state, changeable=may_give) for role in held.for_others),
+        for_others=tuple(describe_role(at, name, role, state=state, changeable=may_give) for role in held.for_others),
         refused=refusal_sentence(refusal, name, entity) if refusal and actor.level != "sub_administrator" else None,
-        give_access=address(at, NEW, person=membership.membership_id) if may_give else None,
+        give_access=query_address(at, NEW, person=membership.membership_id) if may_give else None,
         edit=None if change.refusal else links["details"].url,
         actions=tuple(links[each] for each in actions),
         end=None if end.refusal else links["revoke" if membership.invited else "end"],
         entries=entries,
-        history=address(at, HISTORY, person=membership.membership_id) if entries else None,
+        history=query_address(at, HISTORY, person=membership.membership_id) if entries else None,
         entity=entity.name,
         number=entity.registration_number,
         number_name=NUMBERS[entity.type],
@@ -147,37 +169,36 @@ async def person(at: PortalContext) -> View:
     )
 
 
-async def _requests(at: PortalContext, found: Member) -> tuple[Link, ...]:
+async def _load_requests(at: PortalContext, found: Member) -> tuple[Link, ...]:
     """Waiting requests on a member that the reader may see."""
     waiting = await approvals.list_waiting_on_person(
-        at.context.provider.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
+        at.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
     )
     return tuple(
         Link(
             url=portal_path(at.web, f"{REQUESTS}/{quote(each.record.request_id, safe='')}"),
-            text=history_texts.request_sentence(each.changes, each.names),
+            text=change_sentences.summarise_request(each.changes, each.names),
         )
         for each in waiting
     )
 
 
-async def _level(at: PortalContext, held: MemberAccess, name: str) -> Phrase | None:
+async def _describe_level(at: PortalContext, held: MemberAccess, name: str) -> Phrase | None:
     administrator = held.administrator
     if administrator is None:
         return None
     listed = administrator.services if isinstance(administrator.services, tuple) else ()
-    known = await at.context.provider.registry.directory.read(Service, [(each,) for each in listed])
+    known = await at.registry.directory.read(Service, [(each,) for each in listed])
     return level_sentence(name, administrator, at.entity, tuple(sorted(each.name for each in known.values())))
 
 
-def _mail(at: PortalContext, membership: Membership) -> Phrase | None:
+def _describe_mail(at: PortalContext, membership: Membership) -> Phrase | None:
     """The state of an invitation's e-mail."""
     if not membership.invited:
         return None
-    provider = at.context.provider
-    state = email_state(membership, mail_works=provider.mail.works)
+    state = email_state(membership, mail_works=at.provider.mail.works)
     if state == "sent":
-        sent = datetime.fromtimestamp(membership.invitation_sent_at, provider.policy.timezone)
+        sent = datetime.fromtimestamp(membership.invitation_sent_at, at.provider.policy.timezone)
         return phrase("The e-mail was sent on {moment}.", moment=sent)
     if state == "refused":
         return phrase("The mail server says that there is no such address. Change it, and a new e-mail is sent.")
@@ -188,14 +209,10 @@ def _mail(at: PortalContext, membership: Membership) -> Phrase | None:
     return phrase("No e-mail is sent for this invitation.")
 
 
-def _access_refused(at: PortalContext, found: Member, held: MemberAccess, name: str) -> Phrase | None:
-    """The reason against changing this access, as its form gives it."""
-    if found.user.user_id == at.actor.user_id:
-        return own_access(at.entity)
-    return administers(name, at.entity) if held.administrator is not None else None
-
-
-def _role(at: PortalContext, name: str, role: RoleRecords, *, state: str, changeable: bool) -> RoleSentence:
+def describe_role(
+    at: PortalContext, name: str, role: RoleRecords, *, state: str = "", changeable: bool = False
+) -> RoleSentence:
+    """A role in a sentence, with links if it can be changed."""
     row, today = role.row, at.context.day
     tag = access_texts.state(row, today)
     if tag is None and state == "active" and reasons(role, today.isoformat()):
@@ -212,27 +229,436 @@ def _role(at: PortalContext, name: str, role: RoleRecords, *, state: str, change
     )
 
 
-async def _entries(at: PortalContext, found: Member) -> tuple[HistoryEntry, ...]:
+async def _load_history(at: PortalContext, found: Member) -> tuple[HistoryEntry, ...]:
     """The last changes of a member that the reader may see."""
-    registry, actor, user_id = at.context.provider.registry, at.actor, found.user.user_id
+    actor, user_id = at.actor, found.user.user_id
     try:
-        part = await history.changes(registry, actor, HistoryFilter(user_id=user_id), before=0, limit=_EXAMINED)
+        part = await history.changes(at.registry, actor, HistoryFilter(user_id=user_id), before=0, limit=_EXAMINED)
     except Forbidden:
         return ()
     entries = [entry for entry in part.entries if history.person_of(entry) == user_id][:_ENTRIES]
-    names = await history.names(registry, actor, entries)
-    zone = at.context.provider.policy.timezone
+    names = await history.names(at.registry, actor, entries)
+    zone = at.provider.policy.timezone
     return tuple(
         HistoryEntry(
             at=datetime.fromtimestamp(entry.at, zone),
-            what=history_texts.sentence(entry, names),
-            by=history_texts.author_of(entry.actor, entry, names, actor.entity_id),
+            what=change_sentences.describe_entry(entry, names),
+            by=change_sentences.name_author(entry.actor, entry, names, actor.entity_id),
         )
         for entry in entries
     )
 
 
-_ID: Final = "[^/]{1,100}"
+# --- help with signing in
+
+
+async def show_help(at: PortalContext) -> View:
+    """The question before an administrator helps."""
+    found, page = await _require_help(at)
+    back = to_person(at, found)
+    where = (
+        phrase("An e-mail goes to the address of the account {user_name}, and nowhere else.", user_name=found.identity)
+        if page.is_link
+        else phrase("This is for the account {user_name}, which gets an e-mail about it.", user_name=found.identity)
+    )
+    works = at.provider.mail.works
+    return ConfirmAction(
+        frame=frame(at, section=PEOPLE, up=back, names=names_shown(found)),
+        heading=page.heading(found.name),
+        action=portal_path(at.web, at.page),
+        sentences=(
+            where,
+            page.what,
+            phrase("The e-mail says that you asked for it, and names {entity}.", entity=at.entity.name),
+        )
+        if works
+        else (),
+        refused=None if works else phrase("This system sends no e-mails at present, so only the operator can help."),
+        button=page.button,
+        back=Link(url=back.url, text=phrase("Go back")),
+        needs_approval=False,
+        reason="",
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+async def help_person(at: PortalContext) -> FormResult:
+    """Record the help, and leave it to a background task.
+
+    Raises NotFound, InvalidInput.
+    """
+    found, page = await _require_help(at)
+    check_names(at, names_shown(found))
+    if not at.provider.mail.works:
+        raise NotFound
+    membership = found.membership
+    try:
+        await member_help.request_help(at.context, membership, page.asked, actor=at.actor)
+    except REFUSALS as error:
+        raise rejected(error, entity=at.entity, name=found.name) from None
+    work = partial(member_help.carry_out_help, at.context, membership, page.asked, actor=at.actor)
+    at.provider.background_tasks.later(work, place=neighbourhood(at.context.address))
+    return FormResult(page.done, f"{PERSON}/{membership.membership_id}")
+
+
+async def _require_help(at: PortalContext) -> tuple[Member, HelpPage]:
+    """The member, and the page of the help.
+
+    Raises NotFound if the reader may not help them.
+    """
+    found = await this_member(at, membership_id_of(at))
+    held = await member_help.read_level(at.registry, found.membership)
+    if member_help.find_refusal(found.membership, held, actor=at.actor) is not None:
+        raise NotFound
+    return found, HELP_PAGES[at.page.rpartition("/")[2]]
+
+
+# --- name and e-mail
+
+
+async def show_details(at: PortalContext) -> View:
+    """The form with what the entity writes about a person (D61)."""
+    found = await this_member(at, membership_id_of(at))
+    membership, possible = found.membership, await _preview_change(at, found, end=False)
+    if possible.refusal:
+        return _refusal_page(at, found, possible)
+    name, email = found.user.name, found.user.email
+    account = not membership.invited
+    return EditPerson(
+        frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
+        action=portal_path(at.web, at.page),
+        name=at.form.get("name", "" if at.form else membership.name),
+        email=at.form.get("email", "" if at.form else membership.email),
+        name_hint=phrase("Leave it empty to show the name of the account: {name}", name=name)
+        if account and name
+        else phrase("As your organisation calls this person"),
+        email_hint=phrase("Leave it empty to show the address of the account: {email}", email=email)
+        if account and email
+        else phrase("The address that your organisation uses for this person")
+        if account
+        else phrase(
+            "The invitation goes to this address. Another one is a new invitation: access and a level that were given or "
+            "requested for this address end."
+        ),
+        seen=membership.changed_at,
+        needs_approval=possible.needs_approval,
+        reason=at.form.get("reason", ""),
+        back=to_person(at, found).url,
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+async def save_details(at: PortalContext) -> FormResult:
+    """Write name and e-mail. Raises NotFound, InvalidForm, InvalidInput."""
+    found = await this_member(at, membership_id_of(at))
+    if at.form.get("seen") != str(found.membership.changed_at):
+        raise InvalidInput(CHANGED_MEANWHILE)
+    name, email = at.form.get("name", "").strip(), at.form.get("email", "").strip()
+    if not email and found.membership.invited:
+        raise InvalidInput(phrase("Enter an e-mail address such as name@example.com."), field="email")
+
+    async def change(reason: str) -> ChangeRequest | None:
+        return await member_changes.submit_details(
+            at.registry, invitation_limit(at), found.membership, name=name, email=email, actor=at.actor, reason=reason,
+            now=at.context.now, new_id=at.web.new_user_id,
+        )  # fmt: skip
+
+    return await _submit_change(at, found, change, "person-changed")
+
+
+# --- actions that are confirmed
+
+
+class ConfirmedAction(ViewPart, frozen=True, kw_only=True):
+    """An action that a page confirms."""
+
+    fits: Callable[[Member], bool]
+    heading: Callable[[str], Phrase]
+    sentences: Callable[[PortalContext, Member], tuple[Phrase, ...]]
+    button: Phrase
+    done: str
+    keep: Phrase
+    is_end: bool
+    """whether it takes the same right as the end of the membership"""
+
+
+CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
+    "suspend": ConfirmedAction(
+        fits=lambda found: found.membership.enabled and not found.membership.invited,
+        heading=lambda name: phrase("Suspend {name}?", name=name),
+        sentences=lambda at, found: (
+            phrase("{name} can then no longer act for {entity}.", name=found.name, entity=at.entity.name),
+            phrase("Level and access are kept without effect, and come back when you restore the membership."),
+        ),
+        button=phrase("Suspend"),
+        done="person-suspended",
+        keep=phrase("Keep as it is"),
+        is_end=True,
+    ),
+    "restore": ConfirmedAction(
+        fits=lambda found: not found.membership.enabled,
+        heading=lambda name: phrase("Restore {name}?", name=name),
+        sentences=lambda at, found: (
+            phrase(
+                "{name} can then act for {entity} again, with the level and access of before.",
+                name=found.name,
+                entity=at.entity.name,
+            ),
+        ),
+        button=phrase("Restore"),
+        done="person-restored",
+        keep=phrase("Keep as it is"),
+        is_end=False,
+    ),
+    "end": ConfirmedAction(
+        fits=lambda found: not found.membership.invited,
+        heading=lambda name: phrase("End the membership of {name}?", name=name),
+        sentences=lambda at, found: (
+            phrase("{name} can then no longer act for {entity}.", name=found.name, entity=at.entity.name),
+            phrase(
+                "The account itself stays, and so does the history. To come back, {name} needs a new invitation and new access.",
+                name=found.name,
+            ),
+        ),
+        button=phrase("End the membership"),
+        done="person-ended",
+        keep=phrase("Keep the membership"),
+        is_end=True,
+    ),
+    "revoke": ConfirmedAction(
+        fits=lambda found: found.membership.invited,
+        heading=lambda name: phrase("Revoke the invitation of {name}?", name=name),
+        sentences=lambda _at, _found: (phrase("The link in the e-mail then no longer works."),),
+        button=phrase("Revoke the invitation"),
+        done="invitation-revoked",
+        keep=phrase("Keep the invitation"),
+        is_end=True,
+    ),
+}
+
+
+async def show_action(at: PortalContext) -> View:
+    """The question before an action, with what it takes away."""
+    found = await this_member(at, membership_id_of(at))
+    action = _action(at, found)
+    possible = await _preview_change(at, found, end=action.is_end)
+    if possible.refusal:
+        return _refusal_page(at, found, possible)
+    kind = _action_name(at)
+    return ConfirmAction(
+        frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
+        heading=action.heading(found.name),
+        action=portal_path(at.web, at.page),
+        sentences=action.sentences(at, found),
+        taken=await ending_sentences(at, found) if kind in {"end", "revoke"} else (),
+        button=phrase("Send for approval") if possible.needs_approval else action.button,
+        look="" if kind == "restore" else "button-danger",
+        back=Link(url=to_person(at, found).url, text=action.keep),
+        needs_approval=possible.needs_approval,
+        reason=at.form.get("reason", ""),
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+async def carry_out(at: PortalContext) -> FormResult:
+    """Carry out a confirmed action, or request it. Raises NotFound, InvalidInput."""
+    found = await this_member(at, membership_id_of(at))
+    action, kind = _action(at, found), _action_name(at)
+
+    async def change(reason: str) -> ChangeRequest | None:
+        if kind in {"end", "revoke"}:
+            return await member_changes.submit_end(
+                at.registry,
+                found.membership,
+                actor=at.actor,
+                reason=reason,
+                now=at.context.now,
+                new_id=at.web.new_user_id,
+            )
+        return await member_changes.submit_switch(
+            at.registry, invitation_limit(at), found.membership, enabled=kind == "restore", actor=at.actor, reason=reason,
+            now=at.context.now, new_id=at.web.new_user_id,
+        )  # fmt: skip
+
+    return await _submit_change(at, found, change, action.done)
+
+
+def _action(at: PortalContext, found: Member) -> ConfirmedAction:
+    """The action of the address.
+
+    Raises NotFound if it does not fit the state, e.g. of a second request.
+    """
+    action = CONFIRMED_ACTIONS[_action_name(at)]
+    if not action.fits(found):
+        raise NotFound
+    return action
+
+
+async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
+    """Everything that ends with the membership, a sentence each."""
+    name, today = found.name, at.context.day
+    ending = await members.load_membership_end(at.registry, found.membership, actor=at.actor)
+    held = await members.load_access(at.registry, found.membership, actor=at.actor, after="", limit=_LISTED)
+    shown = (*held.roles.found, *held.for_others)
+    sentences = [
+        access_texts.sentence(name, role.row, role.service, (role.client_entity or role.entity).name, today)
+        for role in shown
+    ]
+    rest = ending.roles + ending.for_others - len(shown)
+    if rest > 0:
+        sentences.append(counted(rest, "Further access in {count} role", "Further access in {count} roles"))
+    if ending.administrator is not None:
+        sentences.append(_LEVEL_ENDS[ending.administrator.level])
+    return tuple(sentences)
+
+
+# --- sending again
+
+
+async def show_resending(at: PortalContext) -> View:
+    """The question before an invitation is sent again."""
+    found = await _invited_member(at)
+    wait = abs(found.membership.invitation_sent_at) > at.context.now - RESEND_SECONDS
+    return ConfirmAction(
+        frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
+        heading=phrase("Send the invitation again?"),
+        action=portal_path(at.web, at.page),
+        sentences=(
+            phrase(
+                "{name} gets a new e-mail at {email}. The link in the earlier one then no longer works.",
+                name=found.name,
+                email=found.email,
+            ),
+            EACH_GETS,
+        ),
+        refused=_WAIT if wait else None if found.membership.email else _NO_ADDRESS,
+        button=phrase("Send again"),
+        back=to_person(at, found),
+        needs_approval=False,
+        reason="",
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+async def resend(at: PortalContext) -> FormResult:
+    """Have an invitation sent again. Raises NotFound, InvalidInput."""
+    found = await _invited_member(at)
+    check_names(at, names_shown(found))
+    try:
+        await invitations.send_invitation_again(
+            at.registry, invitation_limit(at), found.membership, actor=at.actor, now=at.context.now
+        )
+    except Refused:
+        raise InvalidInput(_WAIT if found.membership.email else _NO_ADDRESS) from None
+    except REFUSALS as error:
+        raise rejected(error, entity=at.entity, name=found.name) from None
+    return FormResult("invitation-sent-again", f"{PERSON}/{found.membership.membership_id}")
+
+
+async def _invited_member(at: PortalContext) -> Member:
+    found = await this_member(at, membership_id_of(at))
+    if not members.may_send_again(found.membership, actor=at.actor):
+        raise NotFound
+    return found
+
+
+# --- in common
+
+
+async def _submit_change(
+    at: PortalContext, found: Member, change: Callable[[str], Awaitable[ChangeRequest | None]], done: str
+) -> FormResult:
+    """Make or request a change, and say which.
+
+    Raises NotFound, InvalidInput, also if the form was shown for somebody else.
+    """
+    check_names(at, names_shown(found))
+    name, given = found.name, reason(at)
+    try:
+        request = await change(given)
+    except InvalidDetails as error:
+        raise InvalidForm(*detail_errors(error)) from None
+    except UnknownMember:
+        raise NotFound from None
+    except REFUSALS as error:
+        raise rejected(error, entity=at.entity, name=name) from None
+    at.provider.registry_cache.drop()
+    here = f"{PERSON}/{found.membership.membership_id}"
+    is_gone = done in {"person-ended", "invitation-revoked"}
+    return saved_or_requested(request, FormResult(done, PEOPLE if is_gone else here))
+
+
+async def _preview_change(at: PortalContext, found: Member, *, end: bool) -> ChangePreview:
+    return await members.preview_change(at.registry, found.membership, actor=at.actor, end=end)
+
+
+def _refusal_page(at: PortalContext, found: Member, possible: ChangePreview) -> View:
+    """The page of an action that the reader may not take."""
+    back = to_person(at, found)
+    return ConfirmAction(
+        frame=frame(at, section=PEOPLE, up=back),
+        heading=ACTIONS[_action_name(at)],
+        action=portal_path(at.web, at.page),
+        sentences=(),
+        refused=refusal_sentence(possible.refusal, found.name, at.entity),
+        button=ACTIONS[_action_name(at)],
+        back=back,
+        needs_approval=False,
+        reason="",
+    )
+
+
+def _action_name(at: PortalContext) -> str:
+    return at.page.rpartition("/")[2]
+
+
+_WAIT: Final = phrase(
+    "The e-mail was sent less than {minutes} minutes ago. Ask the person to look in their spam folder, and wait before "
+    "you send another one.",
+    minutes=RESEND_SECONDS // MINUTE,
+)
+_NO_ADDRESS: Final = phrase("This invitation has no e-mail address to go to. Add one first.")
+_LEVEL_ENDS: Final = {
+    "owner": phrase("The level of owner"),
+    "administrator": phrase("The level of administrator"),
+    "sub_administrator": phrase("The level of sub-administrator"),
+}
+
+
+def _path(*pages: str) -> re.Pattern[str]:
+    """The paths of pages about one person."""
+    return re.compile(f"{PERSON}/[^/]{{1,100}}" + (f"/({'|'.join(pages)})" if pages else ""))
+
+
+_CHANGING: Final = ("write", "membership")
 SECTION: Final = Section[PortalContext](
-    named_pages={re.compile(f"{PERSON}/{_ID}"): PortalPage(view=person)}, filters=frozenset({"after"})
+    named_pages={
+        _path(): PortalPage(view=show_person),
+        _path("details"): PortalPage(view=show_details, submit=save_details, fresh=True, needs=_CHANGING),
+        _path("send-again"): PortalPage(view=show_resending, submit=resend, fresh=True, needs=("write", "invitation")),
+        _path(*CONFIRMED_ACTIONS): PortalPage(view=show_action, submit=carry_out, fresh=True, needs=_CHANGING),
+        _path(*HELP_PAGES): PortalPage(view=show_help, submit=help_person, fresh=True),
+    },
+    fields=frozenset({"name", "email", "reason", "seen"}),
+    filters=frozenset({"after"}),
+    changes={
+        "person-changed": phrase("Name and e-mail have been changed."),
+        "person-suspended": phrase("The membership has been suspended."),
+        "person-restored": phrase("The membership has been restored."),
+        "person-ended": phrase("The membership has been ended."),
+        "invitation-revoked": phrase("The invitation has been revoked."),
+        "invitation-sent-again": phrase("The invitation is sent again."),
+        "person-help-link": phrase(
+            "If the account can be helped this way, an e-mail is on its way to its own address. If nothing arrives, the "
+            "operator can help."
+        ),
+        "person-help-unlock": phrase(
+            "If the account can be helped this way, it is unlocked in a moment, and an e-mail says so. If this does not "
+            "help, send a link."
+        ),
+    },
 )

@@ -16,15 +16,14 @@ from corpid.rules.directory.names import remedy_of
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase
 from corpid.web.directory.administrators import ADMINISTRATORS
-from corpid.web.directory.history_texts import OPERATOR
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
+from corpid.web.directory.change_sentences import OPERATOR
+from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path, section_link
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
@@ -115,16 +114,16 @@ class RevokeToken(FormView, frozen=True, kw_only=True):
     notes: tuple[Phrase, ...] = ()
 
 
-async def tokens(at: PortalContext) -> View:
+async def show_tokens(at: PortalContext) -> View:
     """The tokens of the entity that they act for, the oldest first."""
-    found = await _all(at)
-    names = await provisioning_tokens.name_makers(at.context.provider.registry, at.actor.entity_id, found)
+    found = await _list_tokens(at)
+    names = await provisioning_tokens.name_makers(at.registry, at.actor.entity_id, found)
     return Tokens(
-        frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
+        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS)),
         rows=tuple(
             TokenRow(
                 name=each.name,
-                made_by=_maker(each.created_by, names),
+                made_by=(names.get(each.created_by, GONE) if each.created_by.startswith("user:") else OPERATOR),
                 created=at.moment(each.created_at),
                 used=at.moment(each.last_used_at) if each.last_used_at else None,
                 until=at.moment(each.expires_at),
@@ -138,26 +137,17 @@ async def tokens(at: PortalContext) -> View:
     )
 
 
-async def _all(at: PortalContext) -> list[RegisteredProvisioningToken]:
-    return await provisioning_tokens.list_tokens(at.context.provider.registry, at.actor.entity_id, actor=at.actor)
-
-
-def _maker(created_by: str, names: Mapping[str, str]) -> str | Phrase:
-    """The maker of a token: a person, or the operator."""
-    return names.get(created_by, GONE) if created_by.startswith("user:") else OPERATOR
-
-
-def _up(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, ADMINISTRATORS), text=phrase("Administrators"))
+async def _list_tokens(at: PortalContext) -> list[RegisteredProvisioningToken]:
+    return await provisioning_tokens.list_tokens(at.registry, at.actor.entity_id, actor=at.actor)
 
 
 def _back(at: PortalContext) -> Link:
     return Link(url=portal_path(at.web, TOKENS), text=Tokens.heading)
 
 
-async def new_token(at: PortalContext) -> View:
+async def show_new_token(at: PortalContext) -> View:
     """The form of a new token."""
-    await _all(at)  # refuses who may not see them
+    await _list_tokens(at)  # refuses who may not see them
     return NewToken(
         frame=frame(at, section=ADMINISTRATORS, up=_back(at)),
         errors=at.errors,
@@ -174,7 +164,7 @@ async def new_token(at: PortalContext) -> View:
     )
 
 
-async def create(at: PortalContext) -> FormResult:
+async def create_token(at: PortalContext) -> FormResult:
     """Create a token, and lead to its page. Raises InvalidForm, InvalidInput."""
     name, days, token_id = (at.form.get(each, "") for each in ("name", "days", "token_id"))
     errors: list[FieldError] = []
@@ -189,10 +179,10 @@ async def create(at: PortalContext) -> FormResult:
         raise InvalidForm(*errors)
     if not audit.is_user_id(token_id):
         raise InvalidInput(phrase("This form is not complete. Fill it in again."))
-    secret = at.context.provider.new_id()
+    secret = at.provider.new_id()
     try:
         record = await provisioning_tokens.add_token(
-            at.context.provider.registry,
+            at.registry,
             at.actor.entity_id,
             name,
             days=int(days),
@@ -214,9 +204,9 @@ async def create(at: PortalContext) -> FormResult:
     return FormResult("", page)
 
 
-async def _named(at: PortalContext) -> RegisteredProvisioningToken:
+async def _load_token(at: PortalContext) -> RegisteredProvisioningToken:
     token_id = at.page.split("/")[1]
-    found = next((each for each in await _all(at) if each.token_id == token_id), None)
+    found = next((each for each in await _list_tokens(at) if each.token_id == token_id), None)
     if found is None:
         raise NotFound
     return found
@@ -227,9 +217,9 @@ def _place(at: PortalContext) -> tuple[str, ...]:
     return own_sessions.form_place(at.visit, at.page, "token")
 
 
-async def created(at: PortalContext) -> View:
+async def show_created(at: PortalContext) -> View:
     """A new token, or that it is no longer shown. Raises NotFound."""
-    found = await _named(at)
+    found = await _load_token(at)
     secret = await encrypted_values.read_secret(at.context, _place(at))
     if not secret:
         return TokenHidden(
@@ -237,7 +227,7 @@ async def created(at: PortalContext) -> View:
             errors=at.errors,
             name=found.name,
             revoke=portal_path(at.web, f"{TOKENS}/{found.token_id}/revoke"),
-            new=portal_path(at.web, _NEW) if len(await _all(at)) < MOST_TOKENS else "",
+            new=portal_path(at.web, _NEW) if len(await _list_tokens(at)) < MOST_TOKENS else "",
             back=portal_path(at.web, TOKENS),
         )
     return TokenCreated(
@@ -246,21 +236,21 @@ async def created(at: PortalContext) -> View:
         action=portal_path(at.web, at.page),
         name=found.name,
         token=secret,
-        url=at.context.provider.policy.base_url + _SCIM,
+        url=at.provider.policy.base_url + _SCIM,
         until=at.moment(found.expires_at),
     )
 
 
-async def copied(at: PortalContext) -> FormResult:
+async def hide_token(at: PortalContext) -> FormResult:
     """Show the token no longer. Raises NotFound, access.Forbidden."""
-    await _named(at)
+    await _load_token(at)
     await encrypted_values.forget_secret(at.context, _place(at))
     return FormResult("", TOKENS)
 
 
-async def revocation(at: PortalContext) -> View:
+async def show_revocation(at: PortalContext) -> View:
     """The confirmation of a token's end."""
-    found = await _named(at)
+    found = await _load_token(at)
     return RevokeToken(
         frame=frame(at, section=ADMINISTRATORS, up=_back(at)),
         errors=at.errors,
@@ -272,12 +262,11 @@ async def revocation(at: PortalContext) -> View:
     )
 
 
-async def revoke(at: PortalContext) -> FormResult:
+async def revoke_token(at: PortalContext) -> FormResult:
     """End a token at once."""
-    found = await _named(at)
-    registry = at.context.provider.registry
+    found = await _load_token(at)
     try:
-        await provisioning_tokens.remove_token(registry, at.actor.entity_id, found.token_id, actor=at.actor)
+        await provisioning_tokens.remove_token(at.registry, at.actor.entity_id, found.token_id, actor=at.actor)
     except (Refused, Conflict) as refused:
         raise InvalidInput(refusal_of(refused)) from None
     return FormResult("token-revoked", TOKENS)
@@ -285,12 +274,14 @@ async def revoke(at: PortalContext) -> FormResult:
 
 SECTION: Final = Section[PortalContext](
     pages={
-        TOKENS: PortalPage(view=tokens),
-        _NEW: PortalPage(view=new_token, submit=create, fresh=True, needs=("write", "provisioning token")),
+        TOKENS: PortalPage(view=show_tokens),
+        _NEW: PortalPage(view=show_new_token, submit=create_token, fresh=True, needs=("write", "provisioning token")),
     },
     named_pages={
-        _CREATED: PortalPage(view=created, submit=copied, needs=("write", "provisioning token")),
-        _REVOKE: PortalPage(view=revocation, submit=revoke, fresh=True, needs=("delete", "provisioning token")),
+        _CREATED: PortalPage(view=show_created, submit=hide_token, needs=("write", "provisioning token")),
+        _REVOKE: PortalPage(
+            view=show_revocation, submit=revoke_token, fresh=True, needs=("delete", "provisioning token")
+        ),
     },
     fields=frozenset({"name", "days", "token_id"}),
     changes={"token-revoked": phrase("The token is revoked, and no longer works.")},

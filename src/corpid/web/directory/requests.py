@@ -12,20 +12,24 @@ from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
-from corpid.web.directory.change_sentences import ChangeInWords, in_words
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, no_approver, portal_path
-from corpid.web.directory.writing import (
+from corpid.web.directory.change_sentences import ChangeInWords, describe_change
+from corpid.web.directory.page_context import (
     NO_REASON,
     REQUEST_SENT,
     REQUESTED,
+    PortalContext,
+    PortalPage,
     await_change,
-    await_page,
+    frame,
+    no_approver,
+    portal_path,
     reason,
     saved_or_requested,
+    section_link,
 )
 from corpid.web.pages.access_texts import APPROVALS, GONE, details
-from corpid.web.pages.layout import Advice, FormView, Link, Pager, PageView, ViewPart, pager_of
-from corpid.web.sites import FormResult, NotFound, Section
+from corpid.web.pages.layout import Advice, FormView, Pager, PageView, ViewPart, pager_of
+from corpid.web.sites import FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +37,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.approvals import Request
     from corpid.flows.directory.lists import ListPage
-    from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Approvals
     from corpid.web.pages.views import View
 
@@ -53,8 +56,6 @@ STATES: Final[Mapping[ApprovalState, Phrase]] = {
     ApprovalState.EXPIRED: phrase("Expired"),
 }
 """how the state of a request is called on a page"""
-
-
 _NO_PAGER: Final = Pager()
 
 
@@ -156,17 +157,13 @@ class ChooseApprovals(FormView, frozen=True, kw_only=True):
     most: int = MOST_REASON_CHARACTERS
 
 
-def _limits(change: Change) -> tuple[Phrase, ...]:
-    record = change.becomes or change.was
-    return details(record) if isinstance(record, Assignment | ThirdPartyAssignment) else ()
-
-
 def _line(at: PortalContext, found: Request) -> RequestLine:
-    record = found.record
+    record, change = found.record, found.changes[0]
+    role = change.becomes or change.was
     return RequestLine(
         url=portal_path(at.web, f"{REQUESTS}/{quote(record.request_id, safe='')}"),
-        sentence=in_words(found.changes[0], found.names).sentence,
-        limits=_limits(found.changes[0]),
+        sentence=describe_change(change, found.names).sentence,
+        limits=details(role) if isinstance(role, Assignment | ThirdPartyAssignment) else (),
         further=len(found.changes) - 1,
         requester=found.requester or GONE,
         own=found.own,
@@ -188,9 +185,9 @@ def _pager(at: PortalContext, name: str, found: ListPage[Request], **kept: str) 
     )
 
 
-async def requests(at: PortalContext) -> View:
+async def show_requests(at: PortalContext) -> View:
     """The requests of the entity (D55)."""
-    registry, now = at.context.provider.registry, at.context.now
+    now = at.context.now
     chosen = at.query.get("state", "")
     ended = {state.value: state for state in approvals.ENDED}
     options = [("", phrase("Waiting")), (_ENDED, phrase("All that have ended"))]
@@ -199,7 +196,7 @@ async def requests(at: PortalContext) -> View:
     if chosen == _ENDED or chosen in ended:
         states = (ended[chosen],) if chosen in ended else approvals.ENDED
         page = await approvals.list_ended(
-            registry, at.actor, states=states, now=now, before=at.query.get("before", ""), limit=_PER_PAGE
+            at.registry, at.actor, states=states, now=now, before=at.query.get("before", ""), limit=_PER_PAGE
         )
         shown["ended"] = tuple(_line(at, each) for each in page.found)
         shown["ended_pager"] = _pager(at, "before", page, state=chosen)
@@ -207,8 +204,8 @@ async def requests(at: PortalContext) -> View:
         chosen = ""
         for name, own in (("waiting", False), ("own", True)):
             after = at.query.get(name, "")
-            page = await await_page(
-                approvals.list_waiting(registry, at.actor, own=own, now=now, after=after, limit=_PER_PAGE)
+            page = await await_found(
+                approvals.list_waiting(at.registry, at.actor, own=own, now=now, after=after, limit=_PER_PAGE)
             )
             shown[name] = tuple(_line(at, each) for each in page.found)
             shown[f"{name}_pager"] = _pager(at, name, page)
@@ -228,21 +225,15 @@ async def requests(at: PortalContext) -> View:
 async def _found(at: PortalContext, pattern: re.Pattern[str]) -> Request:
     named = pattern.fullmatch(at.page)
     try:
-        return await approvals.load_request(
-            at.context.provider.registry, at.actor, named[1] if named else "", now=at.context.now
-        )
+        return await approvals.load_request(at.registry, at.actor, named[1] if named else "", now=at.context.now)
     except approvals.NoRequest:
         raise NotFound from None
 
 
-def _url(at: PortalContext, verb: str, found: Request) -> str:
-    return portal_path(at.web, f"{REQUESTS}/{verb}/{quote(found.record.request_id, safe='')}")
-
-
-async def one(at: PortalContext) -> View:
+async def show_request(at: PortalContext) -> View:
     """One request, with before and after (D55)."""
     found = await _found(at, _REQUEST)
-    pending = found.state is ApprovalState.PENDING
+    pending, request_id = found.state is ApprovalState.PENDING, quote(found.record.request_id, safe="")
     why_not: Phrase | None = None
     if pending and found.own:
         why_not = phrase("You made this request, so another administrator has to decide.")
@@ -251,9 +242,9 @@ async def one(at: PortalContext) -> View:
     elif pending and found.why_not:
         why_not = phrase("You cannot decide on this request: {reason}.", reason=found.why_not)
     return OneRequest(
-        frame=frame(at, section=REQUESTS, up=_up(at)),
+        frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS)),
         saved=at.saved,
-        changes=tuple(in_words(each, found.names) for each in found.changes),
+        changes=tuple(describe_change(each, found.names) for each in found.changes),
         line=_line(at, found),
         decided_by="" if found.record.decided_by in ("", SYSTEM) else found.decided_by or GONE,
         decided_reason=decision_reason(found.record),
@@ -261,13 +252,9 @@ async def one(at: PortalContext) -> View:
         name_changes=found.name_changes.changed if found.name_changes else (),
         why_not=why_not,
         nobody=no_approver(at) if found.nobody_approves else None,
-        decide=_url(at, "decide", found) if pending and not found.why_not else "",
-        withdraw=_url(at, "withdraw", found) if found.can_withdraw else "",
+        decide=portal_path(at.web, f"{REQUESTS}/decide/{request_id}") if pending and not found.why_not else "",
+        withdraw=portal_path(at.web, f"{REQUESTS}/withdraw/{request_id}") if found.can_withdraw else "",
     )
-
-
-def _up(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, REQUESTS), text=phrase("Requests"))
 
 
 async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> View:
@@ -277,11 +264,11 @@ async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> 
         only_decline = phrase("You can decline it, but not approve it: {reason}.", reason=found.why_no_approval)
     names = found.name_changes.digest if found.name_changes and not withdrawing else ""
     return Decide(
-        frame=frame(at, section=REQUESTS, up=_up(at), names=names),
+        frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS), names=names),
         errors=at.errors,
         action=portal_path(at.web, at.page),
         heading=phrase("Withdraw your request?") if withdrawing else phrase("Approve or decline"),
-        changes=tuple(in_words(each, found.names) for each in found.changes),
+        changes=tuple(describe_change(each, found.names) for each in found.changes),
         line=line,
         why_no_approval=only_decline,
         withdrawing=withdrawing,
@@ -292,22 +279,22 @@ async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> 
     )
 
 
-async def decide(at: PortalContext) -> View:
+async def show_decision(at: PortalContext) -> View:
     """The form that decides on a request.
 
     Without the right to decide, the request itself.
     """
     found = await _found(at, _DECIDE)
     if not at.errors and (found.state is not ApprovalState.PENDING or found.why_not):
-        return await one(_at(at, found))
+        return await show_request(_at(at, found))
     return await _decision(at, found, withdrawing=False)
 
 
-async def withdraw(at: PortalContext) -> View:
+async def show_withdrawal(at: PortalContext) -> View:
     """The form that takes back one's own request."""
     found = await _found(at, _WITHDRAW)
     if not at.errors and not found.can_withdraw:
-        return await one(_at(at, found))
+        return await show_request(_at(at, found))
     return await _decision(at, found, withdrawing=True)
 
 
@@ -326,14 +313,16 @@ async def save_decision(at: PortalContext) -> FormResult:
     given = reason(at)
     if not given:
         raise InvalidInput(phrase("Enter a reason. The person who made the request reads it."), field="reason")
-    registry, now = at.context.provider.registry, at.context.now
+    now = at.context.now
     request_id = found.record.request_id
     if decision == "decline":
-        await await_change(at, approvals.decline_request(registry, request_id, actor=at.actor, reason=given, now=now))
+        await await_change(
+            at, approvals.decline_request(at.registry, request_id, actor=at.actor, reason=given, now=now)
+        )
         return FormResult("request-declined", f"{REQUESTS}/{request_id}")
     names = at.form.get("names", "")
     await await_change(
-        at, approvals.approve_request(registry, request_id, actor=at.actor, reason=given, now=now, names=names)
+        at, approvals.approve_request(at.registry, request_id, actor=at.actor, reason=given, now=now, names=names)
     )
     return FormResult("request-approved", f"{REQUESTS}/{request_id}")
 
@@ -341,19 +330,21 @@ async def save_decision(at: PortalContext) -> FormResult:
 async def save_withdrawal(at: PortalContext) -> FormResult:
     """Take one's own request back. Raises InvalidInput."""
     found = await _found(at, _WITHDRAW)
-    registry, now = at.context.provider.registry, at.context.now
+    now = at.context.now
     request_id = found.record.request_id
-    await await_change(at, approvals.withdraw_request(registry, request_id, actor=at.actor, reason=reason(at), now=now))
+    await await_change(
+        at, approvals.withdraw_request(at.registry, request_id, actor=at.actor, reason=reason(at), now=now)
+    )
     return FormResult("request-withdrawn", f"{REQUESTS}/{request_id}")
 
 
-async def setting(at: PortalContext) -> View:
+async def show_setting(at: PortalContext) -> View:
     """The entity's choice of which changes need approval; for owners."""
     if at.actor.level != "owner":
         raise NotFound
     chosen: Approvals = at.entity.approvals
     return ChooseApprovals(
-        frame=frame(at, section=REQUESTS, up=_up(at)),
+        frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS)),
         errors=at.errors,
         action=portal_path(at.web, SETTING),
         options=tuple((value, text, "") for value, text in APPROVALS.items()),
@@ -374,8 +365,7 @@ async def save_setting(at: PortalContext) -> FormResult:
         raise InvalidInput(phrase("Choose one of these."), field="approvals")
     if chosen == at.entity.approvals:
         return FormResult("", REQUESTS)
-    registry = at.context.provider.registry
-    if await approvals.lacks_approvers(registry, at.entity, chosen):
+    if await approvals.lacks_approvers(at.registry, at.entity, chosen):
         raise InvalidInput(
             phrase("At least two people are needed who can approve: appoint another owner or administrator first."),
             field="approvals",
@@ -386,8 +376,8 @@ async def save_setting(at: PortalContext) -> FormResult:
     made = await await_change(
         at,
         approvals.choose_approvals(
-            registry, at.actor, at.entity, chosen,
-            reason=given, now=at.context.now, unique=at.context.provider.new_id(),
+            at.registry, at.actor, at.entity, chosen,
+            reason=given, now=at.context.now, unique=at.provider.new_id(),
         ),
     )  # fmt: skip
     return saved_or_requested(made, FormResult("approvals-changed", REQUESTS))
@@ -395,13 +385,13 @@ async def save_setting(at: PortalContext) -> FormResult:
 
 SECTION: Final = Section[PortalContext](
     pages={
-        REQUESTS: PortalPage(view=requests),
-        SETTING: PortalPage(view=setting, submit=save_setting, fresh=True),
+        REQUESTS: PortalPage(view=show_requests),
+        SETTING: PortalPage(view=show_setting, submit=save_setting, fresh=True),
     },
     named_pages={
-        _REQUEST: PortalPage(view=one),
-        _DECIDE: PortalPage(view=decide, submit=save_decision, fresh=True, needs=("write", "approval")),
-        _WITHDRAW: PortalPage(view=withdraw, submit=save_withdrawal, fresh=True, needs=("write", "withdrawal")),
+        _REQUEST: PortalPage(view=show_request),
+        _DECIDE: PortalPage(view=show_decision, submit=save_decision, fresh=True, needs=("write", "approval")),
+        _WITHDRAW: PortalPage(view=show_withdrawal, submit=save_withdrawal, fresh=True, needs=("write", "withdrawal")),
     },
     fields=frozenset({"reason", "decision", "approvals"}),
     filters=frozenset({"state", "before", "waiting", "own"}),

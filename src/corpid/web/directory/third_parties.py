@@ -1,55 +1,46 @@
-"""Third parties in the portal, from both sides (D56, D61)."""
+"""Authorisations of third parties: list, one, answers and end (D56, D61)."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
+import msgspec
+
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.entity_choice import NUMBERS
+from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
-from corpid.web.directory import third_party_offers, third_party_people
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path
-from corpid.web.directory.third_party_objects import (
-    OFFER,
-    PER_PAGE,
-    THIRD_PARTIES,
-    authorisation,
-    check_version,
-    facts,
-    is_client,
-    named,
-    page_of,
-    sentence,
-    up,
-    url,
-    version,
+from corpid.web.directory.change_sentences import describe_authorisation, list_parameters
+from corpid.web.directory.page_context import (
+    PortalContext,
+    PortalPage,
+    frame,
+    portal_path,
+    section_link,
+    submit_changes,
 )
-from corpid.web.directory.third_party_terms import FIELDS, AuthorisationConfirmation
-from corpid.web.directory.writing import await_page, submit_changes
 from corpid.web.pages.access_texts import duration
-from corpid.web.pages.layout import Pager, PageView, ViewPart, pager_of
-from corpid.web.pages.role_fields import PARAMETER
-from corpid.web.sites import FormResult, NotFound, Section
+from corpid.web.pages.layout import FormView, Link, Pager, PageView, ViewPart, pager_of
+from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from corpid.flows.directory.grants import Authorisation, ThirdPartyRole
-    from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import ThirdPartyGrant
+    from corpid.flows.directory.grants import Authorisation, RoleOfGrant, ThirdPartyRole
+    from corpid.rules.directory.records import ThirdPartyAssignment, ThirdPartyGrant
     from corpid.web.pages.layout import Frame
     from corpid.web.pages.views import View
 
+THIRD_PARTIES: Final = "third-parties"
+OFFER: Final = "third-parties/offer"
+PER_PAGE: Final = 50
 _PEOPLE_PER_PAGE: Final = 25
 _MOST_COUNTED: Final = 1000
-
-_WAITS_FOR_THEM: Final = phrase("Waits for acceptance")
-_WAITS_FOR_YOU: Final = phrase("Waits for your answer")
-_ACTIVE: Final = phrase("Active")
-_ENDED: Final = phrase("Has ended")
-_NOT_YET: Final = phrase("Not yet started")
 
 
 class AuthorisationLine(ViewPart, frozen=True, kw_only=True):
@@ -134,13 +125,130 @@ class OneAuthorisation(PageView, frozen=True, kw_only=True):
     pager: Pager
 
 
+class AuthorisationConfirmation(FormView, frozen=True, kw_only=True):
+    """A confirmation, in sentences.
+
+    The button sends confirmed=yes, the way back confirmed=no.
+    """
+
+    template: ClassVar[str] = "manage/third_party_confirm.html"
+
+    heading: Phrase
+    sentence: Phrase
+    facts: tuple[tuple[Phrase, str], ...] = ()
+    consequences: tuple[Phrase, ...] = ()
+    hidden: tuple[tuple[str, str], ...] = ()
+    reason: str | None = None
+    """as typed; None: it is not asked for here"""
+    button: Phrase
+    danger: bool = False
+    back: str = ""
+    """an address; empty: the form is shown again"""
+    notes: tuple[Phrase, ...] = ()
+    most: int = MOST_REASON_CHARACTERS
+
+    @property
+    def needs_approval(self) -> bool:
+        """True if a reason goes with it, typed here or before."""
+        return self.reason is not None or any(name == "reason" for name, _ in self.hidden)
+
+
+def named(verb: str) -> re.Pattern[str]:
+    """The paths of a page about one authorisation or role."""
+    return re.compile(rf"third-parties/{verb}/([A-Za-z0-9_-]{{1,1000}})")
+
+
+def page_of(verb: str, record: ThirdPartyGrant | ThirdPartyAssignment) -> str:
+    """The path of such a page in the portal."""
+    return f"third-parties/{verb}/{object_id(record.key)}"
+
+
+def url(at: PortalContext, verb: str, record: ThirdPartyGrant | ThirdPartyAssignment) -> str:
+    """The address path of such a page."""
+    return portal_path(at.web, page_of(verb, record))
+
+
+async def authorisation(at: PortalContext) -> Authorisation:
+    """The page's authorisation. Raises NotFound for one of others."""
+    key = key_of(at.page.rpartition("/")[2], 6)
+    if key is None:
+        raise NotFound
+    try:
+        return await grants.find_authorisation(at.registry, at.actor, key)
+    except grants.NoGrant:
+        raise NotFound from None
+
+
+async def role(at: PortalContext) -> RoleOfGrant:
+    """The page's role. Raises NotFound for one of others' people."""
+    key = key_of(at.page.rpartition("/")[2], 7)
+    if key is None or key[1] != at.entity.entity_id:
+        raise NotFound
+    try:
+        return await grants.find_role(at.registry, at.actor, key)
+    except grants.NoGrant:
+        raise NotFound from None
+
+
+def version(at: PortalContext, record: msgspec.Struct) -> str:
+    """A mark of a record as it is.
+
+    A form carries that of the record which its page has shown.
+    """
+    return at.context.keys.mac("portal version", type(record).__name__, msgspec.json.encode(record).decode())[:27]
+
+
+def check_version(at: PortalContext, record: msgspec.Struct) -> None:
+    """Raise InvalidInput if the record has changed since it was shown."""
+    if at.form.get("version", "") != version(at, record):
+        raise InvalidInput(CHANGED_MEANWHILE)
+
+
+def is_client(at: PortalContext, found: Authorisation) -> bool:
+    """Return whether the entity is the one that granted it."""
+    return found.grant.client_entity_id == at.entity.entity_id
+
+
+def sentence(found: Authorisation, grant: ThirdPartyGrant | None = None) -> Phrase:
+    """An authorisation in a sentence, with the terms of `grant` if given."""
+    return describe_authorisation(
+        grant or found.grant,
+        client=found.client_entity.name,
+        third_party=found.third_party.name,
+        service=found.service.name,
+        has_roles=bool(found.service.roles),
+    )
+
+
+def facts(grant: ThirdPartyGrant | ThirdPartyAssignment) -> tuple[tuple[Phrase, str], ...]:
+    """The terms that no sentence names."""
+    pairs = (
+        (phrase("Part of the organisation"), grant.sub_entity),
+        (phrase("Reference"), grant.ref),
+        (phrase("Only with"), list_parameters(grant.parameters)),
+    )
+    return tuple((name, text) for name, text in pairs if text)
+
+
+def up(at: PortalContext, found: Authorisation | None = None, *, names: str = "") -> Frame:
+    """The frame, with a link to the authorisation or the list.
+
+    `names` as in `frame`.
+    """
+    to_list = section_link(at, THIRD_PARTIES)
+    if found is None:
+        return frame(at, section=THIRD_PARTIES, up=to_list, names=names)
+    link = Link(url=url(at, "grant", found.grant), text=phrase("The authorisation"))
+    return frame(at, section=THIRD_PARTIES, up=link, names=names)
+
+
 def _state(at: PortalContext, grant: ThirdPartyGrant, *, client: bool) -> tuple[Phrase, bool]:
     """The state of an authorisation today, and whether it asks for attention."""
     if grant.state == "offered":
-        return (_WAITS_FOR_THEM, False) if client else (_WAITS_FOR_YOU, True)
+        return (phrase("Waits for acceptance"), False) if client else (phrase("Waits for your answer"), True)
     if grant.end_date < at.context.today:
-        return _ENDED, False
-    return (_NOT_YET, False) if grant.start_date > at.context.today else (_ACTIVE, False)
+        return phrase("Has ended"), False
+    return (phrase("Not yet started") if grant.start_date > at.context.today else phrase("Active"), False)
 
 
 def _line(at: PortalContext, found: Authorisation) -> AuthorisationLine:
@@ -155,24 +263,18 @@ def _line(at: PortalContext, found: Authorisation) -> AuthorisationLine:
         service=found.service.name,
         role=found.grant.role,
         has_roles=bool(found.service.roles),
-        dates=_capital(found.grant),
+        dates=duration(found.grant.start_date, found.grant.end_date),
         state=state,
         warns=warns,
     )
 
 
-def _capital(row: ThirdPartyGrant) -> Phrase:
-    """The dates as a text of their own."""
-    return duration(row.start_date, row.end_date)
-
-
-async def third_parties(at: PortalContext) -> View:
+async def show_third_parties(at: PortalContext) -> View:
     """Authorisations given and received, and offers that wait (D56)."""
-    registry = at.context.provider.registry
     typed = at.query.get("organisation", "").strip()
     errors, other = at.errors, ""
     if typed:
-        found = await grants.find_organisations(registry, at.actor, typed)
+        found = await grants.find_organisations(at.registry, at.actor, typed)
         other = found[0].entity_id if len(found) == 1 else ""
         if len(found) > 1:
             errors = (("organisation", phrase("Several organisations have this name: enter the registration number.")),)
@@ -181,9 +283,9 @@ async def third_parties(at: PortalContext) -> View:
     kept = {"organisation": typed} if typed else {}
 
     async def part(name: str, *, given: bool, state: str, **texts: Phrase | None) -> Lines:
-        page = await await_page(
+        page = await await_found(
             grants.list_authorisations(
-                registry, at.actor, given=given, other=other, state=state or None,  # type: ignore[arg-type]
+                at.registry, at.actor, given=given, other=other, state=state or None,  # type: ignore[arg-type]
                 after=at.query.get(name, ""), limit=PER_PAGE,
             ),
         )  # fmt: skip
@@ -229,16 +331,14 @@ async def third_parties(at: PortalContext) -> View:
     )
 
 
-async def one(at: PortalContext) -> View:
+async def show_authorisation(at: PortalContext) -> View:
     """One authorisation, and the people who act under it (D56, D61)."""
     found = await authorisation(at)
     grant, client = found.grant, is_client(at, found)
     other = found.third_party if client else found.client_entity
     state, warns = _state(at, grant, client=client)
     after = at.query.get("after", "")
-    page = await await_page(
-        grants.list_roles(at.context.provider.registry, at.actor, grant, after=after, limit=_PEOPLE_PER_PAGE)
-    )
+    page = await await_found(grants.list_roles(at.registry, at.actor, grant, after=after, limit=_PEOPLE_PER_PAGE))
     here = url(at, "grant", grant)
     accepted = grant.state == "accepted"
     return OneAuthorisation(
@@ -249,7 +349,11 @@ async def one(at: PortalContext) -> View:
         sentence=sentence(found),
         state=state,
         warns=warns,
-        note=_note(found, client=client),
+        note=None
+        if accepted
+        else phrase("It gives nothing until {name} accepts it.", name=other.name)
+        if client
+        else phrase("{name} made this offer. If you accept it, you can give your people access.", name=other.name),
         facts=facts(grant),
         number=other.registration_number,
         number_name=NUMBERS[other.type],
@@ -261,26 +365,12 @@ async def one(at: PortalContext) -> View:
         withdraw=url(at, "end", grant) if client and not accepted else "",
         assign=url(at, "assign", grant) if accepted and not client and grant.end_date >= at.context.today else "",
         people_title=phrase("Who may act for your organisation") if client else phrase("Your people who act here"),
-        empty=_empty(found, client=client),
+        empty=phrase("{name} has not given any of its people access yet.", name=other.name)
+        if client
+        else phrase("None of your people may act here yet."),
         people=tuple(_person(at, found, each, client=client) for each in page.found),
         pager=pager_of(here, {}, came=bool(after), after=page.after, searched_on=len(page.found) < _PEOPLE_PER_PAGE),
     )
-
-
-def _note(found: Authorisation, *, client: bool) -> Phrase | None:
-    if found.grant.state != "offered":
-        return None
-    if client:
-        return phrase("It gives nothing until {name} accepts it.", name=found.third_party.name)
-    return phrase(
-        "{name} made this offer. If you accept it, you can give your people access.", name=found.client_entity.name
-    )
-
-
-def _empty(found: Authorisation, *, client: bool) -> Phrase:
-    if client:
-        return phrase("{name} has not given any of its people access yet.", name=found.third_party.name)
-    return phrase("None of your people may act here yet.")
 
 
 def _person(at: PortalContext, found: Authorisation, given: ThirdPartyRole, *, client: bool) -> PersonLine:
@@ -301,7 +391,7 @@ def _person(at: PortalContext, found: Authorisation, given: ThirdPartyRole, *, c
 # --- answers, and the end
 
 
-async def _asked(at: PortalContext, *, client: bool | None, offered: bool | None) -> Authorisation:
+async def _require_authorisation(at: PortalContext, *, client: bool | None, offered: bool | None) -> Authorisation:
     """The authorisation, for the page's side and state."""
     found = await authorisation(at)
     if client is not None and is_client(at, found) is not client:
@@ -312,9 +402,8 @@ async def _asked(at: PortalContext, *, client: bool | None, offered: bool | None
 
 
 def _confirmation(at: PortalContext, found: Authorisation, **said: object) -> AuthorisationConfirmation:
-    shown: Frame = up(at, found)
     return AuthorisationConfirmation(
-        frame=shown,
+        frame=up(at, found),
         errors=at.errors,
         action=portal_path(at.web, at.page),
         hidden=(("version", version(at, found.grant)),),
@@ -324,9 +413,9 @@ def _confirmation(at: PortalContext, found: Authorisation, **said: object) -> Au
     )
 
 
-async def accept(at: PortalContext) -> View:
+async def show_acceptance(at: PortalContext) -> View:
     """The confirmation of accepting an offer (D56)."""
-    found = await _asked(at, client=False, offered=True)
+    found = await _require_authorisation(at, client=False, offered=True)
     return _confirmation(
         at,
         found,
@@ -344,16 +433,16 @@ async def accept(at: PortalContext) -> View:
 
 async def save_acceptance(at: PortalContext) -> FormResult:
     """Accept an offer. Raises InvalidInput."""
-    found = await _asked(at, client=False, offered=True)
+    found = await _require_authorisation(at, client=False, offered=True)
     check_version(at, found.grant)
     return await submit_changes(
         at, [grants.plan_acceptance(found.grant)], FormResult("grant-accepted", page_of("grant", found.grant))
     )
 
 
-async def decline(at: PortalContext) -> View:
+async def show_refusal(at: PortalContext) -> View:
     """The confirmation of declining an offer (D56)."""
-    found = await _asked(at, client=False, offered=True)
+    found = await _require_authorisation(at, client=False, offered=True)
     return _confirmation(
         at,
         found,
@@ -371,41 +460,43 @@ async def decline(at: PortalContext) -> View:
 
 async def save_refusal(at: PortalContext) -> FormResult:
     """Decline an offer. Raises InvalidInput."""
-    found = await _asked(at, client=False, offered=True)
+    found = await _require_authorisation(at, client=False, offered=True)
     return await _removed(at, found, "grant-declined")
 
 
-async def end(at: PortalContext) -> View:
+async def show_end(at: PortalContext) -> View:
     """The confirmation of an end or a withdrawal (D56)."""
-    found = await _asked(at, client=None, offered=None)
+    found = await _require_authorisation(at, client=None, offered=None)
     client, offered = is_client(at, found), found.grant.state == "offered"
     if offered and not client:
         raise NotFound
-    names = {"third_party": found.third_party.name, "client": found.client_entity.name, "service": found.service.name}
     if offered:
         ends = phrase(
             "The offer to {third_party} is withdrawn: {third_party} can no longer accept it.",
-            third_party=names["third_party"],
+            third_party=found.third_party.name,
         )
     else:
-        ends = phrase("{third_party} may no longer act for {client} at {service}, from now on.", **names)
+        ends = phrase(
+            "{third_party} may no longer act for {client} at {service}, from now on.",
+            third_party=found.third_party.name, client=found.client_entity.name, service=found.service.name,
+        )  # fmt: skip
     return _confirmation(
         at,
         found,
         heading=phrase("Withdraw this offer?") if offered else phrase("End this authorisation?"),
         sentence=ends,
         facts=facts(found.grant),
-        consequences=(*await _roles_lost(at, found), *([] if offered else [_NO_WAY_BACK])),
+        consequences=(
+            *await _roles_lost(at, found),
+            *(() if offered else (phrase("To allow it again takes a new offer, and its acceptance."),)),
+        ),
         button=phrase("Withdraw") if offered else phrase("End it now"),
         danger=True,
     )
 
 
-_NO_WAY_BACK: Final = phrase("To allow it again takes a new offer, and its acceptance.")
-
-
 async def _roles_lost(at: PortalContext, found: Authorisation) -> tuple[Phrase, ...]:
-    number = await grants.count_roles_ending(at.context.provider.registry, at.actor, found.grant)
+    number = await grants.count_roles_ending(at.registry, at.actor, found.grant)
     name = found.third_party.name
     if number >= _MOST_COUNTED:
         return (phrase("More than {count} roles of people of {name} end with it.", count=number, name=name),)
@@ -423,7 +514,7 @@ async def _roles_lost(at: PortalContext, found: Authorisation) -> tuple[Phrase, 
 
 async def save_end(at: PortalContext) -> FormResult:
     """End an authorisation, or withdraw an offer. Raises InvalidInput."""
-    found = await _asked(at, client=None, offered=None)
+    found = await _require_authorisation(at, client=None, offered=None)
     offered = found.grant.state == "offered"
     if offered and not is_client(at, found):
         raise NotFound
@@ -432,66 +523,23 @@ async def save_end(at: PortalContext) -> FormResult:
 
 async def _removed(at: PortalContext, found: Authorisation, change: str) -> FormResult:
     check_version(at, found.grant)
-    changes: list[Change] = [grants.plan_grant_end(found.grant)]
-    return await submit_changes(at, changes, FormResult(change, THIRD_PARTIES))
+    return await submit_changes(at, [grants.plan_grant_end(found.grant)], FormResult(change, THIRD_PARTIES))
 
 
 SECTION: Final = Section[PortalContext](
-    pages={
-        THIRD_PARTIES: PortalPage(view=third_parties),
-        OFFER: PortalPage(
-            view=third_party_offers.offer,
-            submit=third_party_offers.save_offer,
-            check=third_party_offers.check_offer,
-            fresh=True,
-            needs=("write", "grant"),
-        ),
-    },
+    pages={THIRD_PARTIES: PortalPage(view=show_third_parties)},
     named_pages={
-        named("grant"): PortalPage(view=one),
-        named("accept"): PortalPage(view=accept, submit=save_acceptance, fresh=True, needs=("write", "grant")),
-        named("decline"): PortalPage(view=decline, submit=save_refusal, fresh=True, needs=("delete", "grant")),
-        named("end"): PortalPage(view=end, submit=save_end, fresh=True, needs=("delete", "grant")),
-        named("change"): PortalPage(
-            view=third_party_offers.change,
-            submit=third_party_offers.save_change,
-            check=third_party_offers.check_change,
-            fresh=True,
-            needs=("write", "grant"),
-        ),
-        named("assign"): PortalPage(
-            view=third_party_people.assign,
-            submit=third_party_people.save_role,
-            check=third_party_people.check_role,
-            fresh=True,
-            needs=("write", "third-party row"),
-        ),
-        named("change-role"): PortalPage(
-            view=third_party_people.change,
-            submit=third_party_people.save_change,
-            check=third_party_people.check_change,
-            fresh=True,
-            needs=("write", "third-party row"),
-        ),
-        named("take-away"): PortalPage(
-            view=third_party_people.take_away,
-            submit=third_party_people.save_taken,
-            fresh=True,
-            needs=("delete", "third-party row"),
-        ),
+        named("grant"): PortalPage(view=show_authorisation),
+        named("accept"): PortalPage(view=show_acceptance, submit=save_acceptance, fresh=True, needs=("write", "grant")),
+        named("decline"): PortalPage(view=show_refusal, submit=save_refusal, fresh=True, needs=("delete", "grant")),
+        named("end"): PortalPage(view=show_end, submit=save_end, fresh=True, needs=("delete", "grant")),
     },
-    fields=FIELDS | {"to", "service", "person"},
-    filters=frozenset({"organisation", "to", "service", "person", "find", "after", "offers", "given", "received"}),
-    prefixes=(PARAMETER,),
+    fields=frozenset({"reason", "version"}),
+    filters=frozenset({"organisation", "after", "offers", "given", "received"}),
     changes={
-        "grant-offered": phrase("The offer is made."),
-        "grant-changed": phrase("The authorisation is changed."),
         "grant-accepted": phrase("You have accepted the offer. You can give your people access now."),
         "grant-declined": phrase("You have declined the offer."),
         "grant-ended": phrase("The authorisation has ended."),
         "grant-withdrawn": phrase("The offer is withdrawn."),
-        "role-given": phrase("Access is given."),
-        "role-changed": phrase("Access is changed."),
-        "role-taken": phrase("Access is taken away."),
     },
 )

@@ -1,4 +1,4 @@
-"""Offers to third parties in the portal: made, and changed afterwards (D56, R-21)."""
+"""Terms of third-party authorisations: their form, offers, and changes of them (D56, R-21)."""
 
 from __future__ import annotations
 
@@ -10,48 +10,64 @@ import msgspec
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
 from corpid.flows.directory.grants import Authorisation
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.entity_choice import NUMBERS
-from corpid.rules.directory.records import NO_END, ThirdPartyGrant
+from corpid.rules.directory.records import NO_BEGINNING, NO_END, Parameter, ThirdPartyGrant, parameter_values
+from corpid.rules.directory.role_forms import (
+    ENDS_BEFORE_START,
+    day,
+    day_fault,
+    missing_parameter,
+    sub_entity_fault,
+    value_fault,
+)
+from corpid.rules.directory.values import stored_value
 from corpid.texts import Phrase, phrase
-from corpid.web.directory.page_context import PortalContext, portal_path
-from corpid.web.directory.third_party_objects import (
+from corpid.web.context import ENTERED
+from corpid.web.directory.page_context import (
+    NO_REASON,
+    PortalContext,
+    PortalPage,
+    await_plan,
+    portal_path,
+    submit_changes,
+)
+from corpid.web.directory.third_parties import (
     OFFER,
     THIRD_PARTIES,
+    AuthorisationConfirmation,
     authorisation,
     check_version,
     facts,
     is_client,
+    named,
     page_of,
     sentence,
     up,
     url,
     version,
 )
-from corpid.web.directory.third_party_terms import (
-    NO_END_HINT,
-    AuthorisationConfirmation,
-    EnterTerms,
-    allow_editing,
-    parameter_fields,
-    read,
-    repeated_fields,
-    require_confirmation,
-    role_options,
-    shown_day,
-)
-from corpid.web.directory.writing import NO_REASON, await_plan, submit_changes
-from corpid.web.pages.layout import PageView, ViewPart
-from corpid.web.sites import NOTHING_DIFFERENT, FormResult, NotFound
+from corpid.web.pages import role_fields
+from corpid.web.pages.access_texts import duration
+from corpid.web.pages.layout import FormView, PageView, ViewPart
+from corpid.web.pages.role_fields import PARAMETER, parameter_field
+from corpid.web.sites import NOTHING_DIFFERENT, ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import Entity, Service
-    from corpid.web.pages.layout import FieldError
+    from corpid.rules.directory.records import Entity, ParameterDefinition, Service, ThirdPartyAssignment
+    from corpid.web.pages.layout import FieldError, Link
+    from corpid.web.pages.role_fields import Option
     from corpid.web.pages.views import View
 
+NO_END_HINT: Final = phrase("Leave it empty for no end.")
+SUB_ENTITY: Final = role_fields.mark_label(role_fields.PART, required=False)
+ANY: Final = "*"
+"""the value of the field `role` for any"""
+FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "version"})
 _SUB_ENTITY_HINT: Final = phrase("Leave it empty to allow any.")
 
 
@@ -95,35 +111,236 @@ class ChooseService(PageView, frozen=True, kw_only=True):
     notes: tuple[Phrase, ...]
 
 
+class ParameterField(ViewPart, frozen=True, kw_only=True):
+    """The field of a parameter, one value a line.
+
+    The id of its error is its name.
+    """
+
+    name: str
+    label: Phrase
+    value: str
+    hint: Phrase
+
+
+class EnterTerms(FormView, frozen=True, kw_only=True):
+    """Role, dates and further terms.
+
+    Fields: as in FIELDS, and those of parameters. Error ids: these.
+    """
+
+    template: ClassVar[str] = "manage/third_party_terms.html"
+
+    heading: Phrase
+    lead: tuple[Phrase, ...]
+    """what is known already"""
+    roles: tuple[Option, ...]
+    """value, text and description; none: there is nothing to choose"""
+    role: str
+    sub_entity: str | None
+    """None: it is not asked for"""
+    sub_entity_hint: Phrase
+    sub_entity_label: Phrase = SUB_ENTITY
+    start: str
+    end: str
+    end_hint: Phrase
+    parameters: tuple[ParameterField, ...]
+    hidden: tuple[tuple[str, str], ...]
+    reason: str | None
+    """None: it needs no approval"""
+    back: str
+    notes: tuple[Phrase, ...]
+    further: Link | None = None
+    most: int = MOST_REASON_CHARACTERS
+
+
+class Terms(ViewPart, frozen=True, kw_only=True):
+    """The entered terms."""
+
+    role: str
+    sub_entity: str
+    start_date: str
+    end_date: str
+    parameters: tuple[Parameter, ...]
+
+
+# --- the form of terms
+
+
+def allow_editing(at: PortalContext) -> None:
+    """Raise InvalidForm, without errors, to go back to the form."""
+    if at.form.get("confirmed") == "no":
+        raise InvalidForm
+
+
+def require_confirmation(at: PortalContext) -> None:
+    """Raise ConfirmationRequired until a form is confirmed."""
+    if at.form.get("confirmed") != "yes":
+        raise ConfirmationRequired
+
+
+def repeated_fields(at: PortalContext) -> tuple[tuple[str, str], ...]:
+    """The fields of the form that a confirmation sends again."""
+    every_page_has = {"form_token", "step", "names", "confirmed", ENTERED}
+    return tuple((name, text) for name, text in at.form.items() if name not in every_page_has)
+
+
+def parameter_fields(
+    at: PortalContext, service: Service, before: tuple[Parameter, ...], within: ThirdPartyGrant | None
+) -> tuple[ParameterField, ...]:
+    """The fields of a service's parameters.
+
+    `within` is the grant of a person's role.
+    """
+    return tuple(_parameter_field(at, each, before, within) for each in service.parameters)
+
+
+def _parameter_field(
+    at: PortalContext, defined: ParameterDefinition, before: tuple[Parameter, ...], within: ThirdPartyGrant | None
+) -> ParameterField:
+    name = parameter_field(defined.name)
+    known = sorted(parameter_values(before, defined.name))
+    allowed = sorted(parameter_values(within.parameters, defined.name)) if within is not None else []
+    if within is None:
+        hint = phrase("The values that are allowed, one a line. Leave it empty to allow any.")
+    elif allowed:
+        hint = phrase("One value a line. These are authorised: {values}.", values=tuple(allowed))
+        known = known or allowed[:1] * (len(allowed) == 1)
+    elif defined.mandatory:
+        hint = phrase("One value a line.")
+    else:
+        hint = phrase("One value a line. Leave it empty if there is none.")
+    typed = at.form.get(name, "") if at.form else "\n".join(known)
+    required = within is not None and (defined.mandatory or bool(allowed))
+    return ParameterField(
+        name=name, label=role_fields.mark_label(defined.name, required=required), value=typed, hint=hint
+    )
+
+
+def role_options(service: Service, within: ThirdPartyGrant | None) -> tuple[Option, ...]:
+    """The roles to choose from, each with its description.
+
+    `within` is the grant of a person's role.
+    """
+    options = role_fields.role_options(service)
+    if within is None:
+        return ((ANY, phrase("Any role"), ""), *options) if options else ()
+    return () if within.role else options
+
+
+def read_terms(
+    at: PortalContext,
+    service: Service,
+    *,
+    within: ThirdPartyGrant | None = None,
+    was: ThirdPartyGrant | ThirdPartyAssignment | None = None,
+) -> Terms:
+    """The terms of the form; role and sub-entity stay those of `was`.
+
+    `within` is the grant of a person's role. Raises InvalidForm with every error. Source: D56, R-21
+    """
+    errors: list[FieldError] = []
+    role, sub_entity = (was.role, was.sub_entity) if was else _read_role(at, service, within, errors)
+    earliest = max(at.context.today, within.start_date) if within is not None else at.context.today
+    start_date = _read_day(at, "start", was.start_date if was is not None else earliest, errors)
+    end_date = _read_day(at, "end", within.end_date if within is not None else NO_END, errors)
+    if not any(field in {"start", "end"} for field, _ in errors):
+        if end_date < start_date:
+            errors.append(("end", ENDS_BEFORE_START))
+        elif within is not None and not within.start_date <= start_date <= end_date <= within.end_date:
+            dates = duration(within.start_date, within.end_date)
+            errors.append(("start", phrase("Choose days within the authorisation, which is {dates}.", dates=dates)))
+    parameters: list[Parameter] = []
+    for defined in service.parameters:
+        name = parameter_field(defined.name)
+        typed = dict.fromkeys(line.strip() for line in at.form.get(name, "").splitlines())
+        values = list(dict.fromkeys(stored_value(defined.kind, value) for value in typed if value))
+        if why := next(_find_faults(service, defined, values, within), None):
+            errors.append((name, why))
+        parameters += (Parameter(name=defined.name, value=value) for value in values)
+    if errors:
+        raise InvalidForm(*errors)
+    return Terms(
+        role=role, sub_entity=sub_entity, start_date=start_date, end_date=end_date, parameters=tuple(parameters)
+    )
+
+
+def _read_role(
+    at: PortalContext, service: Service, within: ThirdPartyGrant | None, errors: list[FieldError]
+) -> tuple[str, str]:
+    """The role and the part of the organisation."""
+    options = {each[0] for each in role_options(service, within)}
+    typed = at.form.get("role", "")
+    if options and typed not in options:
+        errors.append(("role", phrase("Choose a role.") if within else phrase("Choose one role, or any role.")))
+    if not options:
+        typed = within.role if within is not None else ""
+    role = "" if typed == ANY else typed
+    if within is not None and within.sub_entity:
+        return role, within.sub_entity
+    sub_entity = " ".join(at.form.get("sub_entity", "").split())
+    if why := sub_entity_fault(service, sub_entity, needed=within is not None):
+        errors.append(("sub_entity", why))
+    return role, "" if service.sub_entity == "none" else sub_entity
+
+
+def _read_day(at: PortalContext, name: str, otherwise: str, errors: list[FieldError]) -> str:
+    typed = at.form.get(name, "").strip()
+    found = day(typed) if typed else None
+    if typed and found is None:
+        errors.append((name, day_fault(typed)))
+    return found.isoformat() if found else otherwise
+
+
+def _find_faults(
+    service: Service, defined: ParameterDefinition, values: list[str], within: ThirdPartyGrant | None
+) -> Iterator[Phrase]:
+    allowed = parameter_values(within.parameters, defined.name) if within is not None else set()
+    if within is not None and not values and (defined.mandatory or allowed):
+        yield missing_parameter(defined, service)
+    for value in values:
+        if why := value_fault(defined, value):
+            yield why
+        if allowed and value not in allowed:
+            yield phrase("Only these values are authorised: {values}.", values=tuple(sorted(allowed)))
+
+
+def shown_day(text: str) -> str:
+    """A day for a field; empty if there is none."""
+    return "" if text in {NO_BEGINNING, NO_END} else text
+
+
+# --- offers, and changes of them
+
+
 def _given(at: PortalContext, name: str) -> str:
     return at.form.get(name) or at.query.get(name, "")
 
 
-async def offer(at: PortalContext) -> View:
+async def show_offer(at: PortalContext) -> View:
     """An offer, one question after the other (D56)."""
-    registry = at.context.provider.registry
     to = await _organisation(at, _given(at, "to"))
     if to is None:
-        return await _find(at)
-    services = await grants.list_services(registry, at.actor)
+        return await _find_organisation(at)
+    services = await grants.list_services(at.registry, at.actor)
     service = next((each for each in services if each.service_id == _given(at, "service")), None)
     if service is None:
         return _choose_service(at, to, services)
-    return _terms(at, to, service)
+    return _show_terms(at, to, service)
 
 
 async def _organisation(at: PortalContext, entity_id: str) -> Entity | None:
     if not entity_id or entity_id == at.entity.entity_id:
         return None
-    found = await grants.find_organisations(at.context.provider.registry, at.actor, entity_id)
+    found = await grants.find_organisations(at.registry, at.actor, entity_id)
     return next((each for each in found if each.entity_id == entity_id), None)
 
 
-async def _find(at: PortalContext) -> View:
+async def _find_organisation(at: PortalContext) -> View:
     here = portal_path(at.web, OFFER)
     typed = at.query.get("organisation", "").strip()
     errors: tuple[FieldError, ...] = at.errors
-    found = await grants.find_organisations(at.context.provider.registry, at.actor, typed) if typed else []
+    found = await grants.find_organisations(at.registry, at.actor, typed) if typed else []
     others = [each for each in found if each.entity_id != at.entity.entity_id]
     if typed and found and not others:
         errors = (("organisation", phrase("This is your own organisation.")),)
@@ -172,7 +389,7 @@ def _choose_service(at: PortalContext, to: Entity, services: list[Service]) -> V
     )
 
 
-def _terms(at: PortalContext, to: Entity, service: Service) -> View:
+def _show_terms(at: PortalContext, to: Entity, service: Service) -> View:
     return EnterTerms(
         frame=up(at),
         errors=at.errors,
@@ -206,33 +423,29 @@ class _OfferInput(NamedTuple):
 
 async def _entered_offer(at: PortalContext) -> _OfferInput:
     """The offer of the form."""
-    registry, passwords = at.context.provider.registry, at.context.provider.passwords
+    passwords = at.provider.passwords
     to = await _organisation(at, at.form.get("to", ""))
-    services = await grants.list_services(registry, at.actor)
+    services = await grants.list_services(at.registry, at.actor)
     service = next((each for each in services if each.service_id == at.form.get("service", "")), None)
     if to is None or service is None:
         raise InvalidInput(phrase("Choose the organisation and the service again."))
     allow_editing(at)
-    terms = read(at, service)
+    terms = read_terms(at, service)
     wanted = ThirdPartyGrant(
         client_entity_id=at.entity.entity_id,
         entity_id=to.entity_id,
         service_id=service.service_id,
-        role=terms.role,
-        sub_entity=terms.sub_entity,
-        start_date=terms.start_date,
-        end_date=terms.end_date,
-        parameters=terms.parameters,
         state="offered",
+        **msgspec.structs.asdict(terms),
     )
-    if await grants.is_stored(registry, wanted):
+    if await grants.is_stored(at.registry, wanted):
         raise InvalidInput(
             phrase(
                 "{name} already has this authorisation, or an offer of it: open it and change it there.", name=to.name
             )
         )
-    changes = await await_plan(grants.plan_offer(registry, passwords, wanted, None))
-    _require_reason(at, service)
+    changes = await await_plan(grants.plan_offer(at.registry, passwords, wanted, None))
+    require_reason(at, service)
     found = Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)
     return _OfferInput(found, wanted, changes)
 
@@ -270,12 +483,13 @@ async def check_offer(at: PortalContext) -> View:
     )
 
 
-def _require_reason(at: PortalContext, service: Service) -> None:
+def require_reason(at: PortalContext, service: Service) -> None:
+    """Raise InvalidInput for a form without the reason that its approval needs."""
     if grants.needs_approval(at.entity, service) and not at.form.get("reason", "").strip():
         raise InvalidInput(NO_REASON, field="reason")
 
 
-async def change(at: PortalContext) -> View:
+async def show_change(at: PortalContext) -> View:
     """Other terms of an authorisation, by the organisation that gave it."""
     found = await authorisation(at)
     if not is_client(at, found):
@@ -286,7 +500,7 @@ async def change(at: PortalContext) -> View:
         errors=at.errors,
         action=portal_path(at.web, at.page),
         heading=phrase("Limit or change it"),
-        lead=(sentence(found), _ROLE_STAYS),
+        lead=(sentence(found), phrase("Another service or role takes another offer.")),
         roles=(),
         role="",
         sub_entity=None,
@@ -302,28 +516,20 @@ async def change(at: PortalContext) -> View:
     )
 
 
-_ROLE_STAYS: Final = phrase("Another service or role takes another offer.")
-
-
 async def _entered_change(at: PortalContext) -> _OfferInput:
     """The terms as the form changes them."""
-    registry, passwords = at.context.provider.registry, at.context.provider.passwords
+    passwords = at.provider.passwords
     found = await authorisation(at)
     if not is_client(at, found):
         raise NotFound
     check_version(at, found.grant)
     allow_editing(at)
-    terms = read(at, found.service, was=found.grant)
-    wanted = msgspec.structs.replace(
-        found.grant,
-        start_date=terms.start_date,
-        end_date=terms.end_date if at.form.get("end") else NO_END,
-        parameters=terms.parameters,
-    )
-    changes = await await_plan(grants.plan_offer(registry, passwords, wanted, found.grant))
+    terms = read_terms(at, found.service, was=found.grant)
+    wanted = msgspec.structs.replace(found.grant, **msgspec.structs.asdict(terms))
+    changes = await await_plan(grants.plan_offer(at.registry, passwords, wanted, found.grant))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
-    _require_reason(at, found.service)
+    require_reason(at, found.service)
     becomes = changes[0].becomes
     assert isinstance(becomes, ThirdPartyGrant)  # noqa: S101 - a change of a grant
     return _OfferInput(found, becomes, changes)
@@ -365,3 +571,18 @@ def _consequence(found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:
         "This is more than {name} has accepted. Until it accepts again, none of its people may act for you here.",
         name=name,
     )
+
+
+_OFFERING: Final = ("write", "grant")
+SECTION: Final = Section[PortalContext](
+    pages={OFFER: PortalPage(view=show_offer, submit=save_offer, check=check_offer, fresh=True, needs=_OFFERING)},
+    named_pages={
+        named("change"): PortalPage(
+            view=show_change, submit=save_change, check=check_change, fresh=True, needs=_OFFERING
+        )
+    },
+    fields=FIELDS | {"to", "service"},
+    filters=frozenset({"organisation", "to", "service"}),
+    prefixes=(PARAMETER,),
+    changes={"grant-offered": phrase("The offer is made."), "grant-changed": phrase("The authorisation is changed.")},
+)

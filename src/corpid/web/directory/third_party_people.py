@@ -14,14 +14,24 @@ from corpid.flows.directory.person_names import digest_names
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
-from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
-from corpid.web.directory.page_context import PortalContext, portal_path
-from corpid.web.directory.third_party_objects import (
+from corpid.web.directory.page_context import (
+    PortalContext,
+    PortalPage,
+    await_plan,
+    check_names,
+    names_shown,
+    portal_path,
+    submit_changes,
+)
+from corpid.web.directory.people import PERSON_CHOSEN, choose_person
+from corpid.web.directory.third_parties import (
     THIRD_PARTIES,
+    AuthorisationConfirmation,
     authorisation,
     check_version,
     facts,
     is_client,
+    named,
     page_of,
     role,
     sentence,
@@ -29,23 +39,23 @@ from corpid.web.directory.third_party_objects import (
     url,
     version,
 )
-from corpid.web.directory.third_party_terms import (
+from corpid.web.directory.third_party_offers import (
+    FIELDS,
     NO_END_HINT,
-    AuthorisationConfirmation,
     EnterTerms,
     allow_editing,
     parameter_fields,
-    read,
+    read_terms,
     repeated_fields,
     require_confirmation,
+    require_reason,
     role_options,
     shown_day,
 )
-from corpid.web.directory.writing import NO_REASON, await_plan, check_names, names_shown, submit_changes
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link
-from corpid.web.sites import NOTHING_DIFFERENT, FormResult, NotFound
+from corpid.web.sites import NOTHING_DIFFERENT, FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,18 +80,18 @@ async def _granted(at: PortalContext) -> Authorisation:
 async def _member(at: PortalContext) -> Member | None:
     """The chosen member; None for an invitation or nobody."""
     membership_id = at.form.get(PERSON_CHOSEN) or at.query.get(PERSON_CHOSEN, "")
-    found = await find_one_member(at.context.provider.registry, at.actor, membership_id)
+    found = await find_one_member(at.registry, at.actor, membership_id)
     return None if found is None or found.membership.invited else found
 
 
-async def assign(at: PortalContext) -> View:
+async def show_assignment(at: PortalContext) -> View:
     """The person, and then the terms of their access (D56)."""
     found = await _granted(at)
     person = await _member(at)
-    return await _choose(at, found) if person is None else _terms(at, found, person)
+    return await _choose_member(at, found) if person is None else _show_terms(at, found, person)
 
 
-async def _choose(at: PortalContext, found: Authorisation) -> View:
+async def _choose_member(at: PortalContext, found: Authorisation) -> View:
     def to(member: Member) -> str | Phrase:
         if member.membership.invited:
             return phrase("Has not accepted the invitation yet")
@@ -100,7 +110,7 @@ async def _choose(at: PortalContext, found: Authorisation) -> View:
     )
 
 
-def _terms(at: PortalContext, found: Authorisation, person: Member) -> View:
+def _show_terms(at: PortalContext, found: Authorisation, person: Member) -> View:
     grant, service, form = found.grant, found.service, at.form
     first = max(at.context.today, grant.start_date)
     asks_sub_entity = service.sub_entity != "none" and not grant.sub_entity
@@ -130,11 +140,6 @@ def _sentence(found: Authorisation, row: ThirdPartyAssignment, person: str) -> P
     return access_texts.role_sentence(person, row, service=found.service.name, entity=found.client_entity.name)
 
 
-def _require_reason(at: PortalContext, found: Authorisation) -> None:
-    if grants.needs_approval(at.entity, found.service) and not at.form.get("reason", "").strip():
-        raise InvalidInput(NO_REASON, field="reason")
-
-
 class _AccessInput(NamedTuple):
     """The access that a form describes."""
 
@@ -148,29 +153,25 @@ class _AccessInput(NamedTuple):
 
 async def _entered_role(at: PortalContext) -> _AccessInput:
     """The access that the form gives."""
-    registry, passwords = at.context.provider.registry, at.context.provider.passwords
+    passwords = at.provider.passwords
     found = await _granted(at)
     person = await _member(at)
     if person is None:
         raise NotFound
     check_names(at, names_shown(person))
     allow_editing(at)
-    terms = read(at, found.service, within=found.grant)
+    terms = read_terms(at, found.service, within=found.grant)
     wanted = ThirdPartyAssignment(
         user_id=person.user.user_id,
         entity_id=at.entity.entity_id,
         client_entity_id=found.grant.client_entity_id,
         service_id=found.grant.service_id,
-        role=terms.role,
-        sub_entity=terms.sub_entity,
-        start_date=terms.start_date,
-        end_date=terms.end_date,
-        parameters=terms.parameters,
+        **msgspec.structs.asdict(terms),
     )
-    if await grants.is_stored(registry, wanted):
+    if await grants.is_stored(at.registry, wanted):
         raise InvalidInput(phrase("{person} has this access already: change it in the list.", person=person.name))
-    changes = await await_plan(grants.plan_role(registry, passwords, at.actor, wanted, None))
-    _require_reason(at, found)
+    changes = await await_plan(grants.plan_role(at.registry, passwords, at.actor, wanted, None))
+    require_reason(at, found.service)
     return _AccessInput(found, wanted, person.name, names_shown(person), changes)
 
 
@@ -187,10 +188,10 @@ async def save_role(at: PortalContext) -> FormResult:
 async def check_role(at: PortalContext) -> View:
     """The confirmation of giving access. Raises InvalidInput, InvalidForm, NotFound."""
     entered = await _entered_role(at)
-    return _check(at, entered, heading=phrase("Check the access"), button=phrase("Give access"))
+    return _confirm(at, entered, heading=phrase("Check the access"), button=phrase("Give access"))
 
 
-def _check(at: PortalContext, entered: _AccessInput, *, heading: Phrase, button: Phrase) -> View:
+def _confirm(at: PortalContext, entered: _AccessInput, *, heading: Phrase, button: Phrase) -> View:
     found, wanted = entered.found, entered.row
     return AuthorisationConfirmation(
         frame=up(at, found, names=entered.names),
@@ -217,7 +218,7 @@ def _names(given: ThirdPartyRole) -> str:
     return digest_names([(given.row.user_id, given.name)])
 
 
-async def change(at: PortalContext) -> View:
+async def show_change(at: PortalContext) -> View:
     """Other dates and parameters of a person's access."""
     given, found = await _given(at)
     row, form = given.row, at.form
@@ -245,19 +246,17 @@ async def change(at: PortalContext) -> View:
 
 async def _entered_change(at: PortalContext) -> _AccessInput:
     """The access as the form changes it."""
-    registry, passwords = at.context.provider.registry, at.context.provider.passwords
+    passwords = at.provider.passwords
     given, found = await _given(at)
     check_names(at, _names(given))
     check_version(at, given.row)
     allow_editing(at)
-    terms = read(at, found.service, within=found.grant, was=given.row)
-    wanted = msgspec.structs.replace(
-        given.row, start_date=terms.start_date, end_date=terms.end_date, parameters=terms.parameters
-    )
-    changes = await await_plan(grants.plan_role(registry, passwords, at.actor, wanted, given.row))
+    terms = read_terms(at, found.service, within=found.grant, was=given.row)
+    wanted = msgspec.structs.replace(given.row, **msgspec.structs.asdict(terms))
+    changes = await await_plan(grants.plan_role(at.registry, passwords, at.actor, wanted, given.row))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
-    _require_reason(at, found)
+    require_reason(at, found.service)
     return _AccessInput(found, wanted, given.name or GONE, _names(given), changes)
 
 
@@ -270,10 +269,10 @@ async def save_change(at: PortalContext) -> FormResult:
 
 async def check_change(at: PortalContext) -> View:
     """The confirmation of changing access. Raises InvalidInput, InvalidForm, NotFound."""
-    return _check(at, await _entered_change(at), heading=phrase("Check the change"), button=phrase("Change it"))
+    return _confirm(at, await _entered_change(at), heading=phrase("Check the change"), button=phrase("Change it"))
 
 
-async def take_away(at: PortalContext) -> View:
+async def show_removal(at: PortalContext) -> View:
     """The confirmation of taking a person's access away (D56)."""
     found = await role(at)
     row = found.given.row
@@ -297,10 +296,34 @@ async def take_away(at: PortalContext) -> View:
     )
 
 
-async def save_taken(at: PortalContext) -> FormResult:
+async def save_removal(at: PortalContext) -> FormResult:
     """Take a person's access away. Raises InvalidInput, NotFound."""
     found = await role(at)
     check_names(at, _names(found.given))
     check_version(at, found.given.row)
     page = page_of("grant", found.under.grant) if found.under is not None else THIRD_PARTIES
     return await submit_changes(at, [grants.plan_role_end(found.given.row)], FormResult("role-taken", page))
+
+
+_ASSIGNING: Final = ("write", "third-party row")
+SECTION: Final = Section[PortalContext](
+    named_pages={
+        named("assign"): PortalPage(
+            view=show_assignment, submit=save_role, check=check_role, fresh=True, needs=_ASSIGNING
+        ),
+        named("change-role"): PortalPage(
+            view=show_change, submit=save_change, check=check_change, fresh=True, needs=_ASSIGNING
+        ),
+        named("take-away"): PortalPage(
+            view=show_removal, submit=save_removal, fresh=True, needs=("delete", "third-party row")
+        ),
+    },
+    fields=FIELDS | {PERSON_CHOSEN},
+    filters=frozenset({PERSON_CHOSEN, "find", "after"}),
+    prefixes=(role_fields.PARAMETER,),
+    changes={
+        "role-given": phrase("Access is given."),
+        "role-changed": phrase("Access is changed."),
+        "role-taken": phrase("Access is taken away."),
+    },
+)

@@ -1,4 +1,4 @@
-"""OAuth endpoints: request → flow → response, a few lines each."""
+"""OAuth endpoints, also for the admin API: request → flow → response."""
 
 from __future__ import annotations
 
@@ -8,25 +8,19 @@ import msgspec
 from starlette.responses import Response
 
 from corpid.flows import rate_limits
-from corpid.flows.oauth import authorize, par, token, userinfo
+from corpid.flows.oauth import api_tokens, authorize, par, token, userinfo
 from corpid.flows.oauth.authorize import AUTHORIZATION_PARAMETERS, ImmediateResponse
 from corpid.rules.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
+from corpid.rules.oauth import api_server, parameters
 from corpid.rules.oauth import discovery as discovery_rules
-from corpid.rules.oauth import parameters
 from corpid.rules.oauth.authorization_endpoint import PUSHED_PARAMETERS, REQUEST_PARAMETERS
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
 from corpid.web.authentication.pages import final_frame
-from corpid.web.http.requests import (
-    client_request,
-    cookie,
-    form_bytes,
-    headers,
-    may_complete,
-    page_request,
-)
+from corpid.web.http.requests import client_request, cookie, form_bytes, headers, may_complete, page_request
 from corpid.web.pages import errors
+from corpid.web.pages.errors import NOT_CACHED
 from corpid.web.pages.layout import BARE, Frame
 from corpid.web.pages.responses import NO_STORE_HEADER, BytesResponse, enter, leave, see_other
 from corpid.web.pages.translations import LANGUAGES
@@ -38,10 +32,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.generations import Generation, ProtectedResource
     from corpid.web.context import WebContext
 
-_PUBLIC: Final = {
-    "Cache-Control": f"public, max-age={METADATA_CACHE_SECONDS}",
-    "Access-Control-Allow-Origin": "*",
-}
+_PUBLIC: Final = {"Cache-Control": f"public, max-age={METADATA_CACHE_SECONDS}", "Access-Control-Allow-Origin": "*"}
 _JSON: Final = (NO_STORE_HEADER, (b"pragma", b"no-cache"), (b"content-type", b"application/json"))
 _JWT: Final = (NO_STORE_HEADER, (b"pragma", b"no-cache"), (b"content-type", b"application/jwt"))
 
@@ -171,3 +162,36 @@ async def _around(web: WebContext, context: RequestContext, arrived: ImmediateRe
     if arrived.interaction is not None:
         return await final_frame(web, context, client, arrived.interaction)
     return Frame(client_name=client.name, ui_locales=arrived.requesting_client.ui_locales)
+
+
+# --- the admin API's authorization server (D59)
+
+
+async def api_metadata(request: Request, web: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
+    """The metadata document (RFC 8414 §3)."""
+    policy = web.provider.policy
+    document = api_server.metadata(policy.base_url, policy.api)
+    cached = {"Cache-Control": f"public, max-age={METADATA_CACHE_SECONDS}"}
+    return Response(msgspec.json.encode(document), 200, cached, "application/json; charset=utf-8")
+
+
+async def api_token_endpoint(request: Request, web: WebContext) -> Response:
+    """The token endpoint (RFC 6749 §4.4).
+
+    It also answers during maintenance, which a client of the API may end.
+    """
+    context = await client_request(request, web.provider)
+    issued = await api_tokens.issue(
+        context,
+        parameters.parse(await form_bytes(request), api_server.TOKEN_PARAMETERS),
+        authorization=headers(request, b"authorization"),
+        proofs=headers(request, b"dpop"),
+    )
+    request.scope["state"]["log"]["client_id"] = issued.client_id
+    content = {
+        "access_token": issued.access_token,
+        "token_type": issued.token_type,
+        "expires_in": issued.expires_in,
+        "scope": issued.scope,
+    }
+    return Response(msgspec.json.encode(content), 200, NOT_CACHED, "application/json")

@@ -1,4 +1,4 @@
-"""Clients in the console: list, one client, its keys and refusals."""
+"""Clients in the console: list, one, keys, refusals, form."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from datetime import date
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote, urlencode
 
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import clients as flow
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import InvalidMembers, Refused
 from corpid.flows.oauth import client_keys
 from corpid.flows.operations import audit
 from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
@@ -16,33 +17,56 @@ from corpid.flows.operations.migration_report import report_of
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.directory.changes import Conflict
+from corpid.rules.directory.sections import NOTHING
 from corpid.rules.oauth.client_registration import used_generations
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.texts import Phrase, phrase
-from corpid.web.operations.confirm import question
 from corpid.web.operations.page_context import (
     AT_ONCE,
+    REASON,
     ConsoleContext,
     ConsolePage,
+    actor_with_reason,
     console_path,
     frame,
+    is_current,
     pager,
     path_if_allowed,
+    question,
+    section_link,
+    version_of,
 )
-from corpid.web.operations.reasons import REASON, acting
-from corpid.web.pages.client_fields import WORDS
-from corpid.web.pages.layout import Link, Pager, PageView, ViewPart
-from corpid.web.sites import FormResult, NotFound, Section
+from corpid.web.pages import errors
+from corpid.web.pages.client_fields import (
+    FIELDS,
+    WORDS,
+    fields_of,
+    mistakes,
+    named_faults,
+    new_values,
+    opens_rare,
+    read,
+    typed_in,
+    values_of,
+    without_private_keys,
+)
+from corpid.web.pages.layout import FormView, Link, Pager, PageView, ViewPart
+from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from corpid.flows.oauth.client_keys import ClientKeyReport
     from corpid.flows.operations.migration_report import ClientUse
+    from corpid.rules.directory.actors import DeploymentOperator
     from corpid.rules.oauth.records import Client
     from corpid.rules.oauth.refusals import ClientRefusal
+    from corpid.web.pages.client_fields import Fields
+    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 CLIENTS: Final = "clients"
@@ -50,6 +74,10 @@ CLIENT: Final = "client"
 _CHANGES: Final = tuple(action for action in AuditAction if action.startswith("client."))
 _LATEST: Final = 20
 """changes on a client's page"""
+_NEW_CLIENT: Final = "new-client"
+_CHANGED: Final = phrase(
+    "Somebody else has changed this client meanwhile. Nothing of your change was saved: this is the client as it is now."
+)
 
 
 class ClientLine(ViewPart, frozen=True, kw_only=True):
@@ -126,12 +154,32 @@ class ClientPage(PageView, frozen=True, kw_only=True):
     saved: Phrase | None = None
 
 
-async def clients(at: ConsoleContext) -> View:
+class ClientForm(FormView, frozen=True, kw_only=True):
+    """The form of a client.
+
+    Fields: client_id of a new one, its members, and reason.
+    """
+
+    template: ClassVar[str] = "console/client_form.html"
+
+    heading: Phrase
+    groups: tuple[Fields, ...]
+    more: tuple[Fields, ...]
+    """those that most clients leave as they are"""
+    more_open: bool
+    new: bool
+    identifier: str = "client_id"
+    """the name of its identifier on the wire"""
+    client_id: str = ""
+    reason: str = ""
+    back: str
+    notes: tuple[Phrase, ...] = ()
+
+
+async def show_clients(at: ConsoleContext) -> View:
     """The list of clients, by identifier. Raises access.Forbidden."""
     search, after = at.query.get("search", "").strip(), at.query.get("after", "")
-    found = await flow.list_clients_page(
-        at.context.provider.registry, search=search, after=after, limit=AT_ONCE + 1, actor=at.actor
-    )
+    found = await flow.list_clients_page(at.registry, search=search, after=after, limit=AT_ONCE + 1, actor=at.actor)
     shown = found[:AT_ONCE]
     return Clients(
         frame=frame(at, section=CLIENTS),
@@ -167,41 +215,32 @@ def _line(at: ConsoleContext, client: Client) -> ClientLine:
 
 async def this_client(at: ConsoleContext) -> Client:
     """The client that the page is about. Raises NotFound, access.Forbidden."""
-    client_id = at.page.partition("/")[2]
-    try:
-        return await flow.find_client(at.context.provider.registry, client_id, actor=at.actor)
-    except Refused:
-        raise NotFound from None
+    return await await_found(flow.find_client(at.registry, at.page.partition("/")[2], actor=at.actor))
 
 
-async def client(at: ConsoleContext) -> View:
+async def show_client(at: ConsoleContext) -> View:
     """One client. Raises NotFound, access.Forbidden."""
-    provider, found = at.context.provider, await this_client(at)
-    refusals = await list_refusals(provider.registry, found.client_id, actor=at.actor)
+    found = await this_client(at)
+    refusals = await list_refusals(at.registry, found.client_id, actor=at.actor)
     uses = await report_of(
-        provider.registry,
-        found,
-        actor=at.actor,
-        generations=GENERATIONS,
-        today=at.context.today,
-        rules=at.web.client_rules,
+        at.registry, found, actor=at.actor, generations=GENERATIONS, today=at.context.today, rules=at.web.client_rules
     )
-    looked = await client_keys.describe_keys(provider, found, actor=at.actor, now=at.context.now)
+    looked = await client_keys.describe_keys(at.provider, found, actor=at.actor, now=at.context.now)
     return ClientPage(
-        frame=frame(at, section=CLIENTS, up=Link(url=console_path(at.web, CLIENTS), text=Clients.heading)),
+        frame=frame(at, section=CLIENTS, up=section_link(at, CLIENTS)),
         heading=phrase("Client {name}", name=found.name),
         client_id=found.client_id,
         enabled=found.enabled,
-        facts=tuple(_facts(found)),
+        facts=tuple(_list_facts(found)),
         keys=looked,
         migration=tuple(uses),
         last_days={each.generation: date.fromisoformat(each.last_day) for each in uses if each.last_day},
         last_used={each.generation: at.moment(each.last_at) for each in uses if each.last_at},
-        refusals=tuple(_refusal(at, each) for each in refusals if not each.claimed),
-        claimed=tuple(_refusal(at, each) for each in refusals if each.claimed),
+        refusals=tuple(_refusal_line(at, each) for each in refusals if not each.claimed),
+        claimed=tuple(_refusal_line(at, each) for each in refusals if each.claimed),
         most=REFUSALS_KEPT[False],
         most_claimed=REFUSALS_KEPT[True],
-        history=await _history(at, found),
+        history=await _load_history(at, found),
         whole_history=console_path(at.web, f"audit?{urlencode({'client': found.client_id, 'action': 'client.'})}"),
         edit=path_if_allowed(at, client_page_path(found.client_id, "edit-client")),
         switch=path_if_allowed(at, client_page_path(found.client_id, "switch-client")),
@@ -210,7 +249,7 @@ async def client(at: ConsoleContext) -> View:
     )
 
 
-def _facts(client: Client) -> list[tuple[Phrase | str, str]]:
+def _list_facts(client: Client) -> list[tuple[Phrase | str, str]]:
     """The members that differ from their default."""
     found: list[tuple[Phrase | str, str]] = []
     for name, each in CLIENT_MEMBERS.items():
@@ -223,12 +262,11 @@ def _facts(client: Client) -> list[tuple[Phrase | str, str]]:
     return found
 
 
-async def _history(at: ConsoleContext, client: Client) -> tuple[HistoryLine, ...]:
+async def _load_history(at: ConsoleContext, client: Client) -> tuple[HistoryLine, ...]:
     """The latest changes of a client's record (D57)."""
-    registry = at.context.provider.registry
     query = AuditQuery(client_id=client.client_id, actions=_CHANGES)
-    found = await audit.read_part(registry, query, limit=_LATEST, actor=at.actor)
-    names = await audit.read_names(registry, found.entries)
+    found = await audit.read_part(at.registry, query, limit=_LATEST, actor=at.actor)
+    names = await audit.read_names(at.registry, found.entries)
     return tuple(
         HistoryLine(
             at=at.moment(each.at),
@@ -241,7 +279,7 @@ async def _history(at: ConsoleContext, client: Client) -> tuple[HistoryLine, ...
     )
 
 
-def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> RefusalLine:
+def _refusal_line(at: ConsoleContext, refusal: ClientRefusal) -> RefusalLine:
     return RefusalLine(
         at=at.moment(refusal.at),
         request=f"{refusal.method} {refusal.path}",
@@ -252,7 +290,7 @@ def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> RefusalLine:
     )
 
 
-async def switch(at: ConsoleContext) -> View:
+async def show_switch(at: ConsoleContext) -> View:
     """The question before a client is enabled or disabled."""
     found = await this_client(at)
     if found.enabled:
@@ -273,20 +311,20 @@ async def switch(at: ConsoleContext) -> View:
     )
 
 
-async def save_switch(at: ConsoleContext) -> FormResult:
+async def switch_client(at: ConsoleContext) -> FormResult:
     """Enable or disable the client, as the page said. Raises InvalidInput, StaleStep."""
     found = await this_client(at)
     if at.form.get("decision") not in {"enable", "disable"}:
         raise StaleStep
     wanted = at.form.get("decision") == "enable"
-    actor = acting(at)
+    actor = actor_with_reason(at)
     if found.enabled != wanted:
-        await flow.switch_client(at.context.provider.registry, found.client_id, enabled=wanted, actor=actor)
-        at.context.provider.registry_cache.drop()
+        await flow.switch_client(at.registry, found.client_id, enabled=wanted, actor=actor)
+        at.provider.registry_cache.drop()
     return FormResult("client-enabled" if wanted else "client-disabled", client_page_path(found.client_id))
 
 
-async def drop(at: ConsoleContext) -> View:
+async def show_drop(at: ConsoleContext) -> View:
     """The question before fetched keys are dropped.
 
     Raises NotFound for a client without any.
@@ -305,27 +343,143 @@ async def drop(at: ConsoleContext) -> View:
     )
 
 
-async def save_drop(at: ConsoleContext) -> FormResult:
+async def drop_keys(at: ConsoleContext) -> FormResult:
     """Drop the fetched keys of the client. Raises InvalidInput, NotFound, Refused."""
     found = await this_client(at)
     if found.jwks_uri is None:
         raise NotFound
-    await flow.drop_keys(at.context.provider.registry, found.client_id, actor=acting(at))
+    await flow.drop_keys(at.registry, found.client_id, actor=actor_with_reason(at))
     return FormResult("client-keys", client_page_path(found.client_id))
 
 
-def _at(page: str) -> re.Pattern[str]:
+async def show_new(at: ConsoleContext) -> View:
+    return _show_form(at, phrase("Register a client"), new_values(), back=console_path(at.web, CLIENTS))
+
+
+async def show_edit(at: ConsoleContext) -> View:
+    """The form of a client that is there. Raises NotFound, access.Forbidden."""
+    found = await this_client(at)
+    heading = phrase("Change {name}", name=found.name)
+    return _show_form(at, heading, values_of(found), back=client_path(at, found.client_id), version=version_of(found))
+
+
+def _show_form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, back: str, version: str = "") -> View:
+    given = without_private_keys({**(at.form or values)})
+    return ClientForm(
+        frame=frame(
+            at, section=CLIENTS, up=Link(url=back, text=phrase("Go back")), step_name=at.form.get("step", version)
+        ),
+        action=console_path(at.web, at.page),
+        heading=heading,
+        groups=fields_of(given, rare=False),
+        more=fields_of(given, rare=True),
+        more_open=opens_rare(given, at.errors),
+        new=not version,
+        client_id=at.form.get("client_id", ""),
+        reason=at.form.get(REASON, ""),
+        back=back,
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+def _read_members(at: ConsoleContext, before: Mapping[str, str]) -> dict[str, object]:
+    """The members that the form changes, as in a directory file.
+
+    None for those that stay.
+    """
+    members: dict[str, object] = {}
+    for name, each in FIELDS.items():
+        typed = typed_in(at.form, name)
+        members[name] = None if typed == before[name].strip() else read(each, typed)
+    return members
+
+
+async def add_client(at: ConsoleContext) -> FormResult:
+    """Register the client of the form. Raises InvalidForm, access.Forbidden."""
+    client_id = at.form.get("client_id", "").strip()
+    no_identifier = [] if client_id else [("client_id", phrase("Enter the identifier of the client."))]
+    actor = _check_form(at, no_identifier)
+    members = {name: value or None for name, value in _read_members(at, dict.fromkeys(FIELDS, "")).items()}
+    members = {name: None if value == NOTHING else value for name, value in members.items()}
+    try:
+        await flow.add_client(
+            at.registry, at.provider.passwords, client_id, members, actor=actor, rules=at.web.client_rules
+        )
+    except Refused as refused:
+        raise _name_faults(refused) from None
+    return FormResult("client-added", client_page_path(client_id))
+
+
+async def edit_client(at: ConsoleContext) -> FormResult:
+    """Change the client as the form says. Raises InvalidInput, InvalidForm, EditConflict, NotFound."""
+    found = await this_client(at)
+    if not is_current(at, found):
+        raise EditConflict(_CHANGED)
+    actor = _check_form(at, [])
+    members = _read_members(at, values_of(found))
+    if all(value is None for value in members.values()):
+        raise InvalidInput(NOTHING_DIFFERENT)
+    try:
+        await flow.update_client(
+            at.registry, at.provider.passwords, found.client_id, members,
+            actor=actor, rules=at.web.client_rules, was=found,
+        )  # fmt: skip
+    except Conflict:
+        raise EditConflict(_CHANGED) from None
+    except Refused as refused:
+        raise _name_faults(refused) from None
+    at.provider.registry_cache.drop()
+    return FormResult("client-changed", client_page_path(found.client_id))
+
+
+def _check_form(at: ConsoleContext, errors: list[FieldError]) -> DeploymentOperator:
+    """The operator with the reason, if the form can be read.
+
+    `errors` are those found before.
+    """
+    typed = {name: at.form.get(name, "").strip() for name in FIELDS}
+    errors = [*errors, *mistakes(typed, developer_mode=at.web.client_rules.developer_mode)]
+    try:
+        actor = actor_with_reason(at)
+    except InvalidInput as rejected:
+        raise InvalidForm(*errors, (REASON, rejected.sentence)) from None
+    if errors:
+        raise InvalidForm(*errors)
+    return actor
+
+
+def _name_faults(refused: Refused) -> InvalidForm:
+    """The faults, each at its field.
+
+    The sentences are the registration's own.
+    """
+    faults = refused.faults if isinstance(refused, InvalidMembers) else (errors.reason_of(refused),)
+    return InvalidForm(*named_faults(faults))
+
+
+def _one(page: str) -> re.Pattern[str]:
+    """The paths of a page about one client."""
     return re.compile(page + r"/[^/]{1,300}")
 
 
+_WRITING: Final = ("write", "client")
 SECTION: Final = Section[ConsoleContext](
-    pages={CLIENTS: ConsolePage(view=clients)},
-    named_pages={
-        _at(CLIENT): ConsolePage(view=client),
-        _at("switch-client"): ConsolePage(view=switch, submit=save_switch, fresh=True, needs=("write", "client")),
-        _at("drop-keys"): ConsolePage(view=drop, submit=save_drop, fresh=True, needs=("write", "client")),
+    pages={
+        CLIENTS: ConsolePage(view=show_clients),
+        _NEW_CLIENT: ConsolePage(
+            view=show_new, submit=add_client, fresh=True, kept=without_private_keys, needs=_WRITING
+        ),
     },
-    fields=frozenset({"decision", REASON}),
+    named_pages={
+        _one(CLIENT): ConsolePage(view=show_client),
+        _one("edit-client"): ConsolePage(
+            view=show_edit, submit=edit_client, fresh=True, kept=without_private_keys, needs=_WRITING
+        ),
+        _one("switch-client"): ConsolePage(view=show_switch, submit=switch_client, fresh=True, needs=_WRITING),
+        _one("drop-keys"): ConsolePage(view=show_drop, submit=drop_keys, fresh=True, needs=_WRITING),
+    },
+    fields=frozenset({"client_id", "decision", REASON, *FIELDS}),
     filters=frozenset({"search", "after"}),
     changes={
         "client-enabled": phrase("The client has been enabled."),

@@ -7,21 +7,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.operations import console as flow
 from corpid.flows.operations.console import NeedsPasskey
 from corpid.texts import phrase
-from corpid.web.operations import (
-    audit,
-    audit_export,
-    client_form,
-    clients,
-    entities,
-    entity_form,
-    keys,
-    maintenance,
-    overview,
-    owners,
-    people,
-    person_sessions,
-    services,
-)
+from corpid.web.operations import audit, clients, deployment, entities, keys, people, services
 from corpid.web.operations.page_context import ConsoleContext, admit
 from corpid.web.own_pages import serve
 from corpid.web.pages.layout import BARE
@@ -59,19 +45,13 @@ async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> ConsoleRequest:
 _SITE: Final = Site(
     purpose="console",
     sections=(
-        overview.SECTION,
+        deployment.SECTION,
         entities.SECTION,
-        entity_form.SECTION,
-        owners.SECTION,
         people.SECTION,
-        person_sessions.SECTION,
         services.SECTION,
         clients.SECTION,
-        client_form.SECTION,
         keys.SECTION,
-        maintenance.SECTION,
         audit.SECTION,
-        audit_export.SECTION,
     ),
     context=ConsoleContext,
     arrive=_arrive,

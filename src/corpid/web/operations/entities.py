@@ -1,42 +1,52 @@
-"""Organisations in the console: search, one organisation, its owners (D53, D54)."""
+"""Organisations in the console: list, one, new, changed, its owners (D53, D54, R-12.4)."""
 
 from __future__ import annotations
 
 import re
 from datetime import date
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import entities, invitations, lists
+from corpid.flows.directory import appointments, entities, invitations, lists
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import find_open_invitation, load_entity
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
-from corpid.rules.directory.names import identity, shown_name
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
+from corpid.rules.directory.names import COUNTRIES, identity, remedy_of, shown_name
 from corpid.rules.directory.records import NO_END
+from corpid.rules.directory.sections import SECTIONS
+from corpid.rules.directory.values import address
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
-from corpid.web.operations.confirm import question
 from corpid.web.operations.page_context import (
     AT_ONCE,
+    REASON,
     ConsoleContext,
     ConsolePage,
+    actor_with_reason,
     console_path,
     frame,
+    is_current,
     pager,
     path_if_allowed,
+    question,
     read_search,
-    searched_text,
+    read_search_text,
+    section_link,
+    step_of,
 )
 from corpid.web.operations.people import person_path
-from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import StateLabel
 from corpid.web.pages.access_texts import APPROVALS, LEVELS
-from corpid.web.pages.layout import Link
-from corpid.web.sites import FormResult, NotFound, Section
+from corpid.web.pages.errors import reason_of
+from corpid.web.pages.layout import Field, FormView, Link
+from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,23 +57,67 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Entity, EntityType, ThirdPartyGrant
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
+    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
-ONE: Final = r"entities/[^/]+"
 NEW: Final = "new-organisation"
 """the page's path: any name below `entities` could be an organisation's identifier"""
 _FEW: Final = 20
 """third parties on an organisation's page"""
-_WAYS: Final = (
-    ("name", phrase("Name")),
-    ("number", phrase("Registration number")),
-    ("id", phrase("Identifier")),
-)
+_FIELDS: Final = ("entity_id", "name", "type", "registration_number", "country", "status")
+_OWNER: Final = ("owner_name", "owner_email")
+_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9._-]{1,10}")
+_NAME_CHARACTERS: Final = 200
+_NUMBER_CHARACTERS: Final = 50
+
+
+_MEMBER, _INVITED, _NOBODY = "member", "invited", "nobody"
+
+
+_WAYS: Final = (("name", phrase("Name")), ("number", phrase("Registration number")), ("id", phrase("Identifier")))
 TYPES: Final[Mapping[EntityType, Phrase]] = {
     "UEN": phrase("Registered in this country (UEN)"),
     "NON-UEN": phrase("Foreign (NON-UEN)"),
     "GSTN": phrase("Tax registration only (GSTN)"),
 }
+
+
+_MEMBERS: Final = ("name", *(key for key in SECTIONS["entities"].keys if key not in {"name", "enabled"}))
+"""the name first, the others in the order of their declaration; an organisation is disabled on a page of its own"""
+_LABELS: Final[Mapping[str, Phrase]] = {
+    "name": phrase("Name"),
+    "type": phrase("Kind of registration"),
+    "registration_number": phrase("Registration number"),
+    "country": phrase("Country"),
+    "status": phrase("Status"),
+    "approvals": phrase("Approvals"),
+}
+
+
+_CHOICES: Final[Mapping[str, tuple[tuple[str, Phrase], ...]]] = {
+    "type": tuple(TYPES.items()),
+    "status": tuple(STATUSES.items()),
+    "approvals": tuple(APPROVALS.items()),
+}
+
+
+_CHANGED: Final = phrase(
+    "Somebody else has changed this organisation meanwhile. Nothing of your change was saved: this is the organisation "
+    "as it is now."
+)
+
+
+class EntityForm(FormView, frozen=True, kw_only=True):
+    """The facts of an organisation. Fields: its members, reason."""
+
+    template: ClassVar[str] = "console/edit_organisation.html"
+    heading: ClassVar[Phrase] = phrase("Change the organisation")
+
+    identifier: str
+    fields: tuple[Field, ...]
+    reason: str
+    back: str
+    notes: tuple[Phrase, ...] = ()
 
 
 def entity_path(web: WebContext, entity_id: str, page: str = "") -> str:
@@ -76,11 +130,11 @@ def entity_page_path(entity_id: str, page: str = "") -> str:
     return f"entities/{quote(entity_id, safe='')}" + (f"/{page}" if page else "")
 
 
-async def entities_page(at: ConsoleContext) -> View:
+async def show_entities(at: ConsoleContext) -> View:
     """A page of organisations, narrowed by what is searched (R-12.4)."""
     search, by = read_search(at, _WAYS)
     try:
-        page = await _found(at, by, search, at.query.get("after", ""))
+        page = await _find_entities(at, by, search, at.query.get("after", ""))
     except Refused:
         page = lists.ListPage(found=())
     new = path_if_allowed(at, NEW)
@@ -112,44 +166,31 @@ async def entities_page(at: ConsoleContext) -> View:
     )
 
 
-async def _found(at: ConsoleContext, by: str, search: str, after: str) -> lists.ListPage[Entity]:
-    registry, actor = at.context.provider.registry, at.actor
+async def _find_entities(at: ConsoleContext, by: str, search: str, after: str) -> lists.ListPage[Entity]:
     if by == "number":
-        return await lists.list_entities_by_number(registry, actor, number=search, after=after, limit=AT_ONCE)
+        return await lists.list_entities_by_number(at.registry, at.actor, number=search, after=after, limit=AT_ONCE)
     if by == "id":
-        return await lists.list_entities(registry, actor, search=search, after=after, limit=AT_ONCE)
-    return await lists.list_entities_by_name(registry, actor, name=search, after=after, limit=AT_ONCE)
-
-
-def _entity_id(at: ConsoleContext) -> str:
-    return at.page.split("/")[1]
+        return await lists.list_entities(at.registry, at.actor, search=search, after=after, limit=AT_ONCE)
+    return await lists.list_entities_by_name(at.registry, at.actor, name=search, after=after, limit=AT_ONCE)
 
 
 async def entity_of(at: ConsoleContext) -> Entity:
     """The organisation of the page. Raises NotFound, access.Forbidden."""
-    try:
-        return await find_entity(at.context.provider.registry, _entity_id(at), actor=at.actor)
-    except Refused:
-        raise NotFound from None
+    return await await_found(find_entity(at.registry, at.page.split("/")[1], actor=at.actor))
 
 
-async def entity_page(at: ConsoleContext) -> View:
+async def show_entity(at: ConsoleContext) -> View:
     """One organisation: facts, administrators, third parties."""
-    try:
-        found = await load_entity(at.context.provider.registry, _entity_id(at), actor=at.actor, limit=AT_ONCE, few=_FEW)
-    except Refused:
-        raise NotFound from None
+    found = await await_found(load_entity(at.registry, at.page.split("/")[1], actor=at.actor, limit=AT_ONCE, few=_FEW))
     entity = found.entity
     return views.OrganisationView(
-        frame=frame(
-            at, section="entities", up=Link(url=console_path(at.web, "entities"), text=phrase("Organisations"))
-        ),
+        frame=frame(at, section="entities", up=section_link(at, "entities")),
         heading=phrase("Organisation: {name}", name=entity.name),
         name=entity.name,
         state=views.active(entity.enabled),
-        facts=_facts(found),
+        facts=_list_facts(found),
         no_owner=not found.has_owner,
-        actions=tuple(_links_to_actions(at, entity)),
+        actions=tuple(_list_actions(at, entity)),
         administrators=tuple(_administrator(at, each) for each in found.administrators.found),
         more_administrators=bool(found.administrators.after),
         third_parties=tuple(_party(at, each, each.entity_id, found.names) for each in found.third_parties.found),
@@ -160,7 +201,7 @@ async def entity_page(at: ConsoleContext) -> View:
     )
 
 
-def _facts(found: EntityDetails) -> tuple[views.Fact, ...]:
+def _list_facts(found: EntityDetails) -> tuple[views.Fact, ...]:
     entity, count = found.entity, found.people
     return (
         (phrase("Identifier"), entity.entity_id),
@@ -172,7 +213,7 @@ def _facts(found: EntityDetails) -> tuple[views.Fact, ...]:
     )
 
 
-def _links_to_actions(at: ConsoleContext, entity: Entity) -> list[Link]:
+def _list_actions(at: ConsoleContext, entity: Entity) -> list[Link]:
     links = [Link(url=entity_path(at.web, entity.entity_id, "people"), text=phrase("Its people"))]
     switch = ("disable", phrase("Disable")) if entity.enabled else ("enable", phrase("Enable"))
     for page, text in (("owner", phrase("Appoint an owner")), ("edit", phrase("Change")), switch):
@@ -190,14 +231,12 @@ def _administrator(at: ConsoleContext, each: Appointment) -> views.Administrator
         url="" if invited else person_path(at.web, user.user_id),
         name=(membership.name or membership.email) if invited else user.name,
         level=LEVELS[level.level],
-        services=_services_of(level.services) if level.level == "sub_administrator" else "",
+        services=(level.services if isinstance(level.services, str) else ", ".join(level.services))
+        if level.level == "sub_administrator"
+        else "",
         state=StateLabel(text=phrase("Invited"), tone="warning") if invited else views.active(active),
         resend=path_if_allowed(at, entity_page_path(membership.entity_id, resend)) if invited else "",
     )
-
-
-def _services_of(services: tuple[str, ...] | str) -> str:
-    return services if isinstance(services, str) else ", ".join(services)
 
 
 def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mapping[str, str]) -> views.PartyLine:
@@ -213,14 +252,13 @@ def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mappin
     )
 
 
-async def members_page(at: ConsoleContext) -> View:
+async def show_members(at: ConsoleContext) -> View:
     """The people of an organisation, by user name."""
     entity = await entity_of(at)
-    registry = at.context.provider.registry
-    search = searched_text(at)
+    search = read_search_text(at)
     try:
         page = await lists.list_members(
-            registry, at.actor, entity.entity_id, search=search, after=at.query.get("after", ""), limit=AT_ONCE
+            at.registry, at.actor, entity.entity_id, search=search, after=at.query.get("after", ""), limit=AT_ONCE
         )
     except Refused:
         page = lists.ListPage(found=())
@@ -264,7 +302,7 @@ def _member(at: ConsoleContext, each: lists.EntityMember) -> views.Line:
 # --- disable and enable
 
 
-async def switch_page(at: ConsoleContext) -> View:
+async def show_switch(at: ConsoleContext) -> View:
     """The confirmation of disabling or enabling, with its reason."""
     entity = await entity_of(at)
     disables = at.page.endswith("/disable")
@@ -287,35 +325,34 @@ async def switch_page(at: ConsoleContext) -> View:
     )
 
 
-async def switch(at: ConsoleContext) -> FormResult:
+async def switch_entity(at: ConsoleContext) -> FormResult:
     """Disable or enable the organisation. Raises InvalidInput, NotFound."""
     entity = await entity_of(at)
-    provider, enables = at.context.provider, at.page.endswith("/enable")
-    actor = acting(at)
+    enables = at.page.endswith("/enable")
+    actor = actor_with_reason(at)
     try:
-        await entities.switch_entity(provider.registry, entity.entity_id, enabled=enables, actor=actor)
+        await entities.switch_entity(at.registry, entity.entity_id, enabled=enables, actor=actor)
     except Refused:
         raise InvalidInput(phrase("Somebody has done this already. Open the organisation again.")) from None
-    provider.registry_cache.drop()
+    at.provider.registry_cache.drop()
     return FormResult("entity-enable" if enables else "entity-disable", entity_page_path(entity.entity_id))
 
 
 # --- invitations
 
 
-async def _invited(at: ConsoleContext) -> tuple[Entity, StoredMember]:
+async def _load_invitation(at: ConsoleContext) -> tuple[Entity, StoredMember]:
     """The invitation of the page."""
     entity = await entity_of(at)
-    registry = at.context.provider.registry
-    found = await find_open_invitation(registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
+    found = await find_open_invitation(at.registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
     if found is None:
         raise NotFound
     return entity, found
 
 
-async def invitation_page(at: ConsoleContext) -> View:
+async def show_invitation(at: ConsoleContext) -> View:
     """The confirmation of sending an invitation again."""
-    entity, member = await _invited(at)
+    entity, member = await _load_invitation(at)
     membership = member.membership
     return question(
         at,
@@ -336,41 +373,273 @@ async def invitation_page(at: ConsoleContext) -> View:
 
 async def send_invitation(at: ConsoleContext) -> FormResult:
     """Send the invitation again. Raises InvalidInput, NotFound, Forbidden."""
-    entity, member = await _invited(at)
-    provider, membership = at.context.provider, member.membership
-    actor = acting(at)
+    entity, member = await _load_invitation(at)
+    membership = member.membership
+    actor = actor_with_reason(at)
     if not membership.email:
         raise InvalidInput(phrase("The invitation has no e-mail address to go to."))
-    if not provider.mail.works:
+    if not at.provider.mail.works:
         raise InvalidInput(phrase("This deployment sends no e-mails."))
     if abs(membership.invitation_sent_at) > at.context.now - RESEND_SECONDS:
         raise InvalidInput(
             phrase("It was sent less than {count} minutes ago. Wait a little.", count=RESEND_SECONDS // MINUTE)
         )
     limit = InvitationLimit(
-        transient=provider.transient, issuer=provider.policy.deployment_url, counts=at.context.counts
+        transient=at.provider.transient, issuer=at.provider.policy.deployment_url, counts=at.context.counts
     )
-    await invitations.send_invitation_again(provider.registry, limit, membership, actor=actor, now=at.context.now)
+    await invitations.send_invitation_again(at.registry, limit, membership, actor=actor, now=at.context.now)
     return FormResult("invitation-sent", entity_page_path(entity.entity_id))
 
 
+def _read_fields(at: ConsoleContext, names: tuple[str, ...]) -> dict[str, str]:
+    return {name: at.form.get(name, "").strip() for name in names}
+
+
+async def show_new(at: ConsoleContext) -> View:
+    """The form of a new organisation and its first owner."""
+    back = console_path(at.web, "entities")
+    typed = {"type": "UEN", "status": "Registered", **_read_fields(at, (*_FIELDS, *_OWNER, REASON))}
+    if not at.form:
+        typed |= {"type": "UEN", "status": "Registered"}
+    return views.NewOrganisation(
+        frame=frame(at, section="entities", up=Link(url=back, text=phrase("Organisations"))),
+        action=console_path(at.web, NEW),
+        typed=typed,
+        types=tuple(TYPES.items()),
+        statuses=tuple((value, STATUSES[value]) for value in ("Registered", "Deregistered", "Withdrawn", "")),
+        mail_works=at.provider.mail.works,
+        back=back,
+        errors=at.errors,
+    )
+
+
+async def add_entity(at: ConsoleContext) -> FormResult:
+    """Add an organisation and invite its first owner: both or neither."""
+    typed = _read_fields(at, (*_FIELDS, *_OWNER))
+    errors = [
+        *_check_entity(typed),
+        *(_check_person(typed, *_OWNER) if typed["owner_name"] or typed["owner_email"] else ()),
+    ]
+    if errors:
+        raise InvalidForm(*errors)
+    actor = actor_with_reason(at)
+    owner = MemberDetails(name=typed["owner_name"], email=typed["owner_email"]) if typed["owner_email"] else None
+    members = {name: typed[name] for name in _FIELDS if name != "entity_id"}
+    try:
+        await appointments.add_entity_with_owner(
+            at.registry, at.provider.passwords, typed["entity_id"], members, owner,
+            actor=actor, now=at.context.now, new_id=at.web.new_user_id,
+        )  # fmt: skip
+    except InvalidDetails as error:
+        raise InvalidInput(phrase("Check the owner's name and address: {reason}.", reason=str(error))) from None
+    except (Refused, Conflict) as refused:
+        if await _exists(at, typed["entity_id"]):
+            raise InvalidInput(
+                phrase("There is an organisation with this identifier already."), field="entity_id"
+            ) from None
+        raise InvalidInput(phrase("It was not added: {reason}.", reason=reason_of(refused))) from None
+    at.provider.registry_cache.drop()
+    return FormResult("entity-add", entity_page_path(typed["entity_id"]))
+
+
+async def _exists(at: ConsoleContext, entity_id: str) -> bool:
+    try:
+        await appointments.list_owners(at.registry, entity_id, actor=at.actor)
+    except Refused:
+        return False
+    return True
+
+
+def _check_entity(typed: Mapping[str, str]) -> list[FieldError]:
+    """The errors of an organisation's fields (R-12.4, R-14.2)."""
+    errors = check_facts(typed)
+    if not _IDENTIFIER.fullmatch(typed["entity_id"]):
+        wrong = phrase("Use 1 to 10 letters, digits, full stops, hyphens or underscores.")
+        errors.insert(0, ("entity_id", wrong))
+    return errors
+
+
+def check_facts(typed: Mapping[str, str]) -> list[FieldError]:
+    """The errors of the facts that can be changed later (R-12.4)."""
+    errors: list[FieldError] = []
+    if not typed["name"] or len(typed["name"]) > _NAME_CHARACTERS:
+        errors.append(
+            (
+                "name",
+                phrase("Enter the name of the organisation, in at most {count} characters.", count=_NAME_CHARACTERS),
+            )
+        )
+    if typed["type"] not in TYPES:
+        errors.append(("type", phrase("Choose how the organisation is registered.")))
+    if len(typed["registration_number"]) > _NUMBER_CHARACTERS:
+        errors.append(("registration_number", phrase("Use at most {count} characters.", count=_NUMBER_CHARACTERS)))
+    if typed["country"] not in COUNTRIES:
+        errors.append(("country", phrase("Enter the country's code of two capital letters, such as SG.")))
+    if typed["status"] not in STATUSES:
+        errors.append(("status", phrase("Choose one of the statuses.")))
+    return errors
+
+
+def _check_person(typed: Mapping[str, str], name: str, email: str) -> list[FieldError]:
+    """The errors of the fields about somebody to invite (D60)."""
+    errors: list[FieldError] = []
+    if not typed[name] or len(typed[name]) > _NAME_CHARACTERS:
+        errors.append((name, phrase("Enter the person's name.")))
+    remedy = phrase("Enter an e-mail address, such as name@example.com.")
+    try:
+        if not address(typed[email]):
+            errors.append((email, remedy))
+    except ValueError as error:
+        errors.append((email, remedy_of(error, remedy)))
+    return errors
+
+
+async def show_owner(at: ConsoleContext) -> View:
+    """The form that appoints an owner, also in place of another."""
+    entity = await entity_of(at)
+    held = await appointments.list_owners(at.registry, entity.entity_id, actor=at.actor)
+    back = entity_path(at.web, entity.entity_id)
+    return views.AppointOwner(
+        frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
+        action=console_path(at.web, at.page),
+        organisation=entity.name,
+        owners=(
+            *((user_id, name, "") for user_id, name in held.items()),
+            (_NOBODY, phrase("Nobody: every present owner stays"), ""),
+        )
+        if held
+        else (),
+        ways=(
+            (_INVITED, phrase("Invite somebody by e-mail"), ""),
+            (_MEMBER, phrase("A person who already belongs to the organisation"), ""),
+        ),
+        typed=_read_fields(at, ("way", "user_name", "instead_of", *_OWNER, REASON)),
+        mail_works=at.provider.mail.works,
+        back=back,
+        errors=at.errors,
+    )
+
+
+async def appoint_owner(at: ConsoleContext) -> FormResult:
+    """Appoint an owner. Raises InvalidInput, InvalidForm, NotFound, Forbidden."""
+    entity = await entity_of(at)
+    typed = _read_fields(at, ("way", "user_name", "instead_of", *_OWNER))
+    owner: str | MemberDetails
+    if typed["way"] == _MEMBER:
+        owner, errors = typed["user_name"], []
+        if not owner:
+            errors = [("user_name", phrase("Enter the person's user name."))]
+    elif typed["way"] == _INVITED:
+        owner = MemberDetails(name=typed["owner_name"], email=typed["owner_email"])
+        errors = _check_person(typed, *_OWNER)
+    else:
+        raise InvalidInput(phrase("Choose who becomes an owner."), field="way")
+    if errors:
+        raise InvalidForm(*errors)
+    if not typed["instead_of"] and await appointments.list_owners(at.registry, entity.entity_id, actor=at.actor):
+        raise InvalidInput(phrase("Choose an owner, or nobody."), field="instead_of")
+    instead_of = "" if typed["instead_of"] == _NOBODY else typed["instead_of"]
+    actor = actor_with_reason(at)
+    try:
+        await appointments.appoint_owner(
+            at.registry, entity.entity_id, owner, instead_of=instead_of,
+            actor=actor, now=at.context.now, new_id=at.web.new_user_id,
+        )  # fmt: skip
+    except InvalidDetails as error:
+        raise InvalidInput(phrase("Check the owner's name and address: {reason}.", reason=str(error))) from None
+    except Forbidden as refused:
+        raise InvalidInput(phrase("You may not do this: {reason}.", reason=refused.reason)) from None
+    except (Refused, Conflict) as refused:
+        raise InvalidInput(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
+    at.provider.registry_cache.drop()
+    return FormResult("owner-appointed", entity_page_path(entity.entity_id))
+
+
+async def show_edit(at: ConsoleContext) -> View:
+    """The form, with what was typed or what is stored."""
+    entity = await entity_of(at)
+    back, form = entity_path(at.web, entity.entity_id), at.form
+    return EntityForm(
+        frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back")), step_name=step_of(at, entity)),
+        action=console_path(at.web, at.page),
+        identifier=entity.entity_id,
+        fields=tuple(
+            Field(
+                name=name,
+                label=_LABELS.get(name, name),
+                kind="words" if name in _CHOICES else "text",
+                value=form.get(name, "") if form else getattr(entity, name),
+                words=_CHOICES.get(name, ()),
+            )
+            for name in _MEMBERS
+        ),
+        reason=form.get(REASON, ""),
+        back=back,
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+async def edit_entity(at: ConsoleContext) -> FormResult:
+    """Change the facts. Raises InvalidInput, InvalidForm, EditConflict, NotFound, Forbidden."""
+    entity = await entity_of(at)
+    if not is_current(at, entity):
+        raise EditConflict(_CHANGED)
+    typed = {name: at.form.get(name, "").strip() for name in _MEMBERS}
+    errors = check_facts(typed)
+    if typed["approvals"] not in APPROVALS:
+        errors.append(("approvals", phrase("Choose what needs approval.")))
+    if errors:
+        raise InvalidForm(*errors)
+    members: dict[str, object] = {
+        name: value if value != getattr(entity, name) else None for name, value in typed.items()
+    }
+    if all(value is None for value in members.values()):
+        raise InvalidInput(NOTHING_DIFFERENT)
+    actor = actor_with_reason(at)
+    try:
+        await entities.update_entity(
+            at.registry, at.provider.passwords, entity.entity_id, members, actor=actor, was=entity
+        )
+    except Conflict:
+        raise EditConflict(_CHANGED) from None
+    except Refused as refused:
+        raise InvalidInput(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
+    at.provider.registry_cache.drop()
+    return FormResult("entity-edit", entity_page_path(entity.entity_id))
+
+
+def _one(page: str = "") -> re.Pattern[str]:
+    """The paths of a page about one organisation."""
+    return re.compile(rf"entities/[^/]+{page}")
+
+
+_WRITING: Final = ("write", "entity")
 SECTION: Final = Section[ConsoleContext](
-    pages={"entities": ConsolePage(view=entities_page)},
-    named_pages={
-        re.compile(ONE): ConsolePage(view=entity_page),
-        re.compile(rf"{ONE}/people"): ConsolePage(view=members_page),
-        re.compile(rf"{ONE}/(disable|enable)"): ConsolePage(
-            view=switch_page, submit=switch, fresh=True, needs=("write", "entity")
-        ),
-        re.compile(rf"{ONE}/invitation/[^/]+"): ConsolePage(
-            view=invitation_page, submit=send_invitation, fresh=True, needs=("write", "invitation")
-        ),
+    pages={
+        "entities": ConsolePage(view=show_entities),
+        NEW: ConsolePage(view=show_new, submit=add_entity, fresh=True, needs=_WRITING),
     },
-    fields=frozenset({REASON, "decision"}),
+    named_pages={
+        _one(): ConsolePage(view=show_entity),
+        _one("/people"): ConsolePage(view=show_members),
+        _one("/(disable|enable)"): ConsolePage(view=show_switch, submit=switch_entity, fresh=True, needs=_WRITING),
+        _one("/invitation/[^/]+"): ConsolePage(
+            view=show_invitation, submit=send_invitation, fresh=True, needs=("write", "invitation")
+        ),
+        _one("/owner"): ConsolePage(
+            view=show_owner, submit=appoint_owner, fresh=True, needs=("write", "administrator")
+        ),
+        _one("/edit"): ConsolePage(view=show_edit, submit=edit_entity, fresh=True, needs=_WRITING),
+    },
+    fields=frozenset({*_MEMBERS, *_FIELDS, *_OWNER, "way", "user_name", "instead_of", "decision", REASON}),
     filters=frozenset({"by", "search", "after"}),
     changes={
+        "entity-add": phrase("The organisation is added."),
+        "entity-edit": phrase("The organisation is changed."),
         "entity-disable": phrase("The organisation is disabled."),
         "entity-enable": phrase("The organisation is enabled."),
+        "owner-appointed": phrase("The owner is appointed."),
         "invitation-sent": phrase("The invitation is on its way."),
     },
 )

@@ -11,10 +11,17 @@ from corpid.rules import signing_keys as rules
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import HOUR, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.texts import Phrase, phrase
-from corpid.web.operations.confirm import ConsoleConfirmation, question
-from corpid.web.operations.page_context import ConsoleContext, ConsolePage, console_path, frame, path_if_allowed
-from corpid.web.operations.reasons import REASON, acting
-from corpid.web.pages.layout import Link, PageView, ViewPart
+from corpid.web.operations.page_context import (
+    REASON,
+    ConsoleContext,
+    ConsolePage,
+    actor_with_reason,
+    frame,
+    path_if_allowed,
+    question,
+    section_link,
+)
+from corpid.web.pages.layout import PageView, ViewPart
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
@@ -63,9 +70,9 @@ class Keys(PageView, frozen=True, kw_only=True):
     saved: Phrase | None = None
 
 
-async def keys(at: ConsoleContext) -> View:
+async def show_keys(at: ConsoleContext) -> View:
     """Every signing key, the newest first. Raises access.Forbidden."""
-    found = await flow.list_keys(at.context.provider.registry, at.actor)
+    found = await flow.list_keys(at.registry, at.actor)
     return Keys(
         frame=frame(at, section=KEYS),
         keys=tuple(_line(at, each) for each in reversed(found)),
@@ -92,10 +99,12 @@ def _moment(at: ConsoleContext, seconds: int | None) -> datetime | None:
     return None if seconds is None else at.moment(seconds)
 
 
-async def rotate(at: ConsoleContext) -> View:
+async def show_rotation(at: ConsoleContext) -> View:
     """The question before the next key is made. Raises access.Forbidden."""
-    return _question(
+    return question(
         at,
+        KEYS,
+        section_link(at, KEYS),
         phrase("Let the next signing key sign?"),
         (
             phrase("The key that waits signs in {hours} hours. Another one is published now.", hours=_HOURS),
@@ -106,10 +115,12 @@ async def rotate(at: ConsoleContext) -> View:
     )
 
 
-async def rotate_now(at: ConsoleContext) -> View:
+async def show_rotation_now(at: ConsoleContext) -> View:
     """The question before a key signs at once. Raises access.Forbidden."""
-    return _question(
+    return question(
         at,
+        KEYS,
+        section_link(at, KEYS),
         phrase("Let the next signing key sign at once?"),
         (
             phrase("Only after a compromise, or before going live."),
@@ -124,63 +135,42 @@ async def rotate_now(at: ConsoleContext) -> View:
     )
 
 
-def _question(
-    at: ConsoleContext,
-    heading: Phrase,
-    consequences: tuple[Phrase, ...],
-    button: Phrase,
-    *,
-    destroys: bool = False,
-    to_type: str = "",
-    decision: str = "yes",
-) -> ConsoleConfirmation:
-    return question(
-        at,
-        KEYS,
-        Link(url=console_path(at.web, KEYS), text=Keys.heading),
-        heading,
-        consequences,
-        button,
-        destroys=destroys,
-        to_type=to_type,
-        decision=decision,
-    )
-
-
 async def _seen(at: ConsoleContext) -> str:
     """The tag of the calendar, by which a repeated form is known."""
-    return rules.calendar_tag(await flow.list_keys(at.context.provider.registry, at.actor))
+    return rules.calendar_tag(await flow.list_keys(at.registry, at.actor))
 
 
-async def make(at: ConsoleContext) -> FormResult:
+async def make_key(at: ConsoleContext) -> FormResult:
     """Make the next signing key. Raises InvalidInput, StaleStep, access.Forbidden."""
-    await _make(at, at_once=False)
+    await _make_key(at, at_once=False)
     return FormResult("key-made", KEYS)
 
 
-async def make_now(at: ConsoleContext) -> FormResult:
+async def make_key_now(at: ConsoleContext) -> FormResult:
     """Make a signing key that is used at once.
 
     Raises InvalidInput, StaleStep, access.Forbidden.
     """
-    await _make(at, at_once=True)
+    await _make_key(at, at_once=True)
     return FormResult("key-used", KEYS)
 
 
-async def _make(at: ConsoleContext, *, at_once: bool) -> None:
-    registry, seen, actor = at.context.provider.registry, at.form.get("decision", ""), acting(at)
+async def _make_key(at: ConsoleContext, *, at_once: bool) -> None:
+    seen, actor = at.form.get("decision", ""), actor_with_reason(at)
     try:
-        await flow.rotate(registry, actor, now=at.context.now, at_once=at_once, seen=seen)
+        await flow.rotate(at.registry, actor, now=at.context.now, at_once=at_once, seen=seen)
     except RotationRefused:
         # The form was sent before, or somebody else has made a key meanwhile: the list shows it.
         raise StaleStep from None
 
 
-async def revoke(at: ConsoleContext) -> View:
+async def show_revocation(at: ConsoleContext) -> View:
     """The question before a key is revoked. Raises NotFound, access.Forbidden."""
     key = await _this_key(at)
-    return _question(
+    return question(
         at,
+        KEYS,
+        section_link(at, KEYS),
         phrase("Revoke this signing key?"),
         (
             phrase("Within ten seconds, tokens that it signed are refused, and people have to sign in again."),
@@ -192,14 +182,14 @@ async def revoke(at: ConsoleContext) -> View:
     )
 
 
-async def end(at: ConsoleContext) -> FormResult:
+async def revoke_key(at: ConsoleContext) -> FormResult:
     """Revoke a key whose identifier was typed. Raises InvalidForm, InvalidInput, StaleStep, access.Forbidden."""
     key = await _this_key(at)
     if at.form.get("typed", "").strip() != key.kid:
         raise InvalidForm(("typed", phrase("This is not the identifier of the key. Copy it from above.")))
-    actor = acting(at)
+    actor = actor_with_reason(at)
     try:
-        await flow.revoke(at.context.provider.registry, actor, key.kid, now=at.context.now)
+        await flow.revoke(at.registry, actor, key.kid, now=at.context.now)
     except RotationRefused:
         # Somebody else has revoked it meanwhile: the list says so.
         raise StaleStep from None
@@ -208,7 +198,7 @@ async def end(at: ConsoleContext) -> FormResult:
 
 async def _this_key(at: ConsoleContext) -> ProviderKey:
     kid = at.page.partition("/")[2]
-    for key in await flow.list_keys(at.context.provider.registry, at.actor):
+    for key in await flow.list_keys(at.registry, at.actor):
         if key.kid == kid:
             return key
     raise NotFound
@@ -216,15 +206,17 @@ async def _this_key(at: ConsoleContext) -> ProviderKey:
 
 SECTION: Final = Section[ConsoleContext](
     pages={
-        KEYS: ConsolePage(view=keys),
-        "rotate-key": ConsolePage(view=rotate, submit=make, leads_to=KEYS, fresh=True, needs=("write", "key")),
+        KEYS: ConsolePage(view=show_keys),
+        "rotate-key": ConsolePage(
+            view=show_rotation, submit=make_key, leads_to=KEYS, fresh=True, needs=("write", "key")
+        ),
         "rotate-key-now": ConsolePage(
-            view=rotate_now, submit=make_now, leads_to=KEYS, fresh=True, needs=("write", "key")
+            view=show_rotation_now, submit=make_key_now, leads_to=KEYS, fresh=True, needs=("write", "key")
         ),
     },
     named_pages={
         re.compile(r"revoke-key/[A-Za-z0-9_-]{1,128}"): ConsolePage(
-            view=revoke, submit=end, leads_to=KEYS, field="typed", fresh=True, needs=("delete", "key")
+            view=show_revocation, submit=revoke_key, leads_to=KEYS, field="typed", fresh=True, needs=("delete", "key")
         )
     },
     fields=frozenset({"decision", "typed", REASON}),

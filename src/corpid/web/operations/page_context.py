@@ -1,16 +1,22 @@
-"""An operator in the console, and the frame of its pages (D53)."""
+"""An operator in the console: frame, reason, question, version of a form (D53, D54, D57)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from hashlib import sha256
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from corpid.flows.authentication import interactions
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.operations.console import ConsoleRequest, is_allowed
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.texts import phrase
 from corpid.web import sites
-from corpid.web.pages.layout import Frame, Navigation, NavigationLink, Pager, pager_of
+from corpid.web.pages.layout import FormView, Frame, Link, Navigation, NavigationLink, Pager, pager_of
 from corpid.web.sites import PageContext, site_path
 
 if TYPE_CHECKING:
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.layout import Link
+    from corpid.web.pages.layout import FieldError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +35,32 @@ class ConsoleContext(PageContext[ConsoleRequest]):
     @property
     def actor(self) -> DeploymentOperator:
         return self.visit.actor
+
+
+class ConsoleConfirmation(FormView, frozen=True, kw_only=True):
+    """A question with its consequences.
+
+    Fields: decision (hidden), reason, choice if there are `choices`, and typed, if `to_type` is something to type.
+    """
+
+    template: ClassVar[str] = "console/confirm.html"
+
+    heading: Phrase
+    consequences: tuple[Phrase, ...]
+    choices: tuple[tuple[str, Phrase, Phrase], ...] = ()
+    """of the field `choice`: value, text and hint"""
+    choices_legend: Phrase | None = None
+    choice: str = ""
+    button: Phrase
+    back: str
+    destroys: bool = False
+    """whether it takes something away"""
+    decision: str = "yes"
+    to_type: str = ""
+    """what the person has to type before"""
+    typed: str = ""
+    reason: str = ""
+    notes: tuple[Phrase, ...] = ()
 
 
 ConsolePage: TypeAlias = sites.SitePage[ConsoleContext]
@@ -45,6 +77,8 @@ SECTIONS: Final[Mapping[str, Phrase]] = {
     "maintenance": phrase("Maintenance"),
 }
 """the sections of the console by path"""
+REASON: Final = "reason"
+"""the field"""
 SEARCH_CHARACTERS: Final = 100
 """of a search text; the rest is ignored"""
 AT_ONCE: Final = 50
@@ -54,6 +88,11 @@ AT_ONCE: Final = 50
 def console_path(web: WebContext, page: str = "") -> str:
     """The address path of a page of the console."""
     return site_path(web, "console", page)
+
+
+def section_link(at: ConsoleContext, section: str) -> Link:
+    """A link to the first page of a section."""
+    return Link(url=console_path(at.web, section), text=SECTIONS[section])
 
 
 def admit(at: ConsoleContext, page: ConsolePage) -> None:
@@ -82,10 +121,10 @@ def read_search(at: ConsoleContext, ways: tuple[tuple[str, Phrase], ...]) -> tup
     The first way by default.
     """
     by = at.query.get("by", "")
-    return searched_text(at), by if by in dict(ways) else ways[0][0]
+    return read_search_text(at), by if by in dict(ways) else ways[0][0]
 
 
-def searched_text(at: ConsoleContext) -> str:
+def read_search_text(at: ConsoleContext) -> str:
     return at.query.get("search", "").strip()[:SEARCH_CHARACTERS]
 
 
@@ -106,11 +145,75 @@ def frame(at: ConsoleContext, *, section: str = "", up: Link | None = None, step
         here=console_path(web, at.here),
         navigation=Navigation(
             label=phrase("Console"),
-            title=phrase("Console of {name}", name=at.context.provider.policy.name),
+            title=phrase("Console of {name}", name=at.provider.policy.name),
             person=visit.user.name,
             links=tuple(
                 NavigationLink(url=console_path(web, path), text=name, current=path == section)
                 for path, name in SECTIONS.items()
             ),
         ),
+    )
+
+
+def actor_with_reason(at: ConsoleContext) -> DeploymentOperator:
+    """The operator with the reason that was sent. Raises InvalidInput."""
+    reason = " ".join(at.form.get(REASON, "").split())
+    if not reason:
+        raise InvalidInput(phrase("Say why. The audit keeps your reason."), field=REASON)
+    if len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
+        raise InvalidInput(phrase("Use at most {count} characters.", count=MOST_REASON_CHARACTERS), field=REASON)
+    return replace(at.actor, reason=reason)
+
+
+def version_of(record: msgspec.Struct) -> str:
+    """The version of a record, for the field `step` of its form."""
+    return sha256(msgspec.json.encode(record)).hexdigest()
+
+
+def step_of(at: ConsoleContext, record: msgspec.Struct) -> str:
+    """The version in the sent form, otherwise that of the record."""
+    return at.form.get("step", version_of(record))
+
+
+def is_current(at: ConsoleContext, record: msgspec.Struct) -> bool:
+    """Return whether a record is still as the sent form showed it."""
+    return at.form.get("step", "") == version_of(record)
+
+
+def question(
+    at: ConsoleContext,
+    section: str,
+    up: Link,
+    heading: Phrase,
+    consequences: tuple[Phrase, ...],
+    button: Phrase,
+    *,
+    destroys: bool = False,
+    decision: str = "yes",
+    to_type: str = "",
+    choices: tuple[tuple[str, Phrase, Phrase], ...] = (),
+    choices_legend: Phrase | None = None,
+    errors: tuple[FieldError, ...] = (),
+) -> ConsoleConfirmation:
+    """The question of a page, with what was typed already.
+
+    `up` leads back; `errors` are those that the page has before anything is sent.
+    """
+    return ConsoleConfirmation(
+        frame=frame(at, section=section, up=up),
+        action=console_path(at.web, at.page),
+        heading=heading,
+        consequences=consequences,
+        choices=choices,
+        choices_legend=choices_legend,
+        choice=at.form.get("choice", ""),
+        button=button,
+        back=up.url,
+        destroys=destroys,
+        decision=decision,
+        to_type=to_type,
+        typed=at.form.get("typed", ""),
+        reason=at.form.get(REASON, ""),
+        notes=at.notes,
+        errors=(*at.errors, *errors),
     )

@@ -1,4 +1,4 @@
-"""People in the console: search, one person, and help with sign-in (D53)."""
+"""People in the console: search, one person, sessions, help with sign-in (D30, D53)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACT
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
-from corpid.web.operations.confirm import question
 from corpid.web.operations.page_context import (
     AT_ONCE,
+    REASON,
     ConsoleContext,
     ConsolePage,
+    actor_with_reason,
     console_path,
     frame,
     pager,
+    question,
     read_search,
+    section_link,
 )
-from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import StateLabel
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.errors import reason_of
@@ -55,11 +57,7 @@ _OPERATORS: Final[Mapping[OperatorLevel, Phrase]] = {
     "support": phrase("Support"),
     "auditor": phrase("Auditor"),
 }
-_WAYS: Final = (
-    ("user_name", phrase("User name")),
-    ("name", phrase("Name")),
-    ("email", phrase("E-mail address")),
-)
+_WAYS: Final = (("user_name", phrase("User name")), ("name", phrase("Name")), ("email", phrase("E-mail address")))
 PURPOSES: Final[Mapping[SessionPurpose, Phrase]] = {
     "sign_in": phrase("Services"),
     "account": phrase("Account"),
@@ -87,11 +85,11 @@ def state_of(user: User) -> StateLabel:
     return views.active(user.enabled)
 
 
-async def people_page(at: ConsoleContext) -> View:
+async def show_people(at: ConsoleContext) -> View:
     """A page of people, narrowed by what is searched (D51)."""
     search, by = read_search(at, _WAYS)
     try:
-        page = await _found(at, by, search, at.query.get("after", ""))
+        page = await _find_people(at, by, search, at.query.get("after", ""))
     except Refused:
         page = lists.ListPage(found=())
     return views.SearchedList(
@@ -128,42 +126,46 @@ def _nobody(search: str, *, more: bool) -> Phrase:
     return phrase("There are no people yet.")
 
 
-async def _found(at: ConsoleContext, by: str, search: str, after: str) -> lists.ListPage[User]:
-    registry, actor = at.context.provider.registry, at.actor
+async def _find_people(at: ConsoleContext, by: str, search: str, after: str) -> lists.ListPage[User]:
     if by == "name" and search:
-        return await lists.list_people_by_name(registry, actor, name=search, after=after, limit=AT_ONCE)
+        return await lists.list_people_by_name(at.registry, at.actor, name=search, after=after, limit=AT_ONCE)
     if by == "email" and search:
-        return await lists.list_people_by_email(registry, actor, email=search, after=after, limit=AT_ONCE)
-    return await lists.list_people(registry, actor, search=search, after=after, limit=AT_ONCE)
+        return await lists.list_people_by_email(at.registry, at.actor, email=search, after=after, limit=AT_ONCE)
+    return await lists.list_people(at.registry, at.actor, search=search, after=after, limit=AT_ONCE)
 
 
 async def this_person(at: ConsoleContext) -> PersonDetails:
     """The person of the page. Raises NotFound, access.Forbidden."""
-    registry = at.context.provider.registry
     user_id = at.page.split("/")[1]
     try:
-        user = await flow.find_user(registry, user_id, actor=at.actor)
+        user = await flow.find_user(at.registry, user_id, actor=at.actor)
     except Forbidden:
         raise NotFound from None  # support sees nothing of operators, nor that there is one
     if user is None or user.placeholder:
         raise NotFound
-    return await flow.load_person(registry, user, actor=at.actor, limit=AT_ONCE, now=at.context.now)
+    return await flow.load_person(at.registry, user, actor=at.actor, limit=AT_ONCE, now=at.context.now)
 
 
-async def person_page(at: ConsoleContext) -> View:
+async def show_person(at: ConsoleContext) -> View:
     """One person: sign-in, organisations, access and sessions."""
     found = await this_person(at)
     user = found.user
     return views.ConsolePersonView(
-        frame=frame(at, section="people", up=Link(url=console_path(at.web, "people"), text=phrase("People"))),
+        frame=frame(at, section="people", up=section_link(at, "people")),
         heading=phrase("Person: {name}", name=user.name),
         name=user.name,
         state=state_of(user),
-        facts=_facts(found),
-        sign_in=_factors(found),
+        facts=_list_facts(found),
+        sign_in=_list_factors(found),
         invited_until=at.moment(found.invited_until) if found.invited_until else None,
-        paused=tuple((_where(each.browser), at.moment(each.paused_until)) for each in found.locks),
-        actions=tuple(_links_to_actions(at, found)),
+        paused=tuple((_describe_browser(each.browser), at.moment(each.paused_until)) for each in found.locks),
+        actions=tuple(
+            [
+                Link(url=person_path(at.web, found.user.user_id, action), text=text)
+                for action, text in _ACTION_TEXTS.items()
+                if _offered(found, action)
+            ]
+        ),
         organisations=tuple(
             views.OrganisationLine(
                 url=console_path(at.web, f"entities/{quote(each.entity.entity_id, safe='')}"),
@@ -184,7 +186,19 @@ async def person_page(at: ConsoleContext) -> View:
             )
             for each in found.roles.found
         ),
-        sessions=tuple(_session(at, each, ends="end_sessions" in found.actions) for each in found.sessions),
+        sessions=tuple(
+            views.SessionLine(
+                device=each.device,
+                purpose=PURPOSES[each.purpose],
+                since=at.moment(each.auth_time),
+                seen=at.moment(each.seen_at or each.auth_time),
+                way=_SIGNED_IN_BY.get(each.amr),
+                end=person_path(at.web, each.user_id, f"session/{person_records.derive_session_name(each)}")
+                if ("end_sessions" in found.actions)
+                else "",
+            )
+            for each in found.sessions
+        ),
         more=None
         if not (found.memberships.after or found.roles.after)
         else phrase("Each table shows the first {count}.", count=AT_ONCE),
@@ -192,7 +206,7 @@ async def person_page(at: ConsoleContext) -> View:
     )
 
 
-def _facts(found: PersonDetails) -> tuple[views.Fact, ...]:
+def _list_facts(found: PersonDetails) -> tuple[views.Fact, ...]:
     user = found.user
     kind = phrase("Foreign account") if user.account_type == "foreign" else phrase("Standard account")
     facts: list[views.Fact] = [
@@ -205,7 +219,7 @@ def _facts(found: PersonDetails) -> tuple[views.Fact, ...]:
     return tuple(facts)
 
 
-def _factors(found: PersonDetails) -> tuple[views.Fact, ...]:
+def _list_factors(found: PersonDetails) -> tuple[views.Fact, ...]:
     held = found.factors
     return (
         (phrase("Password"), _SET if held.password else _NONE),
@@ -215,32 +229,12 @@ def _factors(found: PersonDetails) -> tuple[views.Fact, ...]:
     )
 
 
-def _where(browser: str) -> Phrase:
+def _describe_browser(browser: str) -> Phrase:
     if browser == LINK_GUESSES:
         return phrase("With a link to set up or renew sign-in")
     return (
         phrase("In new browsers") if browser == UNKNOWN_BROWSERS else phrase("In a browser that the person used before")
     )
-
-
-def _session(at: ConsoleContext, each: Session, *, ends: bool) -> views.SessionLine:
-    return views.SessionLine(
-        device=each.device,
-        purpose=PURPOSES[each.purpose],
-        since=at.moment(each.auth_time),
-        seen=at.moment(each.seen_at or each.auth_time),
-        way=_SIGNED_IN_BY.get(each.amr),
-        end=person_path(at.web, each.user_id, f"session/{person_records.derive_session_name(each)}") if ends else "",
-    )
-
-
-def _links_to_actions(at: ConsoleContext, found: PersonDetails) -> list[Link]:
-    """The pages of what the operator may do, as buttons."""
-    return [
-        Link(url=person_path(at.web, found.user.user_id, action), text=text)
-        for action, text in _ACTION_TEXTS.items()
-        if _offered(found, action)
-    ]
 
 
 _ACTION_TEXTS: Final[Mapping[str, Phrase]] = {
@@ -264,9 +258,9 @@ def _offered(found: PersonDetails, action: str) -> bool:
     return switches.get(action, True) and (action != "renew" or found.factors.any)
 
 
-async def act_page(at: ConsoleContext) -> View:
+async def show_action(at: ConsoleContext) -> View:
     """The confirmation of one action, with its reason."""
-    found, action = await _acted_on(at)
+    found, action = await _require_action(at)
     name = found.user.name
     texts: Mapping[str, tuple[Phrase, tuple[Phrase, ...], Phrase]] = {
         "unlock": (
@@ -324,7 +318,7 @@ async def act_page(at: ConsoleContext) -> View:
         heading,
         paragraphs,
         button,
-        choices=tuple(_links(found)) if is_link else (),
+        choices=tuple(_list_links(found)) if is_link else (),
         choices_legend=phrase("What is the link for?") if is_link else None,
         destroys=action in {"renew", "disable", "sign-out"},
         errors=_unsendable(at, found, action),
@@ -335,12 +329,12 @@ def _unsendable(at: ConsoleContext, found: PersonDetails, action: str) -> tuple[
     """Why no e-mail can reach the person, if the action sends one."""
     if action not in {"link", "renew"} or at.errors:
         return ()
-    if not at.web.provider.mail.works:
+    if not at.provider.mail.works:
         return (("", phrase("This deployment sends no e-mails. Use the command line, which shows the link.")),)
     return () if found.user.email else (("", phrase("The person has no e-mail address to send anything to.")),)
 
 
-def _links(found: PersonDetails) -> list[tuple[str, Phrase, Phrase]]:
+def _list_links(found: PersonDetails) -> list[tuple[str, Phrase, Phrase]]:
     """The links that the person can use, by what they have left."""
     held = found.factors
     if not held.any:
@@ -362,7 +356,7 @@ def _links(found: PersonDetails) -> list[tuple[str, Phrase, Phrase]]:
     return found_links
 
 
-async def _acted_on(at: ConsoleContext) -> tuple[PersonDetails, str]:
+async def _require_action(at: ConsoleContext) -> tuple[PersonDetails, str]:
     """The person, and the action of the page."""
     found = await this_person(at)
     action = at.page.split("/")[2]
@@ -371,27 +365,27 @@ async def _acted_on(at: ConsoleContext) -> tuple[PersonDetails, str]:
     return found, action
 
 
-async def act(at: ConsoleContext) -> FormResult:
+async def carry_out(at: ConsoleContext) -> FormResult:
     """Carry out the action. Raises InvalidInput, NotFound, access.Forbidden."""
-    found, action = await _acted_on(at)
-    actor = acting(at)
-    provider, user = at.context.provider, found.user
-    registry = provider.registry
+    found, action = await _require_action(at)
+    actor = actor_with_reason(at)
+    user = found.user
+    registry = at.provider.registry
     here = f"people/{quote(user.user_id, safe='')}"
     try:
         match action:
             case "unlock":
                 await person_records.end_locks(
-                    registry, provider.transient, provider.policy.deployment_url, user.user_name,
+                    registry, at.provider.transient, at.provider.policy.deployment_url, user.user_name,
                     actor=actor, now=at.context.now,
                 )  # fmt: skip
             case "sign-out":
                 await person_records.end_sessions(registry, user.user_name, actor=actor)
             case "disable" | "enable":
                 await people.switch_user(registry, user.user_name, enabled=action == "enable", actor=actor)
-                provider.registry_cache.drop()
+                at.provider.registry_cache.drop()
             case _:
-                await _send(at, found, action, actor)
+                await _send_link(at, found, action, actor)
     except Refused as refused:
         raise InvalidInput(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
     except LastOwnerRemoved:
@@ -399,18 +393,17 @@ async def act(at: ConsoleContext) -> FormResult:
     return FormResult(f"person-{action}", here)
 
 
-async def _send(at: ConsoleContext, found: PersonDetails, action: str, actor: DeploymentOperator) -> None:
+async def _send_link(at: ConsoleContext, found: PersonDetails, action: str, actor: DeploymentOperator) -> None:
     """Make a link and send it."""
-    provider = at.context.provider
     if unsendable := _unsendable(at, found, action):
         raise InvalidInput(unsendable[0][1])
     choice = at.form.get("choice", "")
-    if action == "link" and choice not in {value for value, _, _ in _links(found)}:
+    if action == "link" and choice not in {value for value, _, _ in _list_links(found)}:
         raise InvalidInput(phrase("Choose what the link is for."), field="choice")
     office = LinkDependencies(
-        registry=provider.registry,
-        base_url=provider.policy.deployment_url,
-        new_id=provider.new_id,
+        registry=at.registry,
+        base_url=at.provider.policy.deployment_url,
+        new_id=at.provider.new_id,
         now=at.context.now,
         actor=actor,
     )
@@ -420,19 +413,71 @@ async def _send(at: ConsoleContext, found: PersonDetails, action: str, actor: De
     else:
         purpose: LinkPurpose = "password" if choice == "password" else "second_factor"
         given = await people.give_link(office, name, purpose)
-    people.send_link(provider.mail, given, provider_name=provider.policy.name)
+    people.send_link(at.provider.mail, given, provider_name=at.provider.policy.name)
+
+
+# --- one session
+
+
+async def _require_session(at: ConsoleContext) -> tuple[User, Session | None]:
+    """The person, and the session if it lives."""
+    found = await this_person(at)
+    if "end_sessions" not in found.actions:
+        raise Forbidden(at.actor, "delete", "session")
+    name = at.page.split("/")[3]
+    live = await person_records.find_session(at.registry, found.user.user_id, name, actor=at.actor, now=at.context.now)
+    return found.user, None if live is None else live[1]
+
+
+async def show_session(at: ConsoleContext) -> View:
+    """The confirmation, with its reason."""
+    user, session = await _require_session(at)
+    if session is None:
+        raise NotFound
+    back = person_path(at.web, user.user_id)
+    browser = session.device or phrase("Another browser")
+    return question(
+        at,
+        "people",
+        Link(url=back, text=phrase("Back")),
+        phrase("End this session of {name}?", name=user.name),
+        (
+            phrase(
+                "{browser}, used for: {purpose}. Signed in on {moment}.",
+                browser=browser,
+                purpose=PURPOSES[session.purpose],
+                moment=at.moment(session.auth_time),
+            ),
+            phrase("The person has to sign in again there. Other sessions go on."),
+            phrase("Services that are already open may keep them signed in for a while."),
+        ),
+        phrase("End the session"),
+        destroys=True,
+    )
+
+
+async def end_session(at: ConsoleContext) -> FormResult:
+    """End the session, unless it has ended. Raises InvalidInput, NotFound, Forbidden."""
+    user, session = await _require_session(at)
+    actor = actor_with_reason(at)
+    if session is not None:
+        await person_records.end_session(at.registry, session, actor=actor)
+    return FormResult("session-end", f"people/{user.user_id}")
 
 
 SECTION: Final = Section[ConsoleContext](
-    pages={"people": ConsolePage(view=people_page)},
+    pages={"people": ConsolePage(view=show_people)},
     named_pages={
-        re.compile(PERSON): ConsolePage(view=person_page),
+        re.compile(PERSON): ConsolePage(view=show_person),
         **{
             re.compile(rf"{PERSON}/{action}"): ConsolePage(
-                view=act_page, submit=act, fresh=True, needs=flow.RIGHTS[_NEEDED[action]]
+                view=show_action, submit=carry_out, fresh=True, needs=flow.RIGHTS[_NEEDED[action]]
             )
             for action in _ACTION_TEXTS
         },
+        re.compile(rf"{PERSON}/session/[0-9a-f]{{32}}"): ConsolePage(
+            view=show_session, submit=end_session, fresh=True, needs=flow.RIGHTS["end_sessions"]
+        ),
     },
     fields=frozenset({REASON, "choice", "decision"}),
     filters=frozenset({"by", "search", "after"}),
@@ -443,5 +488,6 @@ SECTION: Final = Section[ConsoleContext](
         "person-sign-out": phrase("The person is signed out everywhere."),
         "person-disable": phrase("The person is disabled."),
         "person-enable": phrase("The person is enabled."),
+        "session-end": phrase("The session has ended."),
     },
 )

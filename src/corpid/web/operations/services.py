@@ -18,18 +18,21 @@ from corpid.texts import phrase
 from corpid.web.operations import views
 from corpid.web.operations.page_context import (
     AT_ONCE,
+    REASON,
     ConsoleContext,
     ConsolePage,
+    actor_with_reason,
     console_path,
     frame,
+    is_current,
     pager,
     path_if_allowed,
+    section_link,
+    step_of,
 )
-from corpid.web.operations.reasons import REASON, acting
-from corpid.web.operations.record_forms import is_current, step_of
 from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Link
-from corpid.web.sites import EditConflict, FormResult, InvalidForm, NotFound, Section
+from corpid.web.sites import EditConflict, FormResult, InvalidForm, Section, await_found
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
@@ -46,12 +49,12 @@ _CHANGED: Final = phrase(
 )
 
 
-async def services_page(at: ConsoleContext) -> View:
+async def show_services(at: ConsoleContext) -> View:
     """A page of services by identifier."""
     search = at.query.get("search", "").strip()[:_NAME_CHARACTERS]
     try:
         page = await lists.list_services(
-            at.context.provider.registry, at.actor, search=search, after=at.query.get("after", ""), limit=AT_ONCE
+            at.registry, at.actor, search=search, after=at.query.get("after", ""), limit=AT_ONCE
         )
     except Refused:
         page = lists.ListPage(found=())
@@ -86,21 +89,16 @@ def _here(service: Service, page: str = "") -> str:
     return f"services/{quote(service.service_id, safe='')}" + (f"/{page}" if page else "")
 
 
-async def _service(at: ConsoleContext) -> Service:
-    try:
-        return await find_service(at.context.provider.registry, at.page.split("/")[1], actor=at.actor)
-    except Refused:
-        raise NotFound from None
+async def _load_service(at: ConsoleContext) -> Service:
+    return await await_found(find_service(at.registry, at.page.split("/")[1], actor=at.actor))
 
 
-async def service_page(at: ConsoleContext) -> View:
+async def show_service(at: ConsoleContext) -> View:
     """One service: facts, roles, and the clients that use it."""
-    service = await _service(at)
-    clients, is_partial = await flow.list_clients_of_service(
-        at.context.provider.registry, service.service_id, actor=at.actor
-    )
+    service = await _load_service(at)
+    clients, is_partial = await flow.list_clients_of_service(at.registry, service.service_id, actor=at.actor)
     return views.ServiceView(
-        frame=frame(at, section="services", up=Link(url=console_path(at.web, "services"), text=phrase("Services"))),
+        frame=frame(at, section="services", up=section_link(at, "services")),
         heading=phrase("Service: {name}", name=service.name),
         name=service.name,
         description=service.description,
@@ -135,36 +133,35 @@ def _roles(service: Service) -> tuple[views.RoleOfService, ...]:
     )
 
 
-async def edit_page(at: ConsoleContext) -> View:
+async def show_edit(at: ConsoleContext) -> View:
     """The form of a service's texts, and of its approval."""
-    service = await _service(at)
-    form = at.form
+    service = await _load_service(at)
     back = console_path(at.web, _here(service))
     return views.EditService(
         frame=frame(at, section="services", up=Link(url=back, text=phrase("Back")), step_name=step_of(at, service)),
         action=console_path(at.web, at.page),
-        name=form.get("name", service.name),
-        description=form.get("description", service.description),
+        name=at.form.get("name", service.name),
+        description=at.form.get("description", service.description),
         roles=tuple(
-            views.RoleOfService(field=each.field, name=each.name, description=form.get(each.field, each.description))
+            views.RoleOfService(field=each.field, name=each.name, description=at.form.get(each.field, each.description))
             for each in _roles(service)
         ),
-        approval_required="approval_required" in form if form else service.approval_required,
-        reason=form.get(REASON, ""),
+        approval_required="approval_required" in at.form if at.form else service.approval_required,
+        reason=at.form.get(REASON, ""),
         back=back,
         notes=at.notes,
         errors=at.errors,
     )
 
 
-async def edit(at: ConsoleContext) -> FormResult:
+async def edit_service(at: ConsoleContext) -> FormResult:
     """Change the service. Raises InvalidInput, InvalidForm, EditConflict, NotFound."""
-    service = await _service(at)
+    service = await _load_service(at)
     if not is_current(at, service):
         raise EditConflict(_CHANGED)
     texts = {name: at.form.get(name, "").strip() for name in ("name", "description")}
     roles = [(each, at.form.get(each.field, "").strip()) for each in _roles(service)]
-    if errors := _wrong(texts, roles):
+    if errors := _check_texts(texts, roles):
         raise InvalidForm(*errors)
     described = [RoleDescription(name=each.name, description=text) for each, text in roles if text]
     members = {
@@ -172,20 +169,20 @@ async def edit(at: ConsoleContext) -> FormResult:
         "role_descriptions": {each.name: each.description for each in described},
         "approval_required": "approval_required" in at.form,
     }
-    provider, actor = at.context.provider, acting(at)
+    actor = actor_with_reason(at)
     try:
         await flow.update_service(
-            provider.registry, provider.passwords, service.service_id, members, actor=actor, was=service
+            at.registry, at.provider.passwords, service.service_id, members, actor=actor, was=service
         )
     except Conflict:
         raise EditConflict(_CHANGED) from None
     except Refused as refused:
         raise InvalidInput(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
-    provider.registry_cache.drop()
+    at.provider.registry_cache.drop()
     return FormResult("service-edit", _here(service))
 
 
-def _wrong(texts: dict[str, str], roles: list[tuple[views.RoleOfService, str]]) -> list[FieldError]:
+def _check_texts(texts: dict[str, str], roles: list[tuple[views.RoleOfService, str]]) -> list[FieldError]:
     errors: list[FieldError] = []
     if not texts["name"] or len(texts["name"]) > _NAME_CHARACTERS:
         errors.append(("name", phrase("Enter a name of at most {count} characters.", count=_NAME_CHARACTERS)))
@@ -196,10 +193,12 @@ def _wrong(texts: dict[str, str], roles: list[tuple[views.RoleOfService, str]]) 
 
 
 SECTION: Final = Section[ConsoleContext](
-    pages={"services": ConsolePage(view=services_page)},
+    pages={"services": ConsolePage(view=show_services)},
     named_pages={
-        re.compile(_ONE): ConsolePage(view=service_page),
-        re.compile(rf"{_ONE}/edit"): ConsolePage(view=edit_page, submit=edit, fresh=True, needs=("write", "service")),
+        re.compile(_ONE): ConsolePage(view=show_service),
+        re.compile(rf"{_ONE}/edit"): ConsolePage(
+            view=show_edit, submit=edit_service, fresh=True, needs=("write", "service")
+        ),
     },
     fields=frozenset({"name", "description", "approval_required", REASON}),
     filters=frozenset({"search", "after"}),

@@ -6,7 +6,7 @@ import asyncio
 import time
 from functools import cache
 
-from corpid.web import first_use
+from corpid.web import routes
 
 
 async def test_what_several_requests_need_first_is_made_once() -> None:
@@ -20,7 +20,7 @@ async def test_what_several_requests_need_first_is_made_once() -> None:
         return object()
 
     async def test() -> list[object]:
-        return await asyncio.gather(*(first_use._on_first_use(make) for _ in range(5)))
+        return await asyncio.gather(*(routes._on_first_use(make) for _ in range(5)))
 
     assert len({id(each) for each in await test()}) == 1
     assert len(calls) == 1

@@ -1,0 +1,676 @@
+"""Enrolment: a page for each step, its forms, and the QR code.
+
+A POST that claims its step moves on with 303; a later one is redirected to the current page (D15), and one that is not
+accepted to the same page, which shows it again (D73). Source: D34, D46
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+import msgspec
+
+from corpid.flows import encrypted_values
+from corpid.flows.account import enrolment_steps, enrolments
+from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, OpenElsewhere
+from corpid.flows.account.links import PURPOSES, EnrolmentStep, chosen_steps
+from corpid.flows.authentication import browsers, interactions
+from corpid.flows.authentication.own_pages import ACCOUNT_PATH, PORTAL_PATH
+from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.authentication.throttle import Repeated, SentForm, Throttled
+from corpid.flows.directory import acceptance
+from corpid.flows.encrypted_values import StoredForm
+from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
+from corpid.rules.oauth import parameters
+from corpid.texts import Phrase, phrase
+from corpid.web.account import factors
+from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.context import ENTERED, with_parameter
+from corpid.web.http.requests import cookie, form_bytes, page_request
+from corpid.web.pages.layout import BARE, Form, FormView, Frame, Link, ViewPart, time_limit
+from corpid.web.pages.responses import (
+    COOKIE_SECONDS,
+    add_cookie,
+    page_response,
+    reader_language,
+    require_own_form,
+    see_other,
+    throttled_page,
+)
+from corpid.web.pages.views import AskPasskey, Problem, in_frame, second_factor_form
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from corpid.flows.account.enrolments import EnrolmentContext
+    from corpid.flows.account.links import Purpose
+    from corpid.flows.directory.acceptance import InvitationAnswer
+    from corpid.flows.request_context import RequestContext
+    from corpid.rules.authentication.records import FactorLink
+    from corpid.rules.directory.records import User
+    from corpid.web.context import WebContext
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import SecondFactorForm, View
+
+
+class TypeLinkCode(FormView, frozen=True, kw_only=True):
+    """The code of a link, from the fragment or typed.
+
+    Fields: code. Followed, which the script sets.
+    """
+
+    template: ClassVar[str] = "enrolment/type_link_code.html"
+    heading: ClassVar[Phrase] = phrase("Enter your code")
+
+    typed: str = ""
+    """kept after an error"""
+
+
+class Begin(FormView, frozen=True, kw_only=True):
+    """The purpose and owner of a link; its button uses nothing up."""
+
+    template: ClassVar[str] = "enrolment/begin.html"
+
+    heading: Phrase
+    introduction: Phrase
+    user_name: str
+    steps: int
+    fewer: bool = False
+    """whether they may be fewer, with a passkey"""
+
+
+class ChooseName(FormView, frozen=True, kw_only=True):
+    """The name and user name of a new person.
+
+    Fields: name, user_name.
+    """
+
+    template: ClassVar[str] = "enrolment/profile.html"
+    heading: ClassVar[Phrase] = phrase("Your name and user name")
+
+    name: str
+    user_name: str
+    entity: str
+    """who sees the user name"""
+
+
+class TypeMailedCode(FormView, frozen=True, kw_only=True):
+    """The code sent by e-mail.
+
+    Field: code. Of the other form: decision.
+    """
+
+    template: ClassVar[str] = "enrolment/type_mailed_code.html"
+
+    heading: Phrase
+    asked: SecondFactorForm
+
+
+class ProvePassword(FormView, frozen=True, kw_only=True):
+    """The person's present password.
+
+    Fields: user_name (for password managers), password.
+    """
+
+    template: ClassVar[str] = "enrolment/prove_password.html"
+    heading: ClassVar[Phrase] = phrase("Enter your password")
+
+    user_name: str
+
+
+class ProveSecondFactor(FormView, frozen=True, kw_only=True):
+    """The person's present second factor.
+
+    Fields: code. Of the other form: passkey.
+    """
+
+    template: ClassVar[str] = "enrolment/prove_second_factor.html"
+    heading: ClassVar[Phrase] = phrase("Confirm it is you")
+
+    takes_codes: bool
+    passkey: AskPasskey | None = None
+
+
+class Save(FormView, frozen=True, kw_only=True):
+    """A page that retries writing, after every step was done."""
+
+    template: ClassVar[str] = "enrolment/save.html"
+    heading: ClassVar[Phrase] = phrase("One last step")
+
+
+class ForgottenPassword(FormView, frozen=True, kw_only=True):
+    """A form for the user name of a forgotten password.
+
+    Field: user_name.
+    """
+
+    template: ClassVar[str] = "enrolment/forgotten_password.html"
+    heading: ClassVar[Phrase] = phrase("Choose a new password")
+
+
+PATH: Final = "/enrolment/"
+_SHOWN_CHARACTERS: Final = 400
+"""of what was typed, which the page shows again"""
+_NO_MORE_CODES: Final = phrase(
+    "We cannot send any more codes here. Set up an authenticator app, or ask for a new link."
+)
+_APP_INSTEAD: Final = (SecondFactorMethod.APP.value, phrase("Set up an authenticator app"))
+_SECOND_STEP: Final = phrase(
+    "After your password we ask for a second step, so that nobody can sign in with your password alone."
+)
+_NO_MORE_TIME: Final = phrase("You cannot get more time. If you run out, ask for a new link.")
+FIELDS: Final = frozenset(
+    {"form_token", "step", ENTERED, "user_name", "name", "password", "code", "passkey", "kept", "decision"}
+)
+
+
+_PICTURE: Final = "qr.svg"
+_FINISH: Final = "finish"
+_EXTEND: Final = "extend"
+_TYPED: Final = ("name", "user_name")
+"""what a page shows again"""
+_TYPED_CHARACTERS: Final = 400
+
+
+class _Action(ViewPart, frozen=True, kw_only=True):
+    """A form's submission, and the field of its errors."""
+
+    submit: Submit | None
+    """None: every step is done, and only the result has to be written"""
+    takes: str = ""
+    """the form's field, and the keyword for its value; empty: there is nothing to fill in"""
+    also: str = ""
+    """a second field"""
+    beside: str | None = None
+    """the field of its errors, empty for the page as a whole; None: the one that it takes"""
+
+    async def submitted(self, context: RequestContext, visit: EnrolmentContext, form: Mapping[str, str]) -> Enrolment:
+        if self.submit is None:
+            return visit.enrolment
+        given = {field: form.get(field, "") for field in (self.takes, self.also) if field}
+        return await self.submit(context, visit, **given)
+
+    def wrong(self, sentence: Phrase, *, field: str = "") -> FieldError:
+        return field or (self.takes if self.beside is None else self.beside), sentence
+
+
+ACTIONS: Final[Mapping[tuple[EnrolmentStep | None, str], _Action]] = {
+    (EnrolmentStep.PROFILE, "profile"): _Action(submit=enrolment_steps.submit_profile, takes="name", also="user_name"),
+    (EnrolmentStep.PROVE_PASSWORD, "password"): _Action(submit=enrolment_steps.prove_password, takes="password"),
+    (EnrolmentStep.PROVE_SECOND_FACTOR, "code"): _Action(submit=enrolment_steps.prove_code, takes="code"),
+    (EnrolmentStep.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=enrolment_steps.prove_passkey, takes="passkey"),
+    (EnrolmentStep.FIRST, "password"): _Action(submit=enrolment_steps.submit_password, takes="password"),
+    (EnrolmentStep.FIRST, "passkey"): _Action(submit=enrolment_steps.submit_passkey, takes="passkey"),
+    (EnrolmentStep.PASSWORD, "password"): _Action(submit=enrolment_steps.submit_password, takes="password"),
+    (EnrolmentStep.SECOND_FACTOR, "code"): _Action(submit=enrolment_steps.submit_app, takes="code"),
+    (EnrolmentStep.SECOND_FACTOR, "passkey"): _Action(submit=enrolment_steps.submit_passkey, takes="passkey"),
+    (EnrolmentStep.SECOND_FACTOR, "way"): _Action(submit=enrolment_steps.choose_way, takes="decision", beside=""),
+    (EnrolmentStep.MAILED_CODE, "code"): _Action(submit=enrolment_steps.submit_mailed_code, takes="code"),
+    (EnrolmentStep.MAILED_CODE, "way"): _Action(submit=enrolment_steps.choose_way, takes="decision", beside=""),
+    (EnrolmentStep.RECOVERY_CODES, "codes"): _Action(
+        submit=enrolment_steps.submit_codes, takes="kept", also="decision"
+    ),
+    **{(step, _EXTEND): _Action(submit=enrolments.extend) for step in (*EnrolmentStep, None)},
+    (None, _FINISH): _Action(submit=None),
+}
+"""what can be submitted at which step"""
+
+
+def enrolment_path(web: WebContext, enrolment_id: str, action: str = "") -> str:
+    """The address path of an enrolment's page, or of an action."""
+    return f"{web.base_path}{PATH}{enrolment_id}" + (f"/{action}" if action else "")
+
+
+async def serve_enrolment(request: Request, web: WebContext) -> Response:
+    """Every address below /enrolment/{enrolment}: page, forms, QR code.
+
+    Source: D15, D34
+    """
+    provider = web.provider
+    context = await page_request(request, provider)
+    enrolment_id, _, action = str(request.path_params["rest"]).partition("/")
+    await provider.registry_cache.refuse_maintenance(context.now)
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
+    try:
+        visit = await enrolments.load_own_enrolment(context, enrolment_id, browser.browser_id if browser else "")
+        if request.method == "POST":
+            return await _post(request, web, context, visit, action)
+        if action == _PICTURE and visit.enrolment.step is EnrolmentStep.SECOND_FACTOR:
+            return factors.draw_qr_code(app_link(web, context, visit))
+        if action:
+            return to_enrolment(web, enrolment_id)
+        kept = None
+        if request.scope["query_string"] and ENTERED in request.query_params:
+            kept = await encrypted_values.read_form(context, enrolments.form_place(visit.enrolment))
+        return await _show_step(request, web, context, visit, kept)
+    except StaleStep:
+        return to_enrolment(web, enrolment_id)
+    except (NotHere, OpenElsewhere, EnrolmentStopped) as ending:
+        return show_ending(request, web, ending)
+
+
+async def _post(
+    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentContext, action: str
+) -> Response:
+    at = visit.enrolment
+    body = await form_bytes(request)
+    form = parameters.parse(body, FIELDS)
+    require_own_form(context, form, at.browser_id, at.enrolment_id)
+    taken = ACTIONS.get((at.step, action))
+    if at.finished or taken is None or form.get("step") != enrolments.step_name(at):
+        return to_enrolment(web, at.enrolment_id)
+    sent = SentForm(place=enrolments.form_place(at), digest=sha256(body).digest())
+    try:
+        moved = await taken.submitted(context, replace(visit, sent=sent), form)
+    except Throttled as slowed:
+        return throttled_page(
+            await _show_again(request, web, context, visit, taken.wrong(slowed.sentence), form), slowed
+        )
+    except InvalidInput as rejected:
+        wrong = taken.wrong(rejected.sentence, field=rejected.field)
+        if action == _EXTEND:
+            await encrypted_values.add_error(context, sent.place, wrong)
+        else:
+            typed: dict[str, str] = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if name in form}
+            await encrypted_values.save_form(
+                context, sent.place, StoredForm(fields=typed, errors=(wrong,), digest=sent.digest)
+            )
+        return _to_entered(web, at.enrolment_id)
+    except Repeated:
+        return _to_entered(web, at.enrolment_id)
+    if action == _EXTEND and form.get(ENTERED):
+        return _to_entered(web, at.enrolment_id)
+    if moved.step is None and action != _EXTEND:
+        after = await enrolments.load_own_enrolment(context, at.enrolment_id, at.browser_id)
+        if after.invited is None:
+            await enrolment_steps.finish(context, after)
+        else:
+            await acceptance.finish_enrolment(context, after, language=reader_language(request, web.renderer).tag)
+    return to_enrolment(web, at.enrolment_id)
+
+
+async def _show_step(
+    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentContext, kept: StoredForm | None
+) -> Response:
+    """The page of the step, which may mark the browser.
+
+    It shows what was kept of a form that was not accepted. Nobody has signed in here, so that the browser itself is not
+    stored yet.
+    """
+    view = await build_page(
+        web, context, replace(visit, typed=kept.fields) if kept else visit, errors=kept.errors if kept else ()
+    )
+    if kept is not None and view.frame.here:
+        view = in_frame(view, here=with_parameter(view.frame.here), entered="1")
+    answer = page_response(request, web.renderer, view)
+    if visit.enrolment.finished and visit.enrolment.passkey is not None:
+        add_cookie(answer, web, web.passkey_cookie_name, "created", seconds=COOKIE_SECONDS)
+    return answer
+
+
+async def _show_again(
+    request: Request,
+    web: WebContext,
+    context: RequestContext,
+    visit: EnrolmentContext,
+    error: FieldError,
+    typed: Mapping[str, str],
+) -> Response:
+    """The page of an attempt that came too early.
+
+    Raises StaleStep if another request moved on.
+    """
+    before = visit.enrolment
+    after = replace(await enrolments.load_own_enrolment(context, before.enrolment_id, before.browser_id), typed=typed)
+    if after.enrolment.serial != before.serial:
+        raise StaleStep
+    return page_response(request, web.renderer, await build_page(web, context, after, errors=(error,)))
+
+
+def to_enrolment(web: WebContext, enrolment_id: str) -> Response:
+    """Redirect to the page of an enrolment (D15)."""
+    return see_other(enrolment_path(web, enrolment_id))
+
+
+def _to_entered(web: WebContext, enrolment_id: str) -> Response:
+    return see_other(with_parameter(enrolment_path(web, enrolment_id)))
+
+
+def show_ending(request: Request, web: WebContext, ending: NotHere | OpenElsewhere | EnrolmentStopped) -> Response:
+    """The page of a link or enrolment that cannot continue.
+
+    Source: D34, D45
+    """
+    if isinstance(ending, InvitationExpired):
+        return page_response(request, web.renderer, expired_page(ending.entity.name), status=410)
+    view, status = {
+        NotHere: (gone_page, 404),
+        OpenElsewhere: (other_browser_page, 403),
+        EnrolmentStopped: (stopped_page, 403),
+    }[type(ending)]
+    return page_response(request, web.renderer, view(), status=status)
+
+
+# --- pages of steps
+
+
+def beginning_page(
+    web: WebContext, context: RequestContext, link: FactorLink, user: User, *, action: str, form_token: str
+) -> View:
+    """The page of an opened link (D46)."""
+    purpose = PURPOSES[link.purpose]
+    return Begin(
+        frame=Frame(form_token=form_token, under_way=True),
+        action=action,
+        heading=purpose.heading,
+        introduction=purpose.introduction(user.name, web.provider.policy.name),
+        user_name=user.user_name,
+        steps=len(purpose.steps),
+        fewer=_ends_early(context, purpose),
+    )
+
+
+def _ends_early(context: RequestContext, purpose: Purpose) -> bool:
+    """Return whether a passkey, which replaces both factors, can come first."""
+    return context.provider.policy.takes_passkeys and chosen_steps(purpose.steps, passkey_first=True) != purpose.steps
+
+
+def _frame(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> Frame:
+    enrolment, provider = visit.enrolment, web.provider
+    steps, more = enrolment.steps, Form(action=enrolment_path(web, enrolment.enrolment_id, "extend"))
+    shortens = enrolment.step in (EnrolmentStep.PROFILE, EnrolmentStep.FIRST) and _ends_early(
+        context, PURPOSES[enrolment.purpose]
+    )
+    return Frame(
+        step=(steps.index(enrolment.step) + 1, None if shortens else len(steps)) if enrolment.step else None,
+        step_name=enrolments.step_name(enrolment),
+        form_token=interactions.form_token(context, enrolment.browser_id, enrolment.enrolment_id),
+        limit=time_limit(
+            enrolment.expires_at,
+            now=context.now,
+            zone=provider.policy.timezone,
+            more=more if visit.extendable else None,
+            at_end=_NO_MORE_TIME,
+        ),
+        here=enrolment_path(web, enrolment.enrolment_id),
+        under_way=True,
+    )
+
+
+class _StepContext(NamedTuple):
+    """A step of an enrolment, with frame and errors of its page."""
+
+    web: WebContext
+    context: RequestContext
+    visit: EnrolmentContext
+    frame: Frame
+    errors: tuple[FieldError, ...]
+
+
+async def build_page(
+    web: WebContext, context: RequestContext, visit: EnrolmentContext, *, errors: tuple[FieldError, ...] = ()
+) -> View:
+    """The page of an enrolment's step, and the one after its end."""
+    if visit.enrolment.finished:
+        return await _finished(web, context, visit)
+    return await _PAGES[visit.enrolment.step](_StepContext(web, context, visit, _frame(web, context, visit), errors))
+
+
+def _passkey(web: WebContext, visit: EnrolmentContext, options: str) -> AskPasskey | None:
+    if not options:
+        return None
+    return AskPasskey(action=enrolment_path(web, visit.enrolment.enrolment_id, "passkey"), options=options)
+
+
+def app_link(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> str:
+    """The content of the QR code (D45)."""
+    secret = enrolments.app_secret(context, visit.enrolment)
+    return factors.otpauth_link(web, visit.user, secret)
+
+
+async def _profile(at: _StepContext) -> View:
+    """The names that were typed, else those that the entity wrote."""
+    enrolment, given = at.visit.enrolment, at.visit.invited.membership if at.visit.invited else None
+    called = {"name": given.name, "user_name": given.user_name} if given else {}
+    chosen = {"name": enrolment.name, "user_name": enrolment.user_name} if enrolment.user_name else called
+    taken = () if at.errors or not enrolment.name_taken else (("user_name", enrolment_steps.NAME_TAKEN),)
+    typed = at.visit.typed or chosen
+    shown = {name: typed.get(name, "")[:_SHOWN_CHARACTERS] for name in ("name", "user_name")}
+    action = enrolment_path(at.web, enrolment.enrolment_id, "profile")
+    entity = at.visit.invited.entity.name if at.visit.invited else ""
+    return ChooseName(frame=at.frame, action=action, errors=at.errors or taken, entity=entity, **shown)
+
+
+async def _first(at: _StepContext) -> View:
+    options = await enrolment_steps.passkey_options(at.context, at.visit)
+    return ChoosePassword(
+        frame=at.frame,
+        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "password"),
+        heading=phrase("Choose how you sign in") if options else phrase("Choose a password"),
+        user_name=at.visit.user.user_name,
+        passkey=_passkey(at.web, at.visit, options),
+        errors=at.errors,
+    )
+
+
+async def _password(at: _StepContext) -> View:
+    return ChoosePassword(
+        frame=at.frame,
+        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "password"),
+        heading=phrase("Choose a new password"),
+        user_name=at.visit.user.user_name,
+        errors=at.errors,
+    )
+
+
+async def _second_factor(at: _StepContext) -> View:
+    enrolment_id = at.visit.enrolment.enrolment_id
+    secret = enrolments.app_secret(at.context, at.visit.enrolment)
+    return SetUpApp(
+        frame=at.frame,
+        action=enrolment_path(at.web, enrolment_id, "code"),
+        notes=(_SECOND_STEP,),
+        picture=enrolment_path(at.web, enrolment_id, "qr.svg"),
+        app_link=app_link(at.web, at.context, at.visit),
+        secret=factors.group_key(secret),
+        passkey=_passkey(at.web, at.visit, await enrolment_steps.passkey_options(at.context, at.visit)),
+        by_email=enrolment_path(at.web, enrolment_id, "way")
+        if enrolment_steps.email_offered(at.context, at.visit)
+        else "",
+        errors=at.errors,
+    )
+
+
+async def _mailed_code(at: _StepContext) -> View:
+    enrolment_id, page = at.visit.enrolment.enrolment_id, enrolment_steps.mailed_code_request(at.context, at.visit)
+    heading, wanted = second_factor_form(page, enrolment_path(at.web, enrolment_id, "way"))
+    can_go_on = page.under_way or page.more
+    return TypeMailedCode(
+        frame=at.frame,
+        action=enrolment_path(at.web, enrolment_id, "code"),
+        heading=heading,
+        asked=msgspec.structs.replace(
+            wanted, hint=wanted.hint if can_go_on else _NO_MORE_CODES, ways=(*wanted.ways, _APP_INSTEAD)
+        ),
+        errors=at.errors,
+    )
+
+
+async def _codes(at: _StepContext) -> View:
+    return KeepCodes(
+        frame=at.frame,
+        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "codes"),
+        codes=enrolments.codes(at.context, at.visit.enrolment)
+        if enrolments.codes_are_readable(at.context, at.visit.enrolment)
+        else (),
+        replaces=await at.context.provider.registry.factors.recovery_codes_left(at.visit.user.user_id) > 0,
+        errors=at.errors,
+    )
+
+
+async def _prove_password(at: _StepContext) -> View:
+    return ProvePassword(
+        frame=at.frame,
+        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "password"),
+        user_name=at.visit.user.user_name,
+        errors=at.errors,
+    )
+
+
+async def _prove_second_factor(at: _StepContext) -> View:
+    return ProveSecondFactor(
+        frame=at.frame,
+        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "code"),
+        takes_codes=await enrolment_steps.has_codes(at.context, at.visit.user),
+        passkey=_passkey(at.web, at.visit, await enrolment_steps.proof_options(at.context, at.visit)),
+        errors=at.errors,
+    )
+
+
+async def _save(at: _StepContext) -> View:
+    return Save(frame=at.frame, action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "finish"))
+
+
+_PAGES: Final[Mapping[EnrolmentStep | None, Callable[[_StepContext], Awaitable[View]]]] = {
+    EnrolmentStep.PROFILE: _profile,
+    EnrolmentStep.FIRST: _first,
+    EnrolmentStep.PASSWORD: _password,
+    EnrolmentStep.SECOND_FACTOR: _second_factor,
+    EnrolmentStep.MAILED_CODE: _mailed_code,
+    EnrolmentStep.RECOVERY_CODES: _codes,
+    EnrolmentStep.PROVE_PASSWORD: _prove_password,
+    EnrolmentStep.PROVE_SECOND_FACTOR: _prove_second_factor,
+    None: _save,
+}
+
+
+async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> View:
+    if PURPOSES[visit.enrolment.purpose].joins and (done := await acceptance.find_answer_of(context, visit.enrolment)):
+        return answered_page(done, base_path=web.base_path, has_portal=web.access["manage"].enabled)
+    account = web.base_path + ACCOUNT_PATH
+    older = await enrolment_steps.passkeys_from_before(context, visit)
+    names = tuple(each.name for each in older)
+    left = phrase(
+        "These passkeys still open your account: {names}. If one of them is on a device that you have lost, remove it.",
+        names=names,
+    )
+    return Problem(
+        frame=Frame(),
+        heading=PURPOSES[visit.enrolment.purpose].done,
+        paragraphs=(
+            *((left,) if older else ()),
+            phrase("If you were signing in on a page that is still open, go back to it and continue there."),
+            phrase("Otherwise, go to the service that you want to use and sign in. You can close this page."),
+        ),
+        back=Link(url=f"{account}/passkeys", text=phrase("Check your passkeys"))
+        if older
+        else Link(url=account, text=phrase("Sign in to your account")),
+    )
+
+
+def answered_page(done: InvitationAnswer, *, base_path: str, has_portal: bool) -> View:
+    """The page after an answer to an invitation (D60)."""
+    if done.outcome == "declined":
+        return Problem(
+            frame=BARE,
+            heading=phrase("You have declined"),
+            paragraphs=(
+                phrase("Nothing has changed for you. You can close this page."),
+                phrase("If you change your mind, ask {entity} to invite you again.", entity=done.entity),
+            ),
+        )
+    to_account = Link(
+        url=base_path + ACCOUNT_PATH, text=phrase("Sign in to your account") if done.new else phrase("Your account")
+    )
+    to_portal = Link(url=base_path + PORTAL_PATH, text=phrase("To the administration"))
+    administers = done.administers and has_portal
+    return Problem(
+        frame=BARE,
+        heading=phrase("You can now act for {entity}", entity=done.entity),
+        paragraphs=(
+            phrase("You have accepted the invitation, and your sign-in is set up.")
+            if done.new
+            else phrase("You have accepted the invitation."),
+            phrase("You also administer {entity}: you decide who may act for it.", entity=done.entity)
+            if administers
+            else phrase(
+                "The administrators of {entity} decide which services you can use. This may take some time. "
+                "Your account shows it.",
+                entity=done.entity,
+            ),
+            phrase(
+                "Go to the service that you want to use and sign in. You can choose {entity} there.", entity=done.entity
+            ),
+        ),
+        back=to_portal if administers else to_account,
+    )
+
+
+def gone_page() -> View:
+    """The page of a link that is not valid (any more)."""
+    return Problem(
+        frame=Frame(),
+        heading=phrase("This link no longer works"),
+        paragraphs=(
+            phrase(
+                "A link works once, for a limited time, and ends when your sign-in is changed in another way. "
+                "Check that the address is complete."
+            ),
+            phrase("If you have already used it, sign in as usual. If not, ask the person who sent it for a new one."),
+        ),
+    )
+
+
+def expired_page(entity: str) -> View:
+    """The page of an invitation that was sent too long ago (D60)."""
+    return Problem(
+        frame=Frame(),
+        heading=phrase("This invitation has expired"),
+        paragraphs=(phrase("Ask {entity} to send it again. The new e-mail has a new link.", entity=entity),),
+    )
+
+
+def other_browser_page() -> View:
+    """The page of an enrolment in another browser, or without cookies.
+
+    Source: D34
+    """
+    return Problem(
+        frame=Frame(),
+        heading=phrase("You started this in another browser"),
+        paragraphs=(
+            phrase("Continue in the browser or app where you first opened the link. Nothing has changed yet."),
+            phrase(
+                "If you have used only this browser, allow cookies for this site and open the link again. If "
+                "that does not help, ask for a new link."
+            ),
+        ),
+    )
+
+
+def stopped_page() -> View:
+    """Too many wrong codes (D45)."""
+    return Problem(
+        frame=Frame(),
+        heading=phrase("We stopped this for your security"),
+        paragraphs=(
+            phrase("The code was wrong too many times. Nothing has changed, and the link no longer works."),
+            phrase("Ask the person who sent you this link for a new one."),
+        ),
+    )
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
+    from corpid.flows.request_context import RequestContext
+    from corpid.web.context import WebContext
+    from corpid.web.pages.layout import FieldError
+
+    Submit = Callable[..., Awaitable[Enrolment]]

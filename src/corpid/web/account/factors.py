@@ -1,0 +1,424 @@
+"""Factors in the account: passkeys, password, authenticator app, recovery codes (D44, D45, D46)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from hashlib import sha256
+from io import BytesIO
+from typing import TYPE_CHECKING, Final
+
+from starlette.responses import Response
+
+from corpid.flows.account import own_factors, own_sessions
+from corpid.flows.authentication import throttle
+from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.authentication.throttle import SentForm
+from corpid.rules.authentication import totp
+from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.limits import PASSKEYS_PER_PERSON
+from corpid.texts import counted, phrase
+from corpid.web.account import views
+from corpid.web.account.page_context import AccountContext, AccountPage, account_path, frame
+from corpid.web.account.views import OTHER_CODES, ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.pages.layout import Link
+from corpid.web.pages.responses import NO_STORE
+from corpid.web.pages.views import AskPasskey
+from corpid.web.sites import NotFound, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from corpid.rules.authentication.records import Passkey, PersonFactors
+    from corpid.rules.directory.records import User
+    from corpid.texts import Phrase
+    from corpid.web.context import WebContext
+    from corpid.web.pages.views import View
+
+
+_NONE: Final = phrase("None")
+_IN_USE: Final = phrase("In use")
+_NEEDS_A_PASSWORD: Final = phrase("Works once you have a password")
+_NEEDS_A_SECOND_FACTOR: Final = phrase("Works once you have a second step")
+_REFERENCE_CHARACTERS: Final = 16
+_GROUP: Final = 4
+_QUIET_ZONE: Final = 4
+"""modules around a QR code (ISO/IEC 18004)"""
+
+
+def count_once(submit: Callable[[AccountContext], Awaitable[str]]) -> Callable[[AccountContext], Awaitable[str]]:
+    """The submission, with rejections of the same bytes counted once (D73)."""
+
+    async def submitted(account: AccountContext) -> str:
+        visit = account.visit
+        digest = bytes.fromhex(own_sessions.digest_of(account.form))
+        sent = SentForm(place=own_sessions.form_place(visit, account.page, "sent"), digest=digest)
+        try:
+            return await submit(replace(account, visit=replace(visit, sent=sent)))
+        except InvalidInput:
+            await throttle.rejection_counts(account.context, sent)
+            raise
+
+    return submitted
+
+
+def list_factor_sections(account: AccountContext, factors: PersonFactors) -> tuple[views.Section, ...]:
+    web, number, used_at = account.web, len(factors.passkeys), own_factors.app_used_at(factors)
+    return (
+        views.Section(
+            url=account_path(web, "passkeys"),
+            name=phrase("Passkeys"),
+            state=counted(number, "{count} passkey", "{count} passkeys") if number else _NONE,
+        ),
+        views.Section(
+            url=account_path(web, "password"), name=phrase("Password"), state=_password_state(account, factors)
+        ),
+        views.Section(
+            url=account_path(web, "app"),
+            name=phrase("Authenticator app"),
+            state=_state_beside_password(factors, _IN_USE if factors.app else None),
+            used=account.moment(used_at) if used_at else None,
+        ),
+        views.Section(
+            url=account_path(web, "codes"),
+            name=phrase("Recovery codes"),
+            state=_state_beside_password(factors, _codes_state(factors)),
+        ),
+    )
+
+
+def _password_state(account: AccountContext, factors: PersonFactors) -> Phrase:
+    if not factors.password:
+        return _NONE
+    goes = own_factors.go_with_password(account.context, account.visit, factors)
+    return _IN_USE if goes else _NEEDS_A_SECOND_FACTOR
+
+
+def _codes_state(factors: PersonFactors) -> Phrase | None:
+    left = factors.codes
+    return counted(left, "{count} code left", "{count} codes left") if left else None
+
+
+def _state_beside_password(factors: PersonFactors, state: Phrase | None) -> Phrase:
+    if state is None:
+        return _NONE
+    return state if factors.password else _NEEDS_A_PASSWORD
+
+
+def reference(passkey: Passkey) -> str:
+    """The identifier of a passkey in its page's address."""
+    return sha256(passkey.credential_id.encode()).hexdigest()[:_REFERENCE_CHARACTERS]
+
+
+async def _factors(account: AccountContext) -> PersonFactors:
+    return await own_factors.load_factors(account.context, account.visit)
+
+
+def _passkey_line(account: AccountContext, passkey: Passkey) -> views.PasskeyLine:
+    return views.PasskeyLine(
+        url=account_path(account.web, f"passkey/{reference(passkey)}"),
+        name=passkey.name,
+        made=account.moment(passkey.created_at),
+        used=account.moment(passkey.used_at) if passkey.used_at else None,
+        synced=passkey.synced,
+    )
+
+
+async def show_passkeys(account: AccountContext) -> View:
+    """The passkeys of a person (D46)."""
+    web, factors = account.web, await _factors(account)
+    works, full = own_factors.are_passkeys_offered(account.context), own_factors.full(factors)
+    return views.Passkeys(
+        frame=frame(account),
+        passkeys=tuple(_passkey_line(account, each) for each in factors.passkeys),
+        add=account_path(web, "new-passkey") if works and not full else "",
+        full=phrase("You have {passkeys} passkeys, which is the most you can have.", passkeys=PASSKEYS_PER_PERSON)
+        if full
+        else None,
+        saved=account.saved,
+    )
+
+
+def _up_to_passkeys(web: WebContext) -> Link:
+    return Link(url=account_path(web, "passkeys"), text=phrase("Your passkeys"))
+
+
+async def show_new_passkey(account: AccountContext) -> View:
+    """The page that creates a passkey (D46).
+
+    Raises NotFound if unsupported here, StaleStep at the limit.
+    """
+    web = account.web
+    if not own_factors.are_passkeys_offered(account.context):
+        raise NotFound
+    if own_factors.full(await _factors(account)):
+        raise StaleStep
+    return views.AddPasskey(
+        frame=frame(account, up=_up_to_passkeys(web)),
+        passkey=AskPasskey(
+            action=account_path(web, "new-passkey"), options=await own_factors.options(account.context, account.visit)
+        ),
+        notes=account.notes,
+        errors=account.errors,
+    )
+
+
+async def _add_passkey(account: AccountContext) -> str:
+    await own_factors.add(account.context, account.visit, account.cookie, answer=account.form.get("passkey", ""))
+    return "passkey-added"
+
+
+async def this_passkey(account: AccountContext) -> Passkey:
+    """The passkey of the page.
+
+    Raises NotFound if it is missing or another person's (D46).
+    """
+    named = account.page.partition("/")[2]
+    found = next((each for each in (await _factors(account)).passkeys if reference(each) == named), None)
+    if found is None:
+        raise NotFound
+    return found
+
+
+async def show_passkey(account: AccountContext) -> View:
+    """One passkey, which can be renamed and removed (D46)."""
+    web, shown = account.web, await this_passkey(account)
+    return views.Passkey(
+        frame=frame(account, up=_up_to_passkeys(web)),
+        action=account_path(web, account.page),
+        passkey=_passkey_line(account, shown),
+        heading=phrase("{name}", name=shown.name),
+        back=account_path(web, "passkeys"),
+        typed=account.form.get("name", shown.name),
+        notes=account.notes,
+        errors=account.errors,
+    )
+
+
+async def _change_passkey(account: AccountContext) -> str:
+    visit = account.visit
+    shown = await this_passkey(account)
+    if account.form.get("decision") == "remove":
+        await own_factors.remove(account.context, visit, shown)
+        return "passkey-removed"
+    await own_factors.rename(account.context, visit, shown, name=account.form.get("name", ""))
+    return "passkey-renamed"
+
+
+async def show_password(account: AccountContext) -> View:
+    """Choosing a new password (D44)."""
+    factors = await _factors(account)
+    return ChoosePassword(
+        frame=frame(account),
+        action=account_path(account.web, "password"),
+        heading=phrase("Choose a new password") if factors.password else phrase("Choose a password"),
+        user_name=account.visit.user.user_name,
+        notes=(
+            *account.notes,
+            *(
+                ()
+                if own_factors.go_with_password(account.context, account.visit, factors)
+                else (
+                    phrase(
+                        "A password works only with a second step, such as a code, and you do not have one yet. Set up an "
+                        "app as well."
+                    ),
+                )
+            ),
+        ),
+        errors=account.errors,
+    )
+
+
+async def _change_password(account: AccountContext) -> str:
+    password = account.form.get("password", "")
+    await own_factors.change_password(account.context, account.visit, password=password)
+    return "password"
+
+
+def _notes_on(account: AccountContext, factors: PersonFactors, alone: Phrase) -> tuple[Phrase, ...]:
+    return (*account.notes, *(() if factors.password else (alone,)))
+
+
+async def show_app(account: AccountContext) -> View:
+    """Setting up an app, which may replace another one (D45)."""
+    web, factors = account.web, await _factors(account)
+    shown = await own_factors.offer(account.context, account.visit, "app")
+    secret = own_factors.app_secret(account.context, shown)
+    return SetUpApp(
+        frame=frame(account),
+        action=account_path(web, "app"),
+        picture=account_path(web, "app/qr.svg"),
+        app_link=otpauth_link(account.web, account.visit.user, secret),
+        secret=group_key(secret),
+        notes=(
+            *_notes_on(
+                account,
+                factors,
+                phrase("An app works only with a password, and you do not have one yet. Choose one as well."),
+            ),
+            *((phrase("Your current app stops working once the new one is set up."),) if factors.app else ()),
+        ),
+        remove=Link(url=account_path(web, "remove-app"), text=phrase("Remove your current app"))
+        if factors.app
+        else None,
+        errors=account.errors,
+    )
+
+
+async def _set_up_app(account: AccountContext) -> str:
+    await own_factors.set_up_app(account.context, account.visit, code=account.form.get("code", ""))
+    return "app"
+
+
+async def show_qr_code(account: AccountContext) -> Response:
+    """The QR code, with the same link (D45)."""
+    shown = await own_factors.offer(account.context, account.visit, "app")
+    return draw_qr_code(otpauth_link(account.web, account.visit.user, own_factors.app_secret(account.context, shown)))
+
+
+async def show_app_removal(account: AccountContext) -> View:
+    """The confirmation before the app is removed (D45).
+
+    Raises StaleStep if there is none.
+    """
+    factors = await _factors(account)
+    if not factors.app:
+        raise StaleStep
+    used_at = own_factors.app_used_at(factors)
+    return views.Remove(
+        frame=frame(account),
+        action=account_path(account.web, "remove-app"),
+        heading=phrase("Remove the authenticator app?"),
+        consequence=phrase("Its codes will no longer work, and you will be signed out everywhere else."),
+        used=account.moment(used_at) if used_at else None,
+        button=phrase("Remove the app"),
+        back=account_path(account.web),
+        notes=account.notes,
+        errors=account.errors,
+    )
+
+
+async def _remove_app(account: AccountContext) -> str:
+    await own_factors.remove_app(account.context, account.visit)
+    return "app-removed"
+
+
+async def show_codes(account: AccountContext) -> View:
+    """New recovery codes, until the person confirms them.
+
+    They are the same for a day, and can be read for a minute. Source: D45, D73
+    """
+    web, factors = account.web, await _factors(account)
+    shown = await own_factors.offer(account.context, account.visit, "codes")
+    return KeepCodes(
+        frame=frame(account, step_name=shown),
+        action=account_path(web, "codes"),
+        codes=own_factors.codes(account.context, shown)
+        if own_factors.are_readable(account.context, account.visit, shown)
+        else (),
+        replaces=factors.codes > 0,
+        back=account_path(web),
+        notes=_notes_on(
+            account,
+            factors,
+            phrase("Recovery codes work only with a password, and you do not have one yet. Choose one as well."),
+        ),
+        remove=Link(url=account_path(web, "remove-codes"), text=phrase("Remove your current codes"))
+        if factors.codes
+        else None,
+        errors=account.errors,
+    )
+
+
+async def _replace_codes(account: AccountContext) -> str:
+    shown, kept = account.form.get("step", ""), account.form.get("kept") == "yes"
+    if account.form.get("decision") == OTHER_CODES:
+        await own_factors.offer_other_codes(account.context, account.visit, shown=shown)
+        return ""
+    await own_factors.replace_codes(account.context, account.visit, shown=shown, kept=kept)
+    return "codes"
+
+
+async def show_codes_removal(account: AccountContext) -> View:
+    """The confirmation before the recovery codes are removed (D45).
+
+    Raises StaleStep if there are none.
+    """
+    left = (await _factors(account)).codes
+    if not left:
+        raise StaleStep
+    return views.Remove(
+        frame=frame(account),
+        action=account_path(account.web, "remove-codes"),
+        heading=phrase("Remove your recovery codes?"),
+        consequence=counted(
+            left,
+            "The {count} code that is left will no longer work, and you will be signed out everywhere else.",
+            "The {count} codes that are left will no longer work, and you will be signed out everywhere else.",
+        ),
+        button=phrase("Remove the codes"),
+        back=account_path(account.web),
+        notes=account.notes,
+        errors=account.errors,
+    )
+
+
+def otpauth_link(web: WebContext, user: User, secret: str) -> str:
+    """The otpauth address that opens an app.
+
+    The QR code contains the same. Source: D45
+    """
+    return totp.otpauth_uri(secret, account=user.user_name, issuer=web.provider.policy.name)
+
+
+def group_key(secret: str) -> str:
+    """A key (base32) in groups, for typing."""
+    return " ".join(secret[start : start + _GROUP] for start in range(0, len(secret), _GROUP))
+
+
+def draw_qr_code(text: str) -> Response:
+    """A QR code, drawn here (ISO/IEC 18004)."""
+    import segno  # noqa: PLC0415 - few pages draw a code
+
+    drawn = BytesIO()
+    code = segno.make_qr(text)
+    code.save(drawn, kind="svg", border=_QUIET_ZONE, dark="#000", light="#fff", xmldecl=False, omitsize=True)
+    return Response(drawn.getvalue(), 200, NO_STORE, "image/svg+xml")
+
+
+async def _remove_codes(account: AccountContext) -> str:
+    await own_factors.remove_codes(account.context, account.visit)
+    return "codes-removed"
+
+
+SECTION: Final = Section[AccountContext](
+    pages={
+        "passkeys": AccountPage(view=show_passkeys),
+        "new-passkey": AccountPage(
+            view=show_new_passkey, submit=count_once(_add_passkey), leads_to="passkeys", field="passkey", fresh=True
+        ),
+        "app": AccountPage(view=show_app, submit=count_once(_set_up_app), field="code", fresh=True),
+        "app/qr.svg": AccountPage(view=show_qr_code, fresh=True, part_of="app"),
+        "remove-app": AccountPage(view=show_app_removal, submit=_remove_app, fresh=True),
+        "password": AccountPage(view=show_password, submit=count_once(_change_password), field="password", fresh=True),
+        "codes": AccountPage(view=show_codes, submit=count_once(_replace_codes), field="kept", fresh=True),
+        "remove-codes": AccountPage(view=show_codes_removal, submit=_remove_codes, fresh=True),
+    },
+    named_pages={
+        re.compile(r"passkey/[0-9a-f]{16}"): AccountPage(
+            view=show_passkey, submit=_change_passkey, leads_to="passkeys", field="name", fresh=True
+        )
+    },
+    fields=frozenset({"name", "password", "code", "passkey", "kept", "decision"}),
+    changes={
+        "passkey-added": phrase("Your passkey has been added."),
+        "passkey-renamed": phrase("Your passkey has a new name."),
+        "passkey-removed": phrase("Your passkey has been removed."),
+        "app": phrase("Your authenticator app has been set up."),
+        "app-removed": phrase("Your authenticator app has been removed."),
+        "password": phrase("Your password has been changed."),
+        "codes": phrase("Your new recovery codes now work."),
+        "codes-removed": phrase("Your recovery codes have been removed."),
+    },
+)
