@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corpid.ports import AuditEvent, Delete, MissingReference, Session, SignOut, Upsert
 from corpid.rules.directory.records import Entity, Membership
-from corpid.stores.sql.records import CHANGES_AT_ONCE
+from corpid.stores.sql.changes import CHANGES_AT_ONCE
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import BOOKS, LIM, TAN, write
 
