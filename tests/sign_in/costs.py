@@ -60,8 +60,7 @@ _ON_POSTGRESQL: Final = PostgresDatabase._run_translated.__code__
 _ON_REDIS: Final = Link.send.__code__
 _ONCE: Final = {
     *(each.func.__code__ for each in vars(RecordType).values() if isinstance(each, cached_property)),
-    *(each.__code__ for each in (RecordType._records, RecordType._this, RecordType._page)),
-    *(each.__code__ for each in (columns, upsert, parameters)),
+    *(each.__code__ for each in (RecordType.prepare, columns, upsert, parameters)),
 }
 _PREPARED: Final = (f"{CompiledStatement.__name__}.", Renderer._prepared.__qualname__)
 """with all that they call, and with what is above, what makes a statement or a page with gaps: once in the life of a

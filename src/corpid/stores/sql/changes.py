@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import sqlalchemy as sa
@@ -58,7 +59,7 @@ from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.codecs import columns
 from corpid.stores.sql.directory_tables import administrators, memberships, operators, users
-from corpid.stores.sql.mappers import MEMBERSHIPS, user_name_key
+from corpid.stores.sql.mappers import MEMBERSHIPS, select_columns, user_name_key
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from corpid.ports import Change, Written
     from corpid.rules.directory.sources import Sources
     from corpid.stores.sql.audit import SqlAudit
-    from corpid.stores.sql.mappers import Kinds, RecordType
+    from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database
 
@@ -302,9 +303,8 @@ class RolesUnderGuard(Guard[RolesUnder]):
 
     def __init__(self, records: RecordWriter) -> None:
         super().__init__(records)
-        grants, roles = self._kinds[ThirdPartyGrant], self._kinds[ThirdPartyAssignment]
-        self._grants: Final = self._database.prepare(lambda: _with_same(grants, _PARTIES))
-        self._roles: Final = self._database.prepare(lambda: _with_same(roles, _PARTIES))
+        self._grants: Final = self._kinds[ThirdPartyGrant].prepare(_with_same, _PARTIES)
+        self._roles: Final = self._kinds[ThirdPartyAssignment].prepare(_with_same, _PARTIES)
 
     def choose_transactions(self, change: RolesUnder, schedule: Schedule) -> Iterable[int]:
         return (schedule.find_last(_parties, change.grant.key[:3]),)
@@ -339,10 +339,7 @@ class AccessUnderGuard(Guard[AccessUnder]):
 
     def __init__(self, records: RecordWriter) -> None:
         super().__init__(records)
-        self._carried: Final = [(kind, self._prepare(self._kinds[kind])) for kind in CARRIED]
-
-    def _prepare(self, kind: RecordType) -> CompiledStatement:
-        return self._database.prepare(lambda: _with_same(kind, _MEMBER))
+        self._carried: Final = [(kind, self._kinds[kind].prepare(_with_same, _MEMBER)) for kind in CARRIED]
 
     def choose_transactions(self, change: AccessUnder, schedule: Schedule) -> Iterable[int]:
         return (schedule.find_first(_person, change.invited.user_id),)
@@ -366,10 +363,7 @@ class AcceptGuard(Guard[Accept]):
     def __init__(self, records: RecordWriter) -> None:
         super().__init__(records)
         self._vacate: Final = self._database.prepare(_vacated)
-        self._move: Final = [self._prepare(self._kinds[kind].table) for kind in CARRIED]
-
-    def _prepare(self, table: sa.Table) -> CompiledStatement:
-        return self._database.prepare(lambda: _moved(table))
+        self._move: Final = [self._database.prepare(partial(_moved, self._kinds[kind].table)) for kind in CARRIED]
 
     async def write(self, change: Accept) -> None:
         known, person = self._kinds[Membership], self._kinds[User]
@@ -589,10 +583,10 @@ def _able_owner() -> sa.Select[Any]:
     return sa.select(administrators.c.user_id).select_from(chain).where(_OWNERS, able).limit(1)
 
 
-def _with_same(known: RecordType, names: Sequence[str]) -> sa.Select[Any]:
-    """Values of these columns → records that have them."""
-    same = (known.table.c[name] == sa.bindparam(name, type_=sa.Text) for name in names)
-    return sa.select(*columns(known.table, known.codec)).where(*same)
+def _with_same(table: sa.Table, names: tuple[str, ...], compared: tuple[str, ...]) -> sa.Select[Any]:
+    """Values of the compared columns → records that have them."""
+    same = (table.c[name] == sa.bindparam(name, type_=sa.Text) for name in compared)
+    return select_columns(table, names).where(*same)
 
 
 def _moved(table: sa.Table) -> sa.Update:

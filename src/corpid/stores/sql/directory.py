@@ -53,7 +53,7 @@ from corpid.stores.sql.directory_tables import (
     third_party_grants,
     users,
 )
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, user_name_key
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, select_columns, user_name_key
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -146,38 +146,37 @@ class SqlDirectory:
     @cached_property
     def _named(self) -> dict[type, CompiledStatement]:
         keys = {Entity: "entity_id", Service: "service_id", User: "user_name_key"}
-        found = {kind: select_named(self._kinds[kind], self._kinds[kind].table.c[key]) for kind, key in keys.items()}
-        return {kind: self._database.prepare(statement) for kind, statement in found.items()}
+        return {kind: self._kinds[kind].prepare(select_named, key) for kind, key in keys.items()}
 
     @cached_property
     def _by_name(self) -> dict[type, CompiledStatement]:
         found = {Entity: BEGINNING_OF_NAME, User: BEGINNING_OF_PERSONS_NAME}
-        return {kind: self._database.prepare(select_by_name(self._kinds[kind], each)) for kind, each in found.items()}
+        return {kind: self._kinds[kind].prepare(select_by_name, each) for kind, each in found.items()}
 
     @cached_property
     def _by_number(self) -> CompiledStatement:
-        return self._database.prepare(select_by_name(self._kinds[Entity], "registration_number"))
+        return self._kinds[Entity].prepare(select_by_name, "registration_number")
 
     @cached_property
     def _by_email(self) -> CompiledStatement:
-        return self._database.prepare(select_by_name(self._kinds[User], BEGINNING_OF_ADDRESS))
+        return self._kinds[User].prepare(select_by_name, BEGINNING_OF_ADDRESS)
 
     @cached_property
     def _members(self) -> CompiledStatement:
-        return self._database.prepare(select_members(self._kinds[User]))
+        return self._kinds[User].prepare(select_members)
 
     @cached_property
     def _belonging(self) -> CompiledStatement:
-        return self._database.prepare(select_belonging(self._kinds[Membership], self._kinds[User]))
+        return self._kinds[Membership].prepare(select_belonging, self._kinds[User].codec.columns)
 
     @cached_property
     def _latest_requests(self) -> CompiledStatement:
-        return self._database.prepare(select_latest_requests(self._kinds[ChangeRequest]))
+        return self._kinds[ChangeRequest].prepare(select_latest_requests)
 
     @cached_property
     def _pages(self) -> dict[tuple[type, tuple[str, ...]], CompiledStatement]:
         return {
-            (kind, given): self._database.prepare(partial(select_page, self._kinds[kind], given))
+            (kind, given): self._kinds[kind].prepare(select_page, given)
             for kind, members in NARROWED_BY.items()
             for count in range(len(members) + 1)
             for given in combinations(members, count)
@@ -189,7 +188,7 @@ class SqlDirectory:
 
     @cached_property
     def _ending(self) -> CompiledStatement:
-        return self._database.prepare(select_ending(self._kinds[Assignment]))
+        return self._kinds[Assignment].prepare(select_ending)
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """Lets others run now and then."""
@@ -577,9 +576,13 @@ def prepare_by_count(
 
     @cache
     def prepared(count: int) -> CompiledStatement:
-        return database.prepare(statement([sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(count)]))
+        return database.prepare(partial(_build_listed, statement, count))
 
     return prepared
+
+
+def _build_listed(statement: Callable[[Parameters], sa.Select[Any]], count: int) -> sa.Select[Any]:
+    return statement([sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(count)])
 
 
 def _decode_acting(row: Row) -> ActingPerson:
@@ -603,22 +606,23 @@ def _decode_third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:
     )
 
 
-def select_named(known: RecordType, key: sa.ColumnElement[str]) -> sa.Select[Any]:
+def select_named(table: sa.Table, names: tuple[str, ...], ordered_by: str) -> sa.Select[Any]:
     """`first`, `until`, `limit` → records."""
+    key = table.c[ordered_by]
     within = key >= _FIRST, key < _UNTIL
-    return sa.select(*columns(known.table, known.codec)).where(*within).order_by(key).limit(_LIMIT)
+    return select_columns(table, names).where(*within).order_by(key).limit(_LIMIT)
 
 
-def select_by_name(known: RecordType, beginning: str) -> sa.Select[Any]:
+def select_by_name(table: sa.Table, names: tuple[str, ...], beginning: str) -> sa.Select[Any]:
     """`first`, `until`, `after_name`, `after_id`, `limit` → records.
 
     `beginning` is the expression of an index, which the key follows.
     """
     name: sa.ColumnElement[str] = sa.literal_column(beginning, sa.Text)
-    key = known.table.c[known.keys[0]]
+    (key,) = table.primary_key
     after = sa.tuple_(sa.bindparam("after_name", type_=sa.Text), sa.bindparam("after_id", type_=sa.Text))
     within = name >= _FIRST, name < _UNTIL, sa.tuple_(name, key) > after
-    return sa.select(*columns(known.table, known.codec)).where(*within).order_by(name, key).limit(_LIMIT)
+    return select_columns(table, names).where(*within).order_by(name, key).limit(_LIMIT)
 
 
 def find_name_bounds(first: str, until: str, after: tuple[str, str]) -> dict[str, object]:
@@ -630,36 +634,36 @@ def find_name_bounds(first: str, until: str, after: tuple[str, str]) -> dict[str
     return {"first": begins[0], "until": until, "after_name": begins[0], "after_id": begins[1]}
 
 
-def select_members(known: RecordType) -> sa.Select[Any]:
+def select_members(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
     """`entity_id`, `first`, `until`, `limit` → user, by an index of both."""
     chain = memberships.join(users, users.c.user_id == memberships.c.user_id)
-    found = select_named(known, memberships.c.person_name_key).select_from(chain)
-    return found.where(memberships.c.entity_id == _ENTITY_ID)
+    key = memberships.c.person_name_key
+    within = key >= _FIRST, key < _UNTIL, memberships.c.entity_id == _ENTITY_ID
+    return select_columns(table, names).select_from(chain).where(*within).order_by(key).limit(_LIMIT)
 
 
-def select_belonging(known: RecordType, of: RecordType) -> sa.Select[Any]:
+def select_belonging(table: sa.Table, names: tuple[str, ...], names_of_user: tuple[str, ...]) -> sa.Select[Any]:
     """`entity_id`, `after`, `limit` → membership, user, by an index of both."""
     chain = memberships.join(users, users.c.user_id == memberships.c.user_id)
     within = (
         memberships.c.entity_id == _ENTITY_ID,
         memberships.c.membership_id > sa.bindparam("after", type_=sa.Text),
     )
-    selected = (*columns(memberships, known.codec), *columns(users, of.codec))
-    found = sa.select(*selected).select_from(chain).where(*within)
+    found = select_columns(table, names).add_columns(*(users.c[name] for name in names_of_user))
+    found = found.select_from(chain).where(*within)
     return found.order_by(memberships.c.entity_id, memberships.c.membership_id).limit(_LIMIT)
 
 
-def select_page(known: RecordType, given: tuple[str, ...]) -> sa.Select[Any]:
+def select_page(table: sa.Table, names: tuple[str, ...], given: tuple[str, ...]) -> sa.Select[Any]:
     """The given members of the key, `after_…` of all, `limit` → records.
 
     Indexes by entity and by service have the order of people. A service may have a million rows, so its index is kept
     out of the engine's sight if something narrower is given; PostgreSQL then expects half of the narrower rows to be of
     that service, and reads them in their order until the page is full.
     """
-    table = known.table
-    keys = [table.c[name] for name in known.keys]
-    after = sa.tuple_(*(sa.bindparam(f"after_{name}", type_=sa.Text) for name in known.keys))
-    found = sa.select(*columns(table, known.codec))
+    keys = list(table.primary_key)
+    after = sa.tuple_(*(sa.bindparam(f"after_{key.name}", type_=sa.Text) for key in keys))
+    found = select_columns(table, names)
     for name in given:
         is_last = name == "service_id" and not _NARROWER.isdisjoint(given)
         fits = table.c[name] == sa.bindparam(name, type_=sa.Text)
@@ -698,22 +702,22 @@ def count_totals() -> sa.Select[Any]:
     )
 
 
-def select_ending(known: RecordType) -> sa.Select[Any]:
+def select_ending(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
     """The same, `after_…` of day and key, `limit` → roles in order."""
-    keys = [known.table.c.end_date, *(known.table.c[name] for name in known.keys)]
+    keys = [table.c.end_date, *table.primary_key]
     after = sa.tuple_(*(sa.bindparam(f"after_{each.name}", type_=sa.Text) for each in keys))
     within = *_match_days(), sa.tuple_(*keys) > after
-    return sa.select(*columns(known.table, known.codec)).where(*within).order_by(*keys).limit(_LIMIT)
+    return select_columns(table, names).where(*within).order_by(*keys).limit(_LIMIT)
 
 
-def select_latest_requests(known: RecordType) -> sa.Select[Any]:
+def select_latest_requests(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
     """`entity_id`, `state`, `before`, `limit` → change requests, by an index."""
-    names = ("entity_id", "state")
-    same = [known.table.c[name] == sa.bindparam(name, type_=sa.Text) for name in names]
-    key = known.table.c.request_id
+    compared = (table.c.entity_id, table.c.state)
+    same = [column == sa.bindparam(column.name, type_=sa.Text) for column in compared]
+    key = table.c.request_id
     within = key < sa.bindparam("before", type_=sa.Text)
-    ordered = [known.table.c[name].desc() for name in (*names, "request_id")]
-    return sa.select(*columns(known.table, known.codec)).where(*same, within).order_by(*ordered).limit(_LIMIT)
+    ordered = [column.desc() for column in (*compared, key)]
+    return select_columns(table, names).where(*same, within).order_by(*ordered).limit(_LIMIT)
 
 
 def fold_ascii(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -32,11 +32,11 @@ from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import directory_tables, tables
 from corpid.stores.sql.clients import API_CLIENTS, CLIENTS
-from corpid.stores.sql.codecs import Codec, columns, encrypted_codec, record_codec
+from corpid.stores.sql.codecs import Codec, encrypted_codec, record_codec
 from corpid.stores.sql.statements import insert, parameters, upsert
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.statements import CompiledStatement, Database
@@ -120,7 +120,7 @@ _CODECS: Final[Mapping[type[Any], Codec[Any]]] = {
 class RecordType:
     """A type of record, its table, and its statements.
 
-    Each statement is made when it is first used. `rank`: records refer only to kinds of a lower one.
+    `rank`: records refer only to kinds of a lower one.
     """
 
     def __init__(self, database: Database, table: sa.Table, codec: Codec[Any], rank: int) -> None:
@@ -129,16 +129,16 @@ class RecordType:
         self.rank: Final = rank
         self.keys: Final = tuple(column.name for column in table.primary_key)
         self._sources: Final = tuple(name for name in _SOURCES if name in table.c)
-        self._prepare: Final = database.prepare
+        self._database: Final = database
 
     @cached_property
     def one(self) -> CompiledStatement:
-        return self._prepare(self._records().where(self._this()))
+        return self.prepare(select_one)
 
     @cached_property
     def sourced(self) -> CompiledStatement:
         """As `one`, with its sources."""
-        return self._prepare(self._with_sources().where(self._this()))
+        return self.prepare(select_one, self._sources)
 
     @cached_property
     def locked(self) -> CompiledStatement:
@@ -146,30 +146,29 @@ class RecordType:
 
         New rows that refer to it need not wait.
         """
-        return self._prepare(self._with_sources().where(self._this()).with_for_update(key_share=True))
+        return self.prepare(_lock_one, self._sources, True)
 
     @cached_property
     def locked_alone(self) -> CompiledStatement:
         """As `locked`, but new rows that refer to it wait."""
-        return self._prepare(self._with_sources().where(self._this()).with_for_update())
+        return self.prepare(_lock_one, self._sources, False)
 
     @cached_property
     def first_page(self) -> CompiledStatement:
-        return self._prepare(self._page())
+        return self.prepare(_select_page, self._sources)
 
     @cached_property
     def next_page(self) -> CompiledStatement:
-        after = sa.tuple_(*(sa.bindparam(name) for name in self.keys))
-        return self._prepare(self._page().where(sa.tuple_(*(self.table.c[name] for name in self.keys)) > after))
+        return self.prepare(_select_next_page, self._sources)
 
     @cached_property
     def upsert(self) -> CompiledStatement:
         """The record alone: its sources stay."""
-        return self._prepare(upsert(self.table, self.codec.written, _kept(self.table)))
+        return self._database.prepare(partial(_upsert, self.table, self.codec.written))
 
     @cached_property
     def upsert_sourced(self) -> CompiledStatement:
-        return self._prepare(upsert(self.table, (*self.codec.written, *self._sources), _kept(self.table)))
+        return self._database.prepare(partial(_upsert, self.table, (*self.codec.written, *self._sources)))
 
     @cached_property
     def insert(self) -> CompiledStatement:
@@ -177,8 +176,7 @@ class RecordType:
 
         Nothing if there is one.
         """
-        row = insert(self.table).values(parameters((*self.codec.written, *self._sources)))
-        return self._prepare(row.on_conflict_do_nothing(index_elements=list(self.keys)))
+        return self._database.prepare(partial(_insert, self.table, (*self.codec.written, *self._sources)))
 
     def statement(self, *, is_new: bool, sourced: bool) -> CompiledStatement:
         """The statement that writes a record.
@@ -191,7 +189,7 @@ class RecordType:
 
     @cached_property
     def delete(self) -> CompiledStatement:
-        return self._prepare(sa.delete(self.table).where(self._this()))
+        return self._database.prepare(partial(_delete, self.table))
 
     @cached_property
     def referring(self) -> tuple[CompiledStatement, ...]:
@@ -199,20 +197,16 @@ class RecordType:
 
         Those of levels are not looked for: they are removed last.
         """
-        constraints = (
-            key
-            for kind in (Membership, Assignment, ThirdPartyGrant, ThirdPartyAssignment)
-            for key in _TABLES[kind].foreign_key_constraints
-            if key.referred_table is self.table
-        )
         return tuple(
-            self._prepare(
-                sa.select(sa.literal_column("1"))
-                .where(*(each.parent == sa.bindparam(each.column.name) for each in key.elements))
-                .limit(1)
-            )
-            for key in constraints
+            self._database.prepare(partial(_select_referring, constraint))
+            for kind in (Membership, Assignment, ThirdPartyGrant, ThirdPartyAssignment)
+            for constraint in _TABLES[kind].foreign_key_constraints
+            if constraint.referred_table is self.table
         )
+
+    def prepare(self, build: Callable[..., sa.Executable], *arguments: object) -> CompiledStatement:
+        """A statement on the table and the columns of these records."""
+        return self._database.prepare(partial(build, self.table, self.codec.columns, *arguments))
 
     def decoded(self, row: Sequence[Any]) -> Any:  # noqa: ANN401 - a record of this type
         """The record of a row that may have more columns behind it."""
@@ -232,20 +226,6 @@ class RecordType:
         every = {"source": sources.record, "member_sources": msgspec.json.encode(sources.members).decode()}
         return {name: every[name] for name in self._sources}
 
-    def _records(self) -> sa.Select[Any]:
-        return sa.select(*columns(self.table, self.codec))
-
-    def _with_sources(self) -> sa.Select[Any]:
-        return self._records().add_columns(*(self.table.c[name] for name in self._sources))
-
-    def _this(self) -> sa.ColumnElement[bool]:
-        return sa.and_(*(self.table.c[name] == sa.bindparam(name) for name in self.keys))
-
-    def _page(self) -> sa.Select[Any]:
-        keys = [self.table.c[name] for name in self.keys]
-        named = (key.label(f"key_{key.name}") for key in keys)
-        return self._with_sources().add_columns(*named).order_by(*keys).limit(sa.bindparam("limit", type_=sa.Integer))
-
     def key(self, record: object) -> dict[str, str]:
         """The key columns of a record and their values."""
         return {name: getattr(record, name) for name in self.keys}
@@ -262,6 +242,53 @@ def record_types(database: Database, cipher: SecretCipher) -> Kinds:
         record: RecordType(database, table, codecs[record], rank)
         for rank, (record, table) in enumerate(_TABLES.items())
     }
+
+
+def select_columns(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
+    """Every record of a table."""
+    return sa.select(*(table.c[name] for name in names))
+
+
+def select_one(table: sa.Table, names: tuple[str, ...], sources: tuple[str, ...] = ()) -> sa.Select[Any]:
+    """The key → the record and its sources."""
+    return select_columns(table, (*names, *sources)).where(_match_key(table))
+
+
+def _lock_one(table: sa.Table, names: tuple[str, ...], sources: tuple[str, ...], key_share: bool) -> sa.Select[Any]:
+    return select_one(table, names, sources).with_for_update(key_share=key_share)
+
+
+def _select_page(table: sa.Table, names: tuple[str, ...], sources: tuple[str, ...]) -> sa.Select[Any]:
+    keys = list(table.primary_key)
+    named = (key.label(f"key_{key.name}") for key in keys)
+    found = select_columns(table, (*names, *sources)).add_columns(*named)
+    return found.order_by(*keys).limit(sa.bindparam("limit", type_=sa.Integer))
+
+
+def _select_next_page(table: sa.Table, names: tuple[str, ...], sources: tuple[str, ...]) -> sa.Select[Any]:
+    after = sa.tuple_(*(sa.bindparam(key.name) for key in table.primary_key))
+    return _select_page(table, names, sources).where(sa.tuple_(*table.primary_key) > after)
+
+
+def _upsert(table: sa.Table, names: tuple[str, ...]) -> sa.Executable:
+    return upsert(table, names, _kept(table))
+
+
+def _insert(table: sa.Table, names: tuple[str, ...]) -> sa.Executable:
+    return insert(table).values(parameters(names)).on_conflict_do_nothing(index_elements=list(table.primary_key))
+
+
+def _delete(table: sa.Table) -> sa.Executable:
+    return sa.delete(table).where(_match_key(table))
+
+
+def _select_referring(constraint: sa.ForeignKeyConstraint) -> sa.Executable:
+    same = (each.parent == sa.bindparam(each.column.name) for each in constraint.elements)
+    return sa.select(sa.literal_column("1")).where(*same).limit(1)
+
+
+def _match_key(table: sa.Table) -> sa.ColumnElement[bool]:
+    return sa.and_(*(key == sa.bindparam(key.name) for key in table.primary_key))
 
 
 def _kept(table: sa.Table) -> dict[str, Any]:
