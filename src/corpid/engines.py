@@ -40,14 +40,13 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
 from corpid.stores.engines import transient_engine
-from corpid.stores.joined_batches import JoinedBatches
-from corpid.stores.sql import database_identity, migration_plan, schema
-from corpid.stores.sql.migration_target import SchemaError
+from corpid.stores.sql import database_identity, migration, schema
+from corpid.stores.sql.deployment import SqlOrderlyStops
+from corpid.stores.sql.migration import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
-from corpid.stores.sql.orderly_stops import SqlOrderlyStops
-from corpid.stores.sql.sqlite import SqliteDatabase
-from corpid.stores.sql.sqlite_schema import in_use
+from corpid.stores.sql.sqlite import SqliteDatabase, in_use
 from corpid.stores.sql.transient import SqlTransientEngine
+from corpid.stores.wrapped_store import JoinedBatches
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -139,7 +138,7 @@ async def migrate(settings: Settings, *, contract: bool, report: Callable[[str],
     stop = threading.Event()
     database, through = (
         schema.find_target(settings.database_url),
-        migration_plan.CONTRACT if contract else migration_plan.FILL,
+        migration.CONTRACT if contract else migration.FILL,
     )
     try:
         if settings.is_embedded:

@@ -15,15 +15,14 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
 from corpid.stores.sql import schema
-from corpid.stores.sql.column_types import METADATA
-from corpid.stores.sql.migration_plan import is_last, steps
-from corpid.stores.sql.migration_target import DatabaseUnreachable, SchemaNewer, SchemaOlder
+from corpid.stores.sql.columns import METADATA
+from corpid.stores.sql.migration import DatabaseUnreachable, SchemaNewer, SchemaOlder, is_last, steps
 from tests.adapters.opened import EVENT, race, sqlite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.stores.sql.migration_plan import Migration
+    from corpid.stores.sql.migration import Migration
 
 STARTER = """
 go()

@@ -16,7 +16,7 @@ from benchmarks import plans
 from corpid.ports.provisioning import SortedBy
 from corpid.rules.directory.records import Assignment, Entity, ThirdPartyAssignment, User
 from corpid.stores.sql import schema
-from corpid.stores.sql.column_types import METADATA
+from corpid.stores.sql.columns import METADATA
 from corpid.stores.sql.directory import find_name_bounds
 from tests import engines
 from tests.adapters.databases import Place

@@ -17,9 +17,8 @@ from corpid import engines, settings
 from corpid.ports import OrderlyStopRefused, StoreUnavailable
 from corpid.stores import data_loss
 from corpid.stores.encryption_at_rest import SecretCipher
-from corpid.stores.sql.deployment import NamedValues
+from corpid.stores.sql.deployment import NamedValues, SqlOrderlyStops
 from corpid.stores.sql.open import open_sqlite
-from corpid.stores.sql.orderly_stops import SqlOrderlyStops
 from corpid.stores.valkey import incarnations, orderly_stops
 from corpid.stores.valkey.transient import open_valkey
 from tests.adapters.on_redis import PASSWORD, RULES, recovered, until

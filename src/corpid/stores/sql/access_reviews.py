@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from corpid.ports import ChangedMeanwhile
 from corpid.rules.directory.access_review import AccessReview, ReviewDecision
 from corpid.stores.sql.administration_tables import access_review_decisions, access_reviews
-from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory_tables import administrators, memberships, users
 from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
 from corpid.stores.sql.statements import insert, parameters, upsert

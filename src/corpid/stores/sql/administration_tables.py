@@ -6,7 +6,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from corpid.stores.sql.column_types import foreign_key, integer, key, table, text
+from corpid.stores.sql.columns import foreign_key, integer, key, table, text
 
 notices: Final = table(
     "notices",

@@ -14,7 +14,7 @@ from corpid.ports import AuditEntry, AuditEvent, AuditPart
 from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
 from corpid.rules.audit_seals import detail_digest
 from corpid.rules.directory.members import Members, compare_members
-from corpid.stores.sql.codecs import record_codec
+from corpid.stores.sql.columns import record_codec
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import COMPLETED_SIGN_IN, NO_COMPLETED_SIGN_IN, OF_NO_SIGN_IN, audit, audit_details
 

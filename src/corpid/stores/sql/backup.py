@@ -25,10 +25,9 @@ from corpid.ports import StoreUnavailable
 from corpid.stores import private_files
 from corpid.stores.data_loss import COPY, end_everything
 from corpid.stores.encryption_at_rest import EncryptionError
-from corpid.stores.sql.migration_target import DatabaseBusy, SchemaError, SchemaNewer
+from corpid.stores.sql.migration import DatabaseBusy, SchemaError, SchemaNewer
 from corpid.stores.sql.open import open_sqlite
-from corpid.stores.sql.sqlite import is_busy
-from corpid.stores.sql.sqlite_schema import LOCK_NAME, locked_for_use
+from corpid.stores.sql.sqlite import LOCK_NAME, is_busy, locked_for_use
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

@@ -57,7 +57,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
-from corpid.stores.sql.codecs import columns
+from corpid.stores.sql.columns import columns
 from corpid.stores.sql.directory_tables import administrators, memberships, operators, users
 from corpid.stores.sql.mappers import MEMBERSHIPS, select_columns, user_name_key
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from corpid.ports import ClientRefusal
-from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.statements import insert
 from corpid.stores.sql.tables import client_refusals, clients
 

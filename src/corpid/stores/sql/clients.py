@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from corpid.ports import FetchedKeySet, UseCount
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
-from corpid.stores.sql.codecs import Codec, T, columns, record_codec
+from corpid.stores.sql.columns import Codec, T, columns, record_codec
 from corpid.stores.sql.statements import insert, upsert
 from corpid.stores.sql.tables import api_client_key_sets, api_clients, clients, fetched_key_sets, generation_use
 

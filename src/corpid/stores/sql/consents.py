@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from corpid.rules.oauth.consent import Consent
 from corpid.stores import milliseconds
-from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory_tables import memberships
 from corpid.stores.sql.statements import insert
 from corpid.stores.sql.tables import clients, consents

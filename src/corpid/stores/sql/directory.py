@@ -36,7 +36,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sources import SourcedRecord, sources_after
 from corpid.stores.sql.changes import ChangeWriter
-from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory_tables import (
     BEGINNING_OF_ADDRESS,
     BEGINNING_OF_NAME,

@@ -7,7 +7,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from corpid.rules.directory.records import NO_END
-from corpid.stores.sql.column_types import (
+from corpid.stores.sql.columns import (
     TEXT,
     dated,
     flag,

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from corpid.ports import EmailChange
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sources import sources_after
-from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory_tables import users
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import email_changes

@@ -11,7 +11,7 @@ from corpid.ports import Account, Conflict, Link, NameRefused
 from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.members import Members, compare_members, merge_members
-from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory_tables import users
 from corpid.stores.sql.mappers import USERS, user_name_key
 from corpid.stores.sql.sessions import unless_there
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import AuditEvent, FactorChange
     from corpid.stores.sql.audit import SqlAudit
-    from corpid.stores.sql.codecs import Codec
+    from corpid.stores.sql.columns import Codec
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database, Row

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from corpid.ports import CountOfReason, HourlyCount
 from corpid.ports.hourly_counts import UNKNOWN_CLIENT
 from corpid.rules.hourly_counts import Point
-from corpid.stores.sql.codecs import record_codec
+from corpid.stores.sql.columns import record_codec
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import clients, hourly_counts
 

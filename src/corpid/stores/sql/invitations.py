@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from corpid.ports import OpenInvitation
 from corpid.rules.directory.invitations import SENDING_SECONDS, being_sent
-from corpid.stores.sql.codecs import columns
+from corpid.stores.sql.columns import columns
 from corpid.stores.sql.directory_tables import DUE, entities, memberships, users
 from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS
 

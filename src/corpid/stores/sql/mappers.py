@@ -32,7 +32,7 @@ from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import directory_tables, tables
 from corpid.stores.sql.clients import API_CLIENTS, CLIENTS
-from corpid.stores.sql.codecs import Codec, encrypted_codec, record_codec
+from corpid.stores.sql.columns import Codec, encrypted_codec, record_codec
 from corpid.stores.sql.statements import insert, parameters, upsert
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from corpid.rules.directory.invitations import SENDING_SECONDS
 from corpid.rules.directory.notices import QueuedNotice
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.stores.sql.administration_tables import notices
-from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.directory_tables import (
     HAS_END,

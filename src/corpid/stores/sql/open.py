@@ -16,10 +16,10 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.stores import machine_start
 from corpid.stores.data_loss import Takeovers, after_copy, after_machine_restart
 from corpid.stores.encryption_at_rest import SecretCipher
-from corpid.stores.sql import migration_plan, schema
+from corpid.stores.sql import migration, schema
 from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, SqlAudit
 from corpid.stores.sql.keys import check_cipher, rewrap
-from corpid.stores.sql.migration_target import SchemaOlder
+from corpid.stores.sql.migration import SchemaOlder
 from corpid.stores.sql.registry import SqlRegistry
 from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.statements import Database
@@ -149,7 +149,7 @@ def _made_usable(url: str) -> None:
     try:
         schema.check(url)
     except SchemaOlder:
-        schema.migrate(url, through=migration_plan.EXPAND)
+        schema.migrate(url, through=migration.EXPAND)
 
 
 def _stores(

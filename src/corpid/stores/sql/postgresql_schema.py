@@ -16,8 +16,8 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from corpid.stores.sql.column_types import METADATA
-from corpid.stores.sql.migration_target import (
+from corpid.stores.sql.columns import METADATA
+from corpid.stores.sql.migration import (
     DatabaseBusy,
     DatabaseForgetful,
     DatabaseUnreachable,
@@ -25,15 +25,13 @@ from corpid.stores.sql.migration_target import (
     MigrationStopped,
     PoolerRefused,
 )
-from corpid.stores.sql.postgresql import address, application_name
-from corpid.stores.sql.postgresql_connections import DRIVER_ERRORS
-from corpid.stores.sql.postgresql_pooler import DIRECTLY, is_pooled
+from corpid.stores.sql.postgresql import DIRECTLY, DRIVER_ERRORS, address, application_name, is_pooled
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 
-    from corpid.stores.sql.postgresql import Address
+    from corpid.stores.sql.postgresql import DatabaseAddress
 
 T = TypeVar("T")
 
@@ -85,7 +83,7 @@ class _Loop:
 class PostgresTarget:
     """A migration target."""
 
-    def __init__(self, runner: _Loop, place: Address) -> None:
+    def __init__(self, runner: _Loop, place: DatabaseAddress) -> None:
         self.display_name: Final = place.shown
         self._runner: Final = runner
         self._connect: Final = _connector(place)
@@ -240,7 +238,7 @@ def _declare_partial_indexes() -> None:
         index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
 
 
-def _connector(place: Address) -> Callable[[], Awaitable[asyncpg.Connection]]:
+def _connector(place: DatabaseAddress) -> Callable[[], Awaitable[asyncpg.Connection]]:
     async def connect() -> asyncpg.Connection:
         return await asyncpg.connect(
             place.dsn,

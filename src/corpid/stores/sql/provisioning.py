@@ -12,7 +12,7 @@ from corpid.ports.provisioning import SEARCH_WORDS, StoredMember
 from corpid.rules.directory.names import fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory import bind_values, containing
 from corpid.stores.sql.directory_tables import (
     SHOWN_EMAIL,

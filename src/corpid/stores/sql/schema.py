@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import sqlalchemy as sa
 
-from corpid.stores.sql.migration_plan import (
+from corpid.stores.sql.migration import (
     CONTRACT,
     FILL,
+    MigrationStopped,
+    SchemaNewer,
+    SchemaOlder,
     fills_before,
     is_enough,
     is_last,
@@ -26,20 +29,14 @@ from corpid.stores.sql.migration_plan import (
     serves_since,
     steps,
 )
-from corpid.stores.sql.migration_target import (
-    MigrationStopped,
-    SchemaNewer,
-    SchemaOlder,
-)
-from corpid.stores.sql.sqlite_schema import SqliteTarget
+from corpid.stores.sql.sqlite import SqliteTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from alembic.operations import Operations
 
-    from corpid.stores.sql.migration_plan import Backfill, Migration
-    from corpid.stores.sql.migration_target import MigrationTarget
+    from corpid.stores.sql.migration import Backfill, Migration, MigrationTarget
 
 _SQLITE: Final = "sqlite:///"
 _REVISION: Final = sa.Table(

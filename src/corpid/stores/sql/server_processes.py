@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from corpid.rules.server_processes import ServerProcess
-from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import server_processes
 

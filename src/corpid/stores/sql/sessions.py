@@ -16,7 +16,7 @@ from corpid.ports import Session, SessionFactors
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.limits import BROWSER_NAMES
 from corpid.stores import milliseconds
-from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory_tables import users
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions
@@ -24,7 +24,7 @@ from corpid.stores.sql.tables import browser_names, credentials, email_changes, 
 if TYPE_CHECKING:
     from corpid.ports import AuditEvent
     from corpid.stores.sql.audit import SqlAudit
-    from corpid.stores.sql.codecs import Codec
+    from corpid.stores.sql.columns import Codec
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.statements import CompiledStatement, Database
 

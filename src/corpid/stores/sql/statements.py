@@ -71,7 +71,9 @@ _COMPILED: Final[dict[tuple[Any, str], tuple[str, Callable[[Mapping[str, Any]], 
 
 
 def _identify(statement: Statement) -> tuple[Any, ...] | None:
-    """The code that builds a statement, with its arguments; None if it may depend on more.
+    """The code that builds a statement, and its arguments.
+
+    None if the statement may depend on more.
 
     The arguments of a `partial` have to be constants of the process, such as tables and names.
     """

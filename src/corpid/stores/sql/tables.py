@@ -13,7 +13,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from corpid.rules.audit_actions import AuditAction
-from corpid.stores.sql.column_types import (
+from corpid.stores.sql.columns import (
     METADATA,
     flag,
     foreign_key,

@@ -22,7 +22,7 @@ from corpid.stores.valkey.link import packed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.stores.valkey.link import Answer, Link
+    from corpid.stores.valkey.link import Answer, EngineLink
 
 NONE: Final = b""
 """before every other"""
@@ -35,7 +35,7 @@ class StoreIncarnation:
 
     __slots__ = ("_expected", "_marker_gets", "_markers", "_prefixes", "name", "serving")
 
-    def __init__(self, name: bytes, serving: Sequence[Link | StoreUnavailable]) -> None:
+    def __init__(self, name: bytes, serving: Sequence[EngineLink | StoreUnavailable]) -> None:
         self.name: Final = name
         self.serving: Final = tuple(serving)
         self._markers: Final = [marker(part) for part in range(len(serving))]
@@ -50,7 +50,7 @@ class StoreIncarnation:
         part = crc32(key) % len(self.serving)
         return part, b"%b%b:%b" % (self._prefixes[part], kind.encode(), key)
 
-    def links(self) -> set[Link]:
+    def links(self) -> set[EngineLink]:
         """Those of all parts. Raises StoreUnavailable if one cannot be asked."""
         return {self._link(part) for part in range(len(self.serving))}
 
@@ -83,7 +83,7 @@ class StoreIncarnation:
             f"{place} was closed for a restart, or has forgotten something, or somebody found that another has"
         )
 
-    def _link(self, part: int) -> Link:
+    def _link(self, part: int) -> EngineLink:
         link = self.serving[part]
         if isinstance(link, StoreUnavailable):
             raise StoreUnavailable(str(link))
@@ -103,12 +103,12 @@ def claim(part: int) -> bytes:
     return b"%b:claim" % marker(part)
 
 
-def encode_marker(link: Link, name: bytes) -> bytes:
+def encode_marker(link: EngineLink, name: bytes) -> bytes:
     """The value of a marker: incarnation, and run of the engine."""
     return b"%b:%b" % (link.engine.run_id.encode(), name)
 
 
-def read(link: Link, mark: bytes | None) -> bytes:
+def read(link: EngineLink, mark: bytes | None) -> bytes:
     """The incarnation's name in a marker.
 
     NONE if it was not made in this run of the engine.

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from corpid.ports import OrderlyStops
-    from corpid.stores.valkey.link import Link
+    from corpid.stores.valkey.link import EngineLink
 
 PART: Final = 0
 """a node alone has one"""
@@ -72,7 +72,7 @@ class ClosingMarker(msgspec.Struct, frozen=True, kw_only=True):
     def store_identity(self) -> str:
         return incarnations.store_identity(self.incarnation).decode()
 
-    def is_of(self, link: Link) -> bool:
+    def is_of(self, link: EngineLink) -> bool:
         """Return whether the engine was not restarted since."""
         return self.run == link.engine.run_id.encode()
 
@@ -114,7 +114,7 @@ class Closing:
         """the one whose stop this process could not end"""
         self._not_ours_since = 0.0
 
-    async def settle(self, link: Link, marker: ClosingMarker, now: float) -> Link | StoreUnavailable | None:
+    async def settle(self, link: EngineLink, marker: ClosingMarker, now: float) -> EngineLink | StoreUnavailable | None:
         """Open the engine if it is time, and if that loses nothing.
 
         Returns the link once it is open, the reason while it is not, and None if this is a loss. `now` is the engine's
@@ -159,7 +159,7 @@ class Closing:
         except TimeoutError:
             raise StoreUnavailable("the database did not answer in time") from None
 
-    def _another(self, link: Link, marker: ClosingMarker) -> StoreUnavailable | None:
+    def _another(self, link: EngineLink, marker: ClosingMarker) -> StoreUnavailable | None:
         now = asyncio.get_running_loop().time()
         if self._not_ours != marker:
             self._not_ours, self._not_ours_since = marker, now
@@ -168,7 +168,7 @@ class Closing:
         return StoreUnavailable(f"{link.address.name}: another process opens it again")
 
 
-async def _marked_again(link: Link, marker: ClosingMarker) -> bool:
+async def _marked_again(link: EngineLink, marker: ClosingMarker) -> bool:
     """Mark the engine with the incarnation from before.
 
     Returns False, with no marker left, if it is not as it was closed.
@@ -223,14 +223,14 @@ async def open_again(url: str, stops: OrderlyStops) -> bool:
         return False
 
 
-async def _give_up(link: Link, stops: OrderlyStops) -> None:
+async def _give_up(link: EngineLink, stops: OrderlyStops) -> None:
     """Let a process that serves begin another incarnation."""
     await stops.void()
     await link.ask(("DEL", incarnations.marker(PART)))
 
 
 @asynccontextmanager
-async def _alone(url: str) -> AsyncIterator[Link]:
+async def _alone(url: str) -> AsyncIterator[EngineLink]:
     """A link to a node that is no part of a cluster."""
     link = await connect(addresses(url)[0])
     try:

@@ -1,4 +1,4 @@
-"""Migrations, and the phases that a version of CorpID needs.
+"""Migrations: their phases, what they need of an engine, and its errors.
 
 A migration is of one of three phases, in this order: `expand` adds, and the version before goes on serving
 beside it; `fill` brings rows up to date in small batches, meanwhile or later; `contract` takes away, when no
@@ -13,24 +13,25 @@ from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import msgspec
 
-from corpid.stores.sql.migration_target import ContractFirst
-
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
+    import sqlalchemy as sa
     from alembic.operations import Operations  # noqa: TC004 - it takes long to load, and migrations load it
 
 EXPAND: Final = "expand"
 FILL: Final = "fill"
 CONTRACT: Final = "contract"
 PHASES: Final = (EXPAND, FILL, CONTRACT)
-
 LOCATIONS: Final = [str(Path(__file__).parent / "migrations" / "versions")]
 """the folders of migrations"""
+T = TypeVar("T")
 
 
 class Backfill(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,15 +62,97 @@ class Migration(msgspec.Struct, frozen=True, kw_only=True):
     """on PostgreSQL outside of a transaction, as CREATE INDEX CONCURRENTLY needs it; done twice it does no harm"""
 
 
+class MigrationTarget(Protocol):
+    """A database whose schema is read or changed.
+
+    Every method raises SchemaError.
+    """
+
+    @property
+    def display_name(self) -> str:
+        """Its name, without secrets."""
+        ...
+
+    def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """Do `work` in one transaction that changes nothing."""
+        ...
+
+    def transact(self, work: Callable[[sa.Connection], T]) -> T:
+        """Do `work` in one transaction, all of it or nothing.
+
+        Where others hold what it needs it gives way and tries again, and raises DatabaseBusy in the end.
+        """
+        ...
+
+    def run_outside_transaction(self, work: Callable[[sa.Connection], T]) -> T:
+        """Do `work` outside a transaction, if the engine supports it."""
+        ...
+
+    def hold_lock(self, report: Callable[[str], None], stop: threading.Event) -> AbstractContextManager[None]:
+        """Others that want to change the schema wait.
+
+        Raises MigrationStopped while waiting itself.
+        """
+        ...
+
+    def refuse_pooler(self) -> None:
+        """Raise PoolerRefused unless each connection is a session of the engine."""
+        ...
+
+    def refuse_served(self, before: Sequence[str]) -> None:
+        """Raise DatabaseBusy while servers run that a change would break.
+
+        Those whose version is one of `before`, or unknown.
+        """
+        ...
+
+
+class SchemaError(Exception):
+    """The database cannot be used, at least by this version.
+
+    The message is one sentence for operators.
+    """
+
+
+class SchemaNewer(SchemaError):
+    """A newer CorpID has migrated the database."""
+
+
+class SchemaOlder(SchemaError):
+    """The database waits for `corpid migrate`."""
+
+
+class ContractFirst(SchemaError):
+    """Contracting is refused while servers of the previous version run."""
+
+
+class MigrationStopped(SchemaError):
+    """The migration was stopped on request; finished steps stay."""
+
+
+class DatabaseBusy(SchemaError):
+    """Others hold locks that a migration needs; it gave up waiting."""
+
+
+class DatabaseUnreachable(SchemaError):
+    """The database cannot be opened."""
+
+
+class DatabaseForgetful(SchemaError):
+    """The database is configured to lose confirmed writes."""
+
+
+class EncodingRefused(SchemaError):
+    """The database cannot hold every name."""
+
+
+class PoolerRefused(SchemaError):
+    """A pooler answers, and a session of the database is needed."""
+
+
 def steps() -> tuple[Migration, ...]:
     """Every migration of this version, in order. docs/decisions/0009"""
     return _steps(tuple(LOCATIONS))
-
-
-@cache
-def _steps(locations: tuple[str, ...]) -> tuple[Migration, ...]:
-    """Read once a process: a server asks several times while it starts."""
-    return tuple(sorted(map(_step, _files(locations)), key=attrgetter("revision")))
 
 
 def is_last(revision: str | None) -> bool:
@@ -78,33 +161,6 @@ def is_last(revision: str | None) -> bool:
     They are numbered from 0001 without gaps, so counting the files is enough, and takes a tenth of reading them.
     """
     return revision == f"{len(_files(tuple(LOCATIONS))):04}"
-
-
-@cache
-def _files(locations: tuple[str, ...]) -> list[Path]:
-    """Listed once a process, as they are read once."""
-    return [file for folder in locations for file in Path(folder).glob("[!_]*.py")]
-
-
-def _step(file: Path) -> Migration:
-    """The migration of a file.
-
-    Read without Alembic, which takes longer to load than a server takes to look whether anything is to be done.
-    """
-    spec = spec_from_file_location(f"{__package__}.migrations.versions.{file.stem}", file)
-    assert spec is not None, file  # noqa: S101
-    assert spec.loader is not None, file  # noqa: S101
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return Migration(
-        revision=module.revision,
-        title=(module.__doc__ or "").partition("\n\n")[0].partition(". ")[0].rstrip("."),
-        phase=module.phase,
-        locks=module.locks,
-        upgrade=getattr(module, "upgrade", None),
-        fill=getattr(module, "fill", None),
-        concurrently=getattr(module, "concurrently", False),
-    )
 
 
 def pending(every: Sequence[Migration], revision: str | None) -> tuple[Migration, ...]:
@@ -167,3 +223,36 @@ def fills_before(every: Sequence[Migration], contract: Migration) -> tuple[Migra
     before = every[: every.index(contract)]
     last = max((at for at, step in enumerate(before) if step.phase == CONTRACT), default=-1)
     return tuple(step for step in before[last + 1 :] if step.phase == FILL)
+
+
+@cache
+def _steps(locations: tuple[str, ...]) -> tuple[Migration, ...]:
+    """Read once a process: a server asks several times while it starts."""
+    return tuple(sorted(map(_step, _files(locations)), key=attrgetter("revision")))
+
+
+@cache
+def _files(locations: tuple[str, ...]) -> list[Path]:
+    """Listed once a process, as they are read once."""
+    return [file for folder in locations for file in Path(folder).glob("[!_]*.py")]
+
+
+def _step(file: Path) -> Migration:
+    """The migration of a file.
+
+    Read without Alembic, which takes longer to load than a server takes to look whether anything is to be done.
+    """
+    spec = spec_from_file_location(f"{__package__}.migrations.versions.{file.stem}", file)
+    assert spec is not None, file  # noqa: S101
+    assert spec.loader is not None, file  # noqa: S101
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return Migration(
+        revision=module.revision,
+        title=(module.__doc__ or "").partition("\n\n")[0].partition(". ")[0].rstrip("."),
+        phase=module.phase,
+        locks=module.locks,
+        upgrade=getattr(module, "upgrade", None),
+        fill=getattr(module, "fill", None),
+        concurrently=getattr(module, "concurrently", False),
+    )
