@@ -17,8 +17,8 @@ from corpid.flows.directory.import_people import import_people
 from corpid.flows.directory.lists import ListFilter
 from corpid.flows.directory.person import person
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import Upsert
 from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.records import Assignment, Entity
 from corpid.stores.sql.open import open_postgresql
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from benchmarks.fill import Size
     from benchmarks.in_turn import Call
-    from corpid.ports import Registry
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.open import SqlStores
+    from corpid.stores.sql.registry import Registry
 
 CROWD, LEAST_CROWD, CROWD_ID = 20_000, 1_000, "CROWD"
 """people of one entity on the large database, on a small one, and its identifier"""

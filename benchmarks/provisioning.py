@@ -15,8 +15,8 @@ from benchmarks.load import Cost
 from benchmarks.steps import require
 from corpid.engines import new_user_id
 from corpid.flows.directory.provisioning_tokens import add_token
-from corpid.ports import Upsert
 from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.records import Entity
 from corpid.stores.sql.open import open_postgresql
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from corpid.flows import event_log
+from corpid import event_log
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A ports.Mail that keeps what it is given."""
+"""A Mail that keeps what it is given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from corpid.web.pages.emails import EmailRenderer
 
 if TYPE_CHECKING:
-    from corpid.ports import Email
+    from corpid.rules.emails import Email
     from corpid.texts import Phrase
 
 RENDERER: Final = EmailRenderer(name="CorpID", timezone=ZoneInfo("UTC"))
@@ -57,11 +57,11 @@ class Postbox:
     """what the server answers to the next e-mails, before it takes them"""
 
     def post(self, email: Email) -> None:
-        """See ports.Mail."""
+        """See Mail."""
         self.emails.append(Sent(email))
 
     async def deliver(self, email: Email) -> None:
-        """See ports.Mail; raises what `refuses` has, one after the other."""
+        """See Mail; raises what `refuses` has, one after the other."""
         if self.refuses:
             raise self.refuses.pop(0)
         self.post(email)

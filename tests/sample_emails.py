@@ -23,7 +23,7 @@ from tests.sign_in.world import world
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Email
+    from corpid.rules.emails import Email
 
 BASE: Final = "https://id.harbour.example"
 CODE: Final = "482913"

@@ -37,7 +37,6 @@ from corpid.outbound.destinations import DEVELOPER, INTERNET
 from corpid.outbound.egress import Egress
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
 from corpid.outbound.passwords import Argon2Passwords, parameters
-from corpid.ports import REGISTRY_PARTS
 from corpid.rules import audit_stream
 from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.directory.names import user_name_profile
@@ -66,9 +65,13 @@ if TYPE_CHECKING:
 
     from corpid.engines import Engines
     from corpid.flows.operations.signing_keys import SigningKeys
-    from corpid.ports import Mail, NetworkNames, Passwords, Registry, TransientStore
+    from corpid.outbound.mail import Mail
+    from corpid.outbound.network_names import NetworkNames
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.oauth.records import Client
     from corpid.settings import Settings
+    from corpid.stores.sql.registry import Registry
+    from corpid.stores.transient import TransientStore
     from corpid.web.pages.theme import Theme
     from corpid.web.telemetry.metrics import GaugeSources, Metrics
     from corpid.web.telemetry.spans import Spans
@@ -287,7 +290,7 @@ async def create(
     egress = Egress(own_url=urls[0], further_urls=urls[1:], rules=rules, own_chain=settings.tls_certificate)
     opening = engines.open_stores(settings, clock) if opened is None else nullcontext(opened)
     async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
-        for part in REGISTRY_PARTS:  # made here, so that no request waits for one
+        for part in found.registry.part_names():  # made here, so that no request waits for one
             getattr(found.registry, part)
         await engines.require_kind(settings, found.registry, demo=added.is_demo)
         stores, checking, fetch = _traced(spans, settings, found, hashing, egress.fetch)

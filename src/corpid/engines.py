@@ -25,17 +25,10 @@ import msgspec
 from corpid.flows.operations.signing_keys import ensure_first_keys, ensure_standby_key
 from corpid.jose.encoding import base64url
 from corpid.outbound.mail import NoMail, mail_server
-from corpid.ports import (
-    AuditEvent,
-    OrderlyStops,
-    Passwords,
-    Registry,
-    StoreUnavailable,
-    TransientEngine,
-    TransientStore,
-)
 from corpid.rules import probes
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.actors import CommandLine
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
@@ -44,19 +37,20 @@ from corpid.stores.sql import database_identity, migration, schema
 from corpid.stores.sql.deployment import SqlOrderlyStops
 from corpid.stores.sql.migration import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
+from corpid.stores.sql.registry import Registry
 from corpid.stores.sql.sqlite import SqliteDatabase, in_use
 from corpid.stores.sql.transient import SqlTransientEngine
+from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore
 from corpid.stores.wrapped_store import JoinedBatches
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from corpid.ports import (
-        Clock,
-        Mail,
-    )
+    from corpid.outbound.mail import Mail
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.authentication.password_hash import HashCost
     from corpid.settings import Settings
+    from corpid.stores import Clock
     from corpid.stores.sql.audit_retention import PruneResult  # noqa: TC004 - one command needs it
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.schema import MigrationPlan

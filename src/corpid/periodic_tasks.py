@@ -23,7 +23,7 @@ from corpid.flows.operations.hourly_counters import remove_old
 from corpid.flows.operations.readiness import DATABASE
 from corpid.flows.operations.server_processes import Registration
 from corpid.flows.operations.signing_keys import ensure_standby_key
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from corpid.flows.account import own_email
 from corpid.flows.directory.person import person
-from corpid.ports import AuditEvent, EmailChange, SignOut, Upsert
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication.records import Credentials
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.authentication.records import Credentials, EmailChange
 from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.changes import SignOut, Upsert
 from corpid.rules.directory.records import User
 from corpid.rules.limits import (
     CODE_MISSES,

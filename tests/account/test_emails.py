@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corpid.flows import notifications
-from corpid.ports import Action, Code, Email
+from corpid.rules.emails import Action, Code, Email
 from corpid.texts import phrase
 from corpid.web.pages.emails import COLUMNS, INKS, EmailRenderer
 from corpid.web.pages.layout import never_asks

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from corpid.flows.directory import approvals
 from corpid.flows.directory.administrators import acting_administrator
 from corpid.flows.directory.write import Refused
-from corpid.ports import AuditEvent, Delete, Upsert
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import Delete, Upsert
 from corpid.rules.directory.records import Administrator, Membership
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
 from corpid.web.pages.role_fields import parameter_field

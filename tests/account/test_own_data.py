@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from corpid.flows.account.own_data import FORMAT
-from corpid.ports import AuditEvent, Upsert
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.records import Administrator, Assignment, Membership, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.limits import DATA_COPIES_PER_DAY
 from corpid.rules.oauth.consent import Consent

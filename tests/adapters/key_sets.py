@@ -11,11 +11,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.jose.encoding import base64url
 from corpid.outbound.destinations import HttpClientError
-from corpid.ports import AuditEvent, FetchedKeySet, StoreUnavailable
-from corpid.rules.oauth.records import Client
+from corpid.rules.failures import StoreUnavailable
+from corpid.rules.oauth.records import Client, FetchedKeySet
 
 if TYPE_CHECKING:
     from corpid.jose.keys import ClientKeySet
+    from corpid.rules.audit_records import AuditEvent
 
 URL = "https://rp.example/jwks"
 T = 1_800_000_000.0

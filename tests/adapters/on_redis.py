@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.stores.valkey.transient import ValkeyTransientStore, open_valkey
 
 if TYPE_CHECKING:

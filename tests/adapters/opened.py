@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corpid.ports import AuditEvent
+from corpid.rules.audit_records import AuditEvent
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.lmdb.transient import LmdbEngine, LmdbTransientStore
 from corpid.stores.memory import MemoryTransientStore
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
 
-    from corpid.ports import TransientStore
+    from corpid.stores.transient import TransientStore
 
 RACING = Path(__file__).with_name("racing.py")
 NOW = 1_800_000_000.0
@@ -33,7 +33,9 @@ import asyncio, sys, time
 from pathlib import Path
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.open import open_postgresql, open_sqlite
-from corpid.ports import *
+from corpid.rules.audit_records import *
+from corpid.rules.authentication.records import *
+from corpid.rules.directory.changes import *
 from corpid.rules.directory.records import *
 
 NOW = 1_800_000_000.0

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from corpid.ports import REGISTRY_PARTS, AuditQuery
-from corpid.ports.provisioning import MemberState, SortedBy
+from corpid.rules.audit_records import AuditQuery
+from corpid.rules.directory.queries import MemberState, SortedBy
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.statements import CompiledStatement
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from corpid.stores.sql.open import SqlStores
-    from corpid.stores.sql.provisioning import Shape, SqlProvisioning
+    from corpid.stores.sql.provisioning import Provisioning, Shape
 
 QUESTIONS = (
     AuditQuery(),
@@ -80,11 +80,11 @@ def make_the_rest(stores: SqlStores) -> None:
 
 
 def _make_stores(stores: SqlStores) -> None:
-    for part in REGISTRY_PARTS:
+    for part in stores.registry.part_names():
         getattr(stores.registry, part)
 
 
-def _make_filters(provisioning: SqlProvisioning) -> None:
+def _make_filters(provisioning: Provisioning) -> None:
     for state in ("", *get_args(MemberState)):
         provisioning._search((True, state, False))
         provisioning._search((True, state, True))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.ports import AuditEvent, Delete, Upsert
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.changes import Delete, Upsert
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -26,7 +27,7 @@ from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
-    from corpid.ports.registry import Written
+    from corpid.rules.directory.changes import Written
     from corpid.rules.directory.records import Record
     from corpid.stores.sql.open import SqlStores
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import Delete, FactorChange, Link, MissingReference, Session, SignOut, Upsert
+from corpid.rules.authentication.records import FactorChange, FactorLink, Session
+from corpid.rules.directory.changes import Delete, MissingReference, SignOut, Upsert
 from corpid.rules.directory.records import User
 from corpid.rules.limits import BROWSER_NAMES
 from tests.adapters.opened import EVENT, NOW
@@ -81,7 +82,7 @@ async def test_a_language_is_written_and_nothing_else_of_a_person(place: Place) 
         assert found == {TAN.key: replace(TAN, language="ms"), LIM.key: LIM}
 
 
-LINK = Link(
+LINK = FactorLink(
     link_hash="ab", purpose="password", user_id=TAN.user_id, created_at=1, expires_at=int(NOW) + 900, factors=""
 )
 

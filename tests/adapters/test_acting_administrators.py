@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from corpid.flows.directory.administrators import acting_administrator, acting_operator, add_facts
 from corpid.flows.directory.write import authorise_changes, record_changes
 from corpid.flows.directory.write import write as write_as
-from corpid.ports import ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
+from corpid.rules.directory.changes import ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,

@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.ports import ChangedMeanwhile, Delete, LastOwnerInvariant, LastOwnerRemoved, Precondition, SignOut, Upsert
+from corpid.rules.directory.changes import (
+    ChangedMeanwhile,
+    Delete,
+    LastOwnerInvariant,
+    LastOwnerRemoved,
+    Precondition,
+    SignOut,
+    Upsert,
+)
 from corpid.rules.directory.records import ActingPerson, Administrator, AppointmentStatus, Membership, Operator, User
 from corpid.stores.sql.changes import CHANGES_AT_ONCE
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, everything, write
 
 if TYPE_CHECKING:
-    from corpid.ports import Change
+    from corpid.rules.directory.changes import Change
     from corpid.rules.directory.records import Record
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import ChangedMeanwhile, Conflict, Delete, FetchedKeySet, Precondition, Upsert
+from corpid.rules.directory.changes import ChangedMeanwhile, Conflict, Delete, Precondition, Upsert
 from corpid.rules.oauth.api_client import RegisteredApiClient
-from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.records import Client, FetchedKeySet
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
-    from corpid.ports import Written
+    from corpid.rules.directory.changes import Written
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

@@ -12,9 +12,10 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.administrators import acting_administrator
 from corpid.flows.directory.write import Refused
 from corpid.flows.directory.write import write as write_as
-from corpid.ports import AuditEvent, AuditQuery, ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
+from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, DeploymentOperator, ProvisioningToken
+from corpid.rules.directory.changes import ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, ChangeRequest, Membership
 from corpid.rules.oauth.api_client import RegisteredApiClient
@@ -27,8 +28,8 @@ from tests.adapters.test_third_parties import OPERATOR
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from corpid.ports import Change as StoreChange
     from corpid.rules.directory.actors import Actor, EntityAdministrator
+    from corpid.rules.directory.changes import Change as StoreChange
     from corpid.rules.directory.records import Entity, Record
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place

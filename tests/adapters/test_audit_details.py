@@ -10,26 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import (
-    AuditEvent,
-    AuditQuery,
-    Delete,
-    FactorChange,
-    FetchedKeySet,
-    Link,
-    MissingReference,
-    Upsert,
-)
-from corpid.rules.authentication.records import Credentials, Passkey
+from corpid.rules.audit_records import AuditEvent, AuditQuery
+from corpid.rules.authentication.records import Credentials, FactorChange, FactorLink, Passkey
+from corpid.rules.directory.changes import Delete, MissingReference, Upsert
 from corpid.rules.directory.records import Membership, User
-from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.signing_keys import ProviderKey
 from corpid.stores.sql.audit_retention import RetentionPeriods, erase, prune
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, write
 
 if TYPE_CHECKING:
-    from corpid.ports import AuditEntry
+    from corpid.rules.audit_records import AuditEntry
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
@@ -178,7 +170,7 @@ async def test_no_secret_is_anywhere_in_the_audit(place: Place) -> None:
         key = ProviderKey(
             kid="k", use="sig", secret=f"{MARK}9", created_at=1, active_from=1, certificate_chain=f"{MARK}10"
         )
-        link = Link(
+        link = FactorLink(
             link_hash=f"{MARK}11", purpose="password", user_id="u2", created_at=1, expires_at=2, factors=f"{MARK}12"
         )
         add = [Upsert(LIM, EVENT), Upsert(client, EVENT), Upsert(first, EVENT)]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from tests.adapters.opened import EVENT, NOW
 
 if TYPE_CHECKING:
-    from corpid.ports import AuditEntry
+    from corpid.rules.audit_records import AuditEntry
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

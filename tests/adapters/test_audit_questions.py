@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import AuditEvent, AuditQuery
+from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.stores.sql import audit
 from corpid.stores.sql.audit import ways
 from tests.adapters.opened import NOW
@@ -16,7 +16,7 @@ from tests.adapters.prepared_statements import QUESTIONS
 from tests.adapters.test_plans import filled
 
 if TYPE_CHECKING:
-    from corpid.ports import AuditEntry
+    from corpid.rules.audit_records import AuditEntry
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
     from tests.adapters.test_plans import Filled

@@ -21,7 +21,7 @@ from corpid.flows.operations.audit_seals import (
     verify,
 )
 from corpid.flows.operations.signing_keys import open_key
-from corpid.ports import AuditEvent, AuditQuery
+from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.rules.audit_seals import ENTRIES, SECONDS, covering
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import CommandLine, Person

@@ -1,4 +1,4 @@
-"""Each change's own audit event, in the transaction of the change (ports.Directory.write, D57)."""
+"""Each change's own audit event, in the transaction of the change (stores.sql.Directory.write, D57)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import AuditEvent, Delete, MissingReference, Session, SignOut, Upsert
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.authentication.records import Session
+from corpid.rules.directory.changes import Delete, MissingReference, SignOut, Upsert
 from corpid.rules.directory.records import Entity, Membership
 from corpid.stores.sql.changes import CHANGES_AT_ONCE
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import BOOKS, LIM, TAN, write
 
 if TYPE_CHECKING:
-    from corpid.ports import AuditEntry, Change
+    from corpid.rules.audit_records import AuditEntry
+    from corpid.rules.directory.changes import Change
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

@@ -6,8 +6,8 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from corpid.ports import Delete, Upsert
 from corpid.rules.client_clocks import ClientClock
+from corpid.rules.directory.changes import Delete, Upsert
 from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
 

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from corpid.flows.oauth.recent_refusals import RecentRefusals
-from corpid.ports import ClientRefusal, Delete, Upsert
+from corpid.rules.directory.changes import Delete, Upsert
 from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.refusals import ClientRefusal
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:

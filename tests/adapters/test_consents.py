@@ -14,7 +14,7 @@ from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, CLIENT, LIM, TAN, remove, write
 
 if TYPE_CHECKING:
-    from corpid.ports import Written
+    from corpid.rules.directory.changes import Written
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import EmailChange, Session, SignOut, Upsert
+from corpid.rules.authentication.records import EmailChange, Session
+from corpid.rules.directory.changes import SignOut, Upsert
 from corpid.rules.directory.records import User
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import LIM, TAN, remove, write

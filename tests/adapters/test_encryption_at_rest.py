@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.ports import AuditEvent, Upsert
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.records import User
 from corpid.rules.signing_keys import ProviderKey
 from corpid.stores.encryption_at_rest import (

@@ -13,9 +13,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from corpid import app, engines, settings
 from corpid.cli.doctor import local_checks
-from corpid.ports import EngineCondition, TransientEngine
+from corpid.rules.transient import EngineCondition
 from corpid.stores.engines import ENGINE_TYPES, EngineType, engine_type, transient_engine, transient_engines
 from corpid.stores.memory import MemoryTransientStore
+from corpid.stores.transient import TransientEngine
 from corpid.web.telemetry.spans import Spans
 from tests.adapters.transient_stores import STORES, WITH_CLOCK, WITHOUT_CLOCK
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from corpid.ports import OrderlyStops, TransientStore
+    from corpid.stores.transient import OrderlyStops, TransientStore
 
 URL = "shelf://somewhere"
 
@@ -116,7 +117,7 @@ async def test_a_line_in_the_table_is_all_that_traces_need(shelf: type[Shelf], t
 
 @pytest.mark.parametrize("engine", ENGINE_TYPES, ids=lambda engine: engine.title)
 def test_the_contract_suite_runs_every_engine_of_the_table(engine: EngineType) -> None:
-    """An engine that nobody holds to the contract of ports.TransientStore cannot be named."""
+    """An engine that nobody holds to the contract of TransientStore cannot be named."""
     assert engine.title.lower() in STORES
 
 
@@ -129,7 +130,7 @@ def test_the_contract_suite_knows_of_every_store_which_clock_it_reads() -> None:
 async def test_a_lineage_that_could_not_be_read_again_is_refused(
     shelf: type[Shelf], store_identity: str, tmp_path: Path
 ) -> None:
-    """ports.TransientEngine: with a space it would be another store at every start, and refuse everything of before."""
+    """TransientEngine: with a space it would be another store at every start, and refuse everything of before."""
     shelf.lineages.append(store_identity)
 
     try:

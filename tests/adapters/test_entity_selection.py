@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 import pytest
 
-from corpid.ports import Upsert
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.entity_choice import FORMS, accepted_entities, search_text, search_words, usable
 from corpid.rules.directory.records import Entity, EntityStatus, EntityType, Membership, Service, User
 from corpid.stores.sql.sqlite import SqliteDatabase

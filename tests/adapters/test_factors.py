@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import Account, AuditEvent, FactorChange, MissingReference, Session
-from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.authentication.records import Credentials, FactorChange, Passkey, PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
+from corpid.rules.directory.changes import MissingReference
+from corpid.rules.directory.records import Account
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import FACTORS, LIM, TAN, remove, write
 

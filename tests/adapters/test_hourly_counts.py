@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.ports import CountOfReason, Delete, HourlyCount, Upsert
-from corpid.rules.hourly_counts import Point
+from corpid.rules.directory.changes import Delete, Upsert
+from corpid.rules.hourly_counts import CountOfReason, HourlyCount, Point
 from corpid.rules.limits import HOUR
 from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT, race
@@ -24,7 +24,7 @@ RP = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",),
 EVER = 2**60
 
 COUNTER = """
-from corpid.ports import HourlyCount
+from corpid.rules.hourly_counts import HourlyCount
 async def main():
     stores = await opened()
     go()

@@ -13,22 +13,21 @@ from corpid.flows.directory import invitations, provisioning
 from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.flows.directory.invitations import AlreadyBelongs
 from corpid.flows.directory.write import Refused
-from corpid.ports import (
-    AuditEvent,
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.authentication import link_codes
+from corpid.rules.authentication.records import Credentials, FactorChange
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator, Person, ProvisioningToken
+from corpid.rules.directory.changes import (
     ChangedMeanwhile,
     Conflict,
     Delete,
-    FactorChange,
     MissingReference,
     NameTaken,
     Precondition,
     Upsert,
 )
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication import link_codes
-from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator, Person, ProvisioningToken
 from corpid.rules.directory.invitations import SENDING_SECONDS, being_sent
 from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
 from corpid.rules.limits import RESEND_SECONDS
@@ -37,8 +36,8 @@ from tests.adapters.opened import NOW
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.ports import OpenInvitation
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.invitations import OpenInvitation
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import pytest
 
 from corpid import engines, settings
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.stores import machine_start
 from corpid.stores.lmdb.transient import LmdbEngine, LmdbTransientStore, open_shared, release
 from tests.adapters.opened import NOW, lmdb_transient, lmdb_url, program, race
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from corpid.ports import TransientStore
+    from corpid.stores.transient import TransientStore
 
 KIB: Final = b"x" * 1024
 EARLIER: Final = "00000000-0000-4000-8000-000000000000"

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from corpid.outbound.mail_messages import MessageWriter
-from corpid.ports import RenderedEmail
+from corpid.rules.emails import RenderedEmail
 from corpid.rules.printable import printable
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from corpid.flows.directory.provisioning import (
 )
 from corpid.flows.directory.write import Refused
 from corpid.flows.directory.write import write as write_as
-from corpid.ports import ChangedMeanwhile, NameTaken
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
+from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken
 from corpid.rules.directory.document import parse
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.plan import Change

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import ChangedMeanwhile, NoticeGroup
 from corpid.rules.directory import access_review
 from corpid.rules.directory.access_review import ReviewDecision
+from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import SENDING_SECONDS
-from corpid.rules.directory.notices import QueuedNotice
+from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import Assignment, Membership, User
 from tests.adapters.opened import NOW

@@ -15,7 +15,7 @@ from tests.adapters.stored_records import CLIENT_EVENT
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.audit import Audit
     from tests.adapters.databases import Place
 
 
@@ -45,7 +45,7 @@ async def test_a_registry_write_inside_a_unit_ends_with_the_unit(place: Place) -
 async def test_registry_writes_inside_a_unit_of_another_local_store_end_together(tmp_path: Path) -> None:
     """docs/decisions/0032: one transaction for what lasts, begun by the first write; what was spent stays spent."""
 
-    async def scenario(database: SqliteDatabase, audit: SqlAudit, store: JoinedBatches) -> None:
+    async def scenario(database: SqliteDatabase, audit: Audit, store: JoinedBatches) -> None:
         async def spend(number: int, failure: Exception | None) -> None:
             async with store.batch(NOW) as batch:
                 assert await batch.add("jti", number.to_bytes(32), 60)

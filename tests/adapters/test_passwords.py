@@ -13,13 +13,13 @@ import pytest
 from argon2.profiles import CHEAPEST, RFC_9106_LOW_MEMORY
 
 from corpid.outbound.passwords import Argon2Passwords, guessable_passwords, parameters
-from corpid.ports import COMMAND_LINE, PasswordsBusy
-from corpid.rules.authentication.password_hash import PROFILES, HashCost, stored_cost
+from corpid.rules.authentication.password_hash import COMMAND_LINE, PROFILES, HashCost, stored_cost
 from corpid.rules.authentication.password_rules import LONGEST, SHORTEST
+from corpid.rules.failures import PasswordsBusy
 from tests.logs import capture_logs
 
 if TYPE_CHECKING:
-    from corpid.ports import Passwords
+    from corpid.outbound.passwords import Passwords
 
 CHEAP = replace(CHEAPEST, salt_len=16, hash_len=32)
 RIGHT = "a horse named Battery"

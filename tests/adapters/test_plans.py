@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from benchmarks import plans
-from corpid.ports.provisioning import SortedBy
+from corpid.rules.directory.queries import SortedBy
 from corpid.rules.directory.records import Assignment, Entity, ThirdPartyAssignment, User
 from corpid.stores.sql import schema
 from corpid.stores.sql.columns import METADATA

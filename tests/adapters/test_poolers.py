@@ -12,7 +12,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.stores import data_loss
 from corpid.stores.data_loss import RestoreRefused
 from corpid.stores.encryption_at_rest import SecretCipher

@@ -9,8 +9,10 @@ import asyncpg
 import pytest
 import sqlalchemy as sa
 
-from corpid.ports import Conflict, MissingReference, NameTaken, Session, StoreUnavailable, Upsert
+from corpid.rules.authentication.records import Session
+from corpid.rules.directory.changes import Conflict, MissingReference, NameTaken, Upsert
 from corpid.rules.directory.records import User
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
 from corpid.stores.encryption_at_rest import SecretCipher

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from tests.adapters.databases import Place
 from tests.adapters.opened import NOW, program
 from tests.engines import PostgresServer

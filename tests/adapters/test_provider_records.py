@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.ports import AuditEvent, Conflict, FetchedKeySet, MissingReference, Session, Upsert
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.authentication.records import Session
+from corpid.rules.directory.changes import Conflict, MissingReference, Upsert
+from corpid.rules.oauth.records import FetchedKeySet
 from corpid.rules.signing_keys import ProviderKey
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import CLIENT, CLIENT_EVENT, LIM, TAN, remove, write

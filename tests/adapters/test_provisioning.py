@@ -9,22 +9,21 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import (
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.directory.changes import (
     Accept,
-    AuditEvent,
     ChangedMeanwhile,
     Conflict,
     Delete,
     ExternalIdTaken,
     MemberNameTaken,
-    MemberQuery,
-    MemberSearch,
     MissingReference,
     Precondition,
     Upsert,
 )
 from corpid.rules.directory.invitations import accepted_by, account, placeholder
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+from corpid.rules.directory.queries import MemberQuery, MemberSearch
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -36,7 +35,7 @@ from tests.adapters.opened import EVENT
 from tests.adapters.stored_records import ACME, BOOKS, LEVY, LIM, TRADE, write
 
 if TYPE_CHECKING:
-    from corpid.ports.provisioning import Condition
+    from corpid.rules.directory.queries import MemberCondition
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
@@ -212,7 +211,7 @@ async def test_members_are_found_by_what_the_entity_wrote_else_by_the_person(pla
         await invite(stores, elsewhere)
         await write(stores, replace(LIM, email="Lim@Home.example"), belongs)
 
-        async def found(*conditions: Condition) -> list[str]:
+        async def found(*conditions: MemberCondition) -> list[str]:
             query = MemberQuery(entity_id="E2", conditions=conditions, limit=10)
             total, members = await stores.registry.provisioning.members(query)
             counted, _ = await stores.registry.provisioning.members(replace(query, limit=0))

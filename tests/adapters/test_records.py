@@ -1,4 +1,4 @@
-"""Records of any kind, written and read (ports.Directory)."""
+"""Records of any kind, written and read (stores.sql.Directory)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.ports import Delete, Upsert
+from corpid.rules.directory.changes import Delete, Upsert
 from corpid.rules.directory.records import Entity, User
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.ports import MissingReference, NameRefused, NameTaken
+from corpid.rules.directory.changes import MissingReference, NameRefused, NameTaken
 from corpid.rules.directory.records import User
 from tests.adapters.stored_records import (
     ACME,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy as sa
 
-from corpid.ports import AuditEvent
+from corpid.rules.audit_records import AuditEvent
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.audit_retention import RetentionPeriods, prune
 from corpid.stores.sql.open import open_postgresql

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import FactorChange, Link, Session, SignOut, Upsert
-from corpid.rules.authentication.records import Credentials
+from corpid.rules.authentication.records import Credentials, FactorChange, FactorLink, Session
+from corpid.rules.directory.changes import SignOut, Upsert
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import LIM, TAN, write
 from tests.adapters.test_factors import KEY, NOBODY, WITH, add
@@ -30,8 +30,8 @@ HERE = Session(
 CHANGE = FactorChange(before=NOBODY, after=WITH, session_id="here", end_sessions_but="here")
 
 
-def link(name: str) -> Link:
-    return Link(
+def link(name: str) -> FactorLink:
+    return FactorLink(
         link_hash=name, purpose="password", user_id=TAN.user_id, created_at=1, expires_at=int(NOW) + 900, factors=""
     )
 

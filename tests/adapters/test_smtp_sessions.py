@@ -10,7 +10,7 @@ import aiosmtplib
 import pytest
 
 from corpid.outbound.smtp_sessions import SmtpSessions
-from corpid.ports import EmailDelayed, MailRefused
+from corpid.rules.failures import EmailDelayed, MailRefused
 from tests.adapters.test_smtp import PERSON, here, mail, mail_log, new_email, post_office
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import AuditEvent, ChangedMeanwhile, Delete, Precondition, RolesUnder, Upsert
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.changes import ChangedMeanwhile, Delete, Precondition, RolesUnder, Upsert
 from corpid.rules.directory.records import ChangeRequest, Entity
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, Sources
 from corpid.stores.sql.changes import CHANGES_AT_ONCE
@@ -16,7 +17,7 @@ from tests.adapters.stored_records import ACME, BOOKS, CLIENT, EVERYTHING, LIM, 
 from tests.adapters.test_third_parties import ACCEPTED, EVERYBODY, GIVEN, there
 
 if TYPE_CHECKING:
-    from corpid.ports import Change
+    from corpid.rules.directory.changes import Change
     from corpid.rules.directory.records import Record, User
     from corpid.rules.oauth.records import Client
     from corpid.stores.sql.open import SqlStores

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.stores.data_loss import after_machine_restart
 from tests.adapters.opened import EVENT, NOW, sqlite
 

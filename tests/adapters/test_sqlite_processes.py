@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy as sa
 
-from corpid.ports import StoreUnavailable, Upsert
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.records import Entity
+from corpid.rules.failures import StoreUnavailable
 from corpid.stores.sql.sqlite import BUSY_SECONDS, Checkpoints
 from tests import engines
 from tests.adapters.opened import EVENT, NOW, SPENDER, program, race, sqlite

@@ -12,9 +12,10 @@ from corpid.flows.directory import third_parties
 from corpid.flows.directory.administrators import acting_administrator
 from corpid.flows.directory.third_parties import GrantFilter
 from corpid.flows.directory.write import write as write_as
-from corpid.ports import AuditQuery, ChangedMeanwhile
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Membership, Service, ThirdPartyAssignment, ThirdPartyGrant
 from tests.adapters.stored_records import BOOKS, write

@@ -15,7 +15,7 @@ from tests.adapters.transient_stores import KEY, add, count, put, take
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.ports import TransientStore
+    from corpid.stores.transient import TransientStore
     from tests.adapters.transient_stores import Opened
 
 

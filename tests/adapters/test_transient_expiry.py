@@ -10,7 +10,7 @@ from tests.adapters.opened import NOW
 from tests.adapters.transient_stores import KEY, add, count, put, take
 
 if TYPE_CHECKING:
-    from corpid.ports import TransientStore
+    from corpid.stores.transient import TransientStore
     from tests.adapters.transient_stores import Opened
 
 SHORT: Final = 0.1

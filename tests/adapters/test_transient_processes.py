@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from corpid.ports import TransientStore
+    from corpid.stores.transient import TransientStore
 
 PROCESSES: Final = 8
 ROUNDS: Final = 25

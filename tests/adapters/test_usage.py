@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.ports import Delete, StoreUnavailable, Upsert, UseCount
+from corpid.rules.directory.changes import Delete, Upsert
+from corpid.rules.failures import StoreUnavailable
+from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.records import Client
 from tests.adapters.databases import Place
 from tests.adapters.opened import EVENT, program, race

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import pytest
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from tests import clusters
 from tests.adapters.on_redis import NOW, add, opened, put, recovered, take, until
 from tests.clusters import ClusterNode, RedisCluster

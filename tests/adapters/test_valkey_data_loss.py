@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.stores.valkey.transient import open_valkey
 from tests.adapters.on_redis import KEY, NOW, OTHER, add, opened, put, recovered, refusal, take, until
 from tests.engines import RedisServer

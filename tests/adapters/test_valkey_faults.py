@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
 from tests.adapters.on_redis import KEY, NOW, OTHER, add, opened, put, recovered, take

@@ -17,7 +17,7 @@ import pytest
 import uvloop
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.stores.valkey.link import addresses, connect
 from corpid.stores.valkey.nodes import EngineNode
 from tests.adapters.on_redis import PATIENCE_SECONDS, recovered

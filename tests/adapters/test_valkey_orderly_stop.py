@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid import engines, settings
-from corpid.ports import OrderlyStopRefused, StoreUnavailable
+from corpid.rules.failures import OrderlyStopRefused, StoreUnavailable
 from corpid.stores import data_loss
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.deployment import NamedValues, SqlOrderlyStops
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from corpid.ports import TransientStore
+    from corpid.stores.transient import TransientStore
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(120)]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from corpid.ports import TransientStore
+    from corpid.stores.transient import TransientStore
 
 Opened: TypeAlias = "Callable[[], AbstractAsyncContextManager[Any]]"
 

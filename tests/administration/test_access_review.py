@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from corpid.flows.directory import access_review, approvals
 from corpid.flows.directory.access_review import MOST_DECISIONS, KeepDecision, ReviewDates
 from corpid.flows.directory.write import Refused
-from corpid.ports import ChangedMeanwhile
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_review import YEAR_SECONDS
 from corpid.rules.directory.actors import ApiClient, CommandLine
+from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.records import Administrator, Membership
 from tests.administration.scene import HARBOUR, acting, change, given, peopled, role
 

@@ -10,15 +10,17 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import access_review, approvals
 from corpid.flows.directory.notice_texts import MANAGE_PATH
-from corpid.ports import AuditEvent, EmailDelayed, MailDelayed, MailRefused, NoticeGroup, Upsert
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access_review import REMIND_SECONDS, YEAR_SECONDS
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.invitations import SENDING_SECONDS
-from corpid.rules.directory.notices import COLLECTED_SECONDS, LONGEST_WAIT_SECONDS
+from corpid.rules.directory.notices import COLLECTED_SECONDS, LONGEST_WAIT_SECONDS, NoticeGroup
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import Administrator, Membership
+from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused
 from corpid.rules.limits import DAY, NOTICES_PER_MINUTE, NOTICES_PER_PERSON
 from tests.administration.scene import HARBOUR, NAME, Process, acting, ask, begun, change, given, role, taken
 from tests.sign_in.world import BASE, entity

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.flows.directory.access_review import ReviewDates
-from corpid.ports import Upsert
 from corpid.rules.directory.access_review import YEAR_SECONDS
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.records import Administrator
 from tests.api.calling import HARBOUR, bound, calling
 from tests.protocol.directory import ALICE

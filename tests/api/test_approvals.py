@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from corpid.flows.directory import approvals
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.idempotency import run_once
-from corpid.ports import StoredResponse
 from corpid.rules.directory.actors import CommandLine
+from corpid.rules.oauth.api_client import StoredResponse
 from tests.adapters.conftest import place
 from tests.adapters.stored_records import write
 from tests.adapters.test_approvals import CLIENT, EVERYBODY, GIVEN

@@ -16,7 +16,7 @@ from tests.sample_emails import samples
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
 
-    from corpid.ports import Email
+    from corpid.rules.emails import Email
     from tests.browser.gallery import Appearance
 
 PLACE: Final = "http://mail.test/"

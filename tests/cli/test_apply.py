@@ -17,7 +17,9 @@ import pytest
 from corpid import settings
 from corpid.cli.directory import DIRECTORY_BYTES
 from corpid.engines import open_registry
-from corpid.ports import AuditEvent, Session, Upsert
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.authentication.records import Session
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.records import Assignment, Entity, Membership, User
 from tests import quick_start
 

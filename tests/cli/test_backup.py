@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.engines import Stores
-    from corpid.ports import AuditEntry
+    from corpid.rules.audit_records import AuditEntry
     from corpid_dev.relying_party.relying_party import RelyingParty
     from tests.cli.conftest import Terminal
     from tests.faults.serving import Deployment

@@ -11,12 +11,12 @@ import pytest
 
 from corpid import __version__, cli, settings
 from corpid.flows import namespaces
-from corpid.ports import COMMAND_LINE
+from corpid.rules.authentication.password_hash import COMMAND_LINE
 from tests.cli.conftest import program
 
 if TYPE_CHECKING:
     from corpid.engines import Stores
-    from corpid.ports import AuditEntry
+    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.directory.records import User
     from tests.cli.conftest import Terminal

@@ -16,7 +16,8 @@ import pytest
 from corpid import settings
 from corpid.cli.doctor import http_checks, local_checks, proxy_configuration
 from corpid.cli.doctor.raw_http import RawResponse
-from corpid.ports import AuditEvent, Upsert
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.records import Membership
 from corpid.rules.server_processes import ServerProcess
 from tests import engines

@@ -7,7 +7,8 @@ import sqlite3
 from functools import partial
 from typing import TYPE_CHECKING
 
-from corpid.ports import AuditEvent, Upsert
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.records import DeletionRequest
 from tests.cli.directories import fill
 

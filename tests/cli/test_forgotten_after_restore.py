@@ -14,7 +14,7 @@ import pytest
 
 from corpid import engines, settings
 from corpid.cli.doctor import local_checks
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.signing_keys import STANDBY
 from corpid.stores.data_loss import RestoreUnconfirmed
 from tests.adapters.databases import postgresql_rows

@@ -10,7 +10,8 @@ import pytest
 
 from corpid import settings
 from corpid.cli.doctor import local_checks
-from corpid.ports import AuditEvent, Upsert
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.oauth.records import Client
 from tests.cli.test_clients import ADD
 from tests.machine import free_port

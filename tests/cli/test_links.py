@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.account import links
-from corpid.ports import FactorChange
 from corpid.rules.authentication import link_codes, records
+from corpid.rules.authentication.records import FactorChange
 from tests.adapters.test_smtp import bodies, post_office
 from tests.authenticator import Authenticator
 from tests.cli.test_commands import events, person, value
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from corpid.engines import Stores
-    from corpid.ports import Link
+    from corpid.rules.authentication.records import FactorLink
     from corpid.rules.directory.records import User
     from tests.adapters.test_smtp import PostOffice
     from tests.cli.conftest import Terminal
@@ -33,12 +33,12 @@ async def user(stores: Stores) -> User:
     return found
 
 
-def stored(terminal: Terminal, told: str) -> Link | None:
+def stored(terminal: Terminal, told: str) -> FactorLink | None:
     """The link that a command showed, as long as it opens something."""
     link_hash = link_codes.hash_code(value(told, "Code"))
     assert link_codes.hash_code(value(told, "Link")) == link_hash
 
-    async def look(stores: Stores) -> Link | None:
+    async def look(stores: Stores) -> FactorLink | None:
         found = await links.holding(stores.registry, link_hash, now=stores.clock())
         return found.link if found else None
 

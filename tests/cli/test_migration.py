@@ -12,9 +12,11 @@ from typer.testing import CliRunner
 
 from corpid.cli.client import migration
 from corpid.flows.operations.migration_report import report
-from corpid.ports import AuditEvent, Upsert, UseCount
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.changes import Upsert
+from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Client
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.directory.person import person
-from corpid.ports import AuditEvent, EmailChange, Session, Upsert
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.authentication.records import EmailChange, Session
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.oauth.consent import Consent
 from corpid.rules.oauth.records import Client
 from tests.cli.directories import fill

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import yaml
 
-from corpid.ports import AuditEvent, ClientRefusal, FactorChange, Upsert, UseCount
-from corpid.rules.authentication.records import Passkey
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.authentication.records import FactorChange, Passkey
 from corpid.rules.directory.approvals import to_requested_change
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
@@ -25,8 +26,9 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.oauth.api_client import RegisteredApiClient
-from corpid.rules.oauth.deprecated_usage import PAR_ENDPOINT_AUDIENCE, SIGN_IN
+from corpid.rules.oauth.deprecated_usage import PAR_ENDPOINT_AUDIENCE, SIGN_IN, UseCount
 from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.refusals import ClientRefusal
 from corpid.rules.printable import printable
 from tests.cli.conftest import at, program
 from tests.cli.hostile import TRICKS, filled, hostile, is_clean, key_set, texts_of

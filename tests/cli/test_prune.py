@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.engines import at_command_line
-from corpid.ports import AuditEvent
+from corpid.rules.audit_records import AuditEvent
 
 if TYPE_CHECKING:
     from corpid.engines import Stores
-    from corpid.ports import AuditEntry
+    from corpid.rules.audit_records import AuditEntry
     from tests.cli.conftest import Terminal
 
 DAY = 86_400

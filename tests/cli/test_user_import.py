@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from corpid.cli import user_import
 from corpid.flows.directory import import_people
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from tests.cli.directories import fill
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 import pytest
 
 from corpid.flows.directory import clients
-from corpid.ports import AuditEvent
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.actors import CommandLine
 from tests.console.scene import REASON, WITHOUT_PASSKEY, console, demoted, go, in_console, send
 from tests.sign_in.world import new_world, shown_again

@@ -6,15 +6,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.directory.invitation_emails import InvitationEmails
-from corpid.ports import AuditEvent, Delete, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.directory.changes import Delete, Precondition, Upsert
 from corpid.rules.directory.records import Membership
 from tests.enrolment import newcomer
 from tests.postbox import Postbox
 from tests.sign_in.world import entity
 
 if TYPE_CHECKING:
-    from corpid.ports import OpenInvitation
+    from corpid.rules.directory.invitations import OpenInvitation
     from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 

@@ -25,7 +25,7 @@ from tests.sign_in.world import PASSWORD, SECRET, cookies_of, form_of, new_world
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.ports import LinkPurpose
+    from corpid.rules.authentication.records import LinkPurpose
     from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from corpid import settings
 from corpid.engines import open_registry
-from corpid.ports import AuditEvent
+from corpid.rules.audit_records import AuditEvent
 from corpid.stores.sql.audit_retention import RetentionPeriods
 from corpid_dev.relying_party.people import Person
 from tests.enrolment import newcomer

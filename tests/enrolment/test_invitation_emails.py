@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from corpid.flows.account import links
-from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.authentication import link_codes
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS
 from corpid.rules.directory.records import DUE, NOT_TO_BE_SENT
+from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.limits import EMAILS_PER_ADDRESS, INVITATIONS_PER_MINUTE, MEMBERSHIP_LINK_SECONDS
 from tests.enrolment import invited, newcomer
 from tests.enrolment.invited import HARBOUR, MAILBOX, NAME, WAITING, Sender

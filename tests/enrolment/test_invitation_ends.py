@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.account import links
-from corpid.ports import AuditEvent
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import link_codes
 from corpid.rules.limits import MEMBERSHIP_LINK_SECONDS
 from tests.account.scene import go
@@ -35,7 +35,7 @@ from tests.postbox import Postbox
 from tests.sign_in.world import entity, new_world
 
 if TYPE_CHECKING:
-    from corpid.ports import Email
+    from corpid.rules.emails import Email
     from tests.sign_in.world import World
 
 CODE: Final = "Enter your code"

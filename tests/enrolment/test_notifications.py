@@ -22,7 +22,7 @@ from tests.sign_in.world import PASSWORD, new_world, world
 
 if TYPE_CHECKING:
     from corpid.flows.notifications import Notice
-    from corpid.ports import LinkPurpose
+    from corpid.rules.authentication.records import LinkPurpose
 
 codes_paused = partial(
     notifications.codes_paused, 20, duration=code_guesses.duration(900), recover="https://id.example/recover"

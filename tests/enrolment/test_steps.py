@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import segno
 
-from corpid.ports import Session
 from corpid.rules.authentication import records, totp
+from corpid.rules.authentication.records import Session
 from corpid_dev.relying_party.people import Person
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW, NINA, SET_UP

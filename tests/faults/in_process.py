@@ -12,7 +12,7 @@ from argon2.profiles import CHEAPEST
 
 from corpid import settings
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import Upsert
+from corpid.rules.directory.changes import Upsert
 from corpid.web.http import server
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.browser import Browser

@@ -17,12 +17,12 @@ from argon2.profiles import CHEAPEST
 
 from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import FetchedKeySet, KeySetUnavailable
-from corpid.rules.oauth.records import Client
+from corpid.rules.failures import KeySetUnavailable
+from corpid.rules.oauth.records import Client, FetchedKeySet
 from tests.adapters.rp_server import answer, drip, egress_to, hang, relying_party
 
 if TYPE_CHECKING:
-    from corpid.ports import AuditEvent
+    from corpid.rules.audit_records import AuditEvent
     from tests.adapters.rp_server import Answer
 
 T = 1_800_000_000.0

@@ -29,7 +29,7 @@ CLASSES = {
 }
 DECLARING = {"rules/oauth/refusals.py", "rules/audit_actions.py"}
 ERRORS_PAGE = ROOT / "docs" / "reference" / "errors.md"
-RECORDS_WITH_AN_ACTION = "ports/registry.py"
+RECORDS_WITH_AN_ACTION = "rules/directory/changes.py"
 
 
 @cache

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.house.source import ROOT
+from tests.house.source import ROOT, listed, modules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TYPES_ALONE = ("corpid.stores", "corpid.outbound")
+
+
+def loaded(tree: ast.AST) -> Iterator[ast.ImportFrom | ast.Import]:
+    """The imports that a running program carries out."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            yield node
+        elif not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield from loaded(node)
 
 
 def test_every_import_contract_holds() -> None:
@@ -15,3 +31,16 @@ def test_every_import_contract_holds() -> None:
         [lint_imports, "--no-logo", "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_flows_and_pages_import_stores_and_outbound_for_types_alone() -> None:
+    """They are given both, so that they need no database and a command loads what it uses."""
+    wrong = [
+        f"{module.at(node)} {name}"
+        for module in modules()
+        if module.package == "corpid" and module.path.startswith(("flows/", "web/"))
+        for node in loaded(module.tree)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names])
+        if name.startswith(TYPES_ALONE)
+    ]
+    assert not wrong, listed(wrong)

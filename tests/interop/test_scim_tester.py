@@ -15,7 +15,7 @@ from scim2_tester import CheckResult, Status, check_server
 from scim2_tester.filling import fill_with_random_values
 from scim2_tester.utils import ResourceManager
 
-from corpid.ports import Upsert
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from tests.world.provider import EVENT
 

@@ -15,7 +15,7 @@ from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.sign_in.world import World, entity, form_of, shown_again
 
 if TYPE_CHECKING:
-    from corpid.ports import Registry
+    from corpid.stores.sql.registry import Registry
 
 
 async def colleague(made: World, name: str = "Bob Lim", *, who: str = "bob", of: str = ACME) -> str:

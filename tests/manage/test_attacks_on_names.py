@@ -15,7 +15,7 @@ from corpid.flows.directory.members import AmbiguousName, find_member
 from corpid.flows.directory.provisioning import IdentifierConflict
 from corpid.flows.directory.write import Refused, write
 from corpid.flows.operations.history import HistoryFilter, changes
-from corpid.ports import ChangedMeanwhile
+from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (

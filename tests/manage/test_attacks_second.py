@@ -11,8 +11,9 @@ from corpid.flows.directory.access_review import AccessChanged, KeepDecision, Re
 from corpid.flows.directory.member_changes import submit_details, submit_invitations
 from corpid.flows.directory.provisioning import Member, MemberDetails
 from corpid.flows.directory.write import write
-from corpid.ports import AuditEvent, Upsert
 from corpid.rules.audit_actions import INVITED_PERSON
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Membership, Parameter, ThirdPartyAssignment, User
 from corpid.web.directory.access_copy import box

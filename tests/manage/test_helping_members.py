@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from corpid.flows import namespaces
 from corpid.flows.directory import member_help
 from corpid.flows.directory.administrators import acting_administrator
-from corpid.ports import ChangedMeanwhile
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.records import Administrator, Membership, Operator
 from corpid.rules.limits import (
     DAY,

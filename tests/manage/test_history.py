@@ -12,7 +12,8 @@ import pytest
 import corpid
 from corpid.flows.directory import approvals
 from corpid.flows.directory.administrators import acting_administrator
-from corpid.ports import AuditEvent, Delete, Upsert
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.directory.changes import Delete, Upsert
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, Service, ThirdPartyGrant
 from corpid.web.pages.csv_file import CsvFile
@@ -20,8 +21,8 @@ from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal, por
 from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
-    from corpid.ports import Registry
     from corpid.rules.directory.records import AdministratorLevel
+    from corpid.stores.sql.registry import Registry
     from corpid_dev.relying_party.browser import Browser
 
 ROLE = Assignment(user_id="id-bob", entity_id=ACME, service_id="PERMITS", role="Maker", end_date="2027-12-31")

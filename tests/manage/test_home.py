@@ -10,7 +10,7 @@ from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal
 from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
-    from corpid.ports import Registry
+    from corpid.stores.sql.registry import Registry
 
 
 def in_days(made: World, days: int) -> str:

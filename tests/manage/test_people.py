@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.administrators import acting_administrator
-from corpid.ports import AuditEvent, Precondition, Upsert
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.directory.changes import Precondition, Upsert
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,

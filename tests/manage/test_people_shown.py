@@ -12,7 +12,7 @@ from corpid.flows.directory.appointments import appoint as appointed
 from corpid.flows.directory.appointments import dismiss
 from corpid.flows.directory.appointments import member as held_by
 from corpid.flows.directory.role_assignment import plan_role
-from corpid.ports import ChangedMeanwhile
+from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.records import Administrator, Assignment, Membership, User
 from tests.contexts import context
@@ -340,7 +340,7 @@ async def test_what_an_approver_is_shown_is_what_they_sign(made: World) -> None:
     for before in range(1, 30):
         await made.write(cora)
         directory = Renaming(made, before)
-        registry = With(made.provider.registry, directory)
+        registry: Any = With(made.provider.registry, directory)
         shown = await request_lists.request(registry, alice, found.request_id, now=made.clock())
         assert shown.name_changes is not None
         assert shown.names.people["id-cora"] == shown.name_changes.people["id-cora"], before

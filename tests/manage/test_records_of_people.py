@@ -12,9 +12,10 @@ from corpid.flows.directory import approvals, invitations
 from corpid.flows.directory.provisioning import end_member
 from corpid.flows.directory.write import write
 from corpid.flows.operations import audit
-from corpid.ports import AuditEvent, AuditQuery, Upsert
 from corpid.rules.audit_actions import INVITED_PERSON
+from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.rules.directory.actors import EntityAdministrator
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Membership, ThirdPartyAssignment, ThirdPartyGrant

@@ -13,7 +13,8 @@ import pytest
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict, StoreUnavailable
+from corpid.rules.directory.changes import Conflict
+from corpid.rules.failures import StoreUnavailable
 from corpid.texts import phrase
 from corpid.web import repeated_forms
 from corpid.web.directory import organisation

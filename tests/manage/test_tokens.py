@@ -14,8 +14,8 @@ from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.sign_in.world import World, form_of, shown_again
 
 if TYPE_CHECKING:
-    from corpid.ports import Registry
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+    from corpid.stores.sql.registry import Registry
     from corpid_dev.relying_party.browser import Browser
 
 

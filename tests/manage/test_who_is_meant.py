@@ -14,8 +14,8 @@ from corpid.flows.directory.member_changes import submit_details
 from corpid.flows.directory.members import AmbiguousName, find_member
 from corpid.flows.directory.provisioning import IdentifierConflict, MemberDetails
 from corpid.flows.directory.write import write
-from corpid.ports import ChangedMeanwhile
 from corpid.rules.directory.actors import CommandLine, EntityAdministrator, ProvisioningToken
+from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (

@@ -15,8 +15,9 @@ import sqlalchemy as sa
 
 from corpid import periodic_tasks
 from corpid.flows.operations.audit_seals import verify
-from corpid.ports import Session, Upsert
+from corpid.rules.authentication.records import Session
 from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.changes import Upsert
 from corpid.stores.sql.tables import sessions, transient
 from tests import engines
 from tests.logs import capture_logs

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from corpid import app
     from corpid.flows.provider import Provider
-    from corpid.ports import Written
+    from corpid.rules.directory.changes import Written
     from corpid.rules.oauth.records import Client
     from corpid_dev.flows.people import Developer
     from corpid_dev.relying_party.browser import Browser

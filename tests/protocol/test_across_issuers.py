@@ -12,7 +12,7 @@ import pytest
 
 from corpid.flows.account import links
 from corpid.flows.operations.signing_keys import SigningKeys
-from corpid.ports import FactorChange
+from corpid.rules.authentication.records import FactorChange
 from corpid.rules.directory.actors import CommandLine
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.browser import parse

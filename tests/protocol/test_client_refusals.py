@@ -14,7 +14,7 @@ from tests.protocol.deployment import AUTHORIZE
 from tests.protocol.test_refusal_reasons import line_of
 
 if TYPE_CHECKING:
-    from corpid.ports import ClientRefusal
+    from corpid.rules.oauth.refusals import ClientRefusal
     from tests.protocol.provider import World, Worlds
 
 

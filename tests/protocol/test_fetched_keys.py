@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.jose.encoding import base64url
-from corpid.ports import FetchedKeySet
+from corpid.rules.oauth.records import FetchedKeySet
 from tests.adapters.rp_server import answer, relying_party
 from tests.protocol.expectations import EVERY, PUSHED, SIGNED
 from tests.protocol.refusals import json_refusal, logged, told_error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.ports import Precondition, Upsert
+from corpid.rules.directory.changes import Precondition, Upsert
 from corpid.rules.directory.records import Membership
 from tests.scim.calling import HARBOUR, Scim, metered
 from tests.world.provider import EVENT

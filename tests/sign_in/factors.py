@@ -7,8 +7,9 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from corpid.ports import AuditEvent, FactorChange
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import records
+from corpid.rules.authentication.records import FactorChange
 from tests.authenticator import Authenticator
 from tests.sign_in.world import walk_to
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING
 
-from corpid.ports import COMMAND_LINE, HashingSource, PasswordsBusy
+from corpid.rules.authentication.password_hash import COMMAND_LINE, HashingSource
+from corpid.rules.failures import PasswordsBusy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

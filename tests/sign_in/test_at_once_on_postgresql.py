@@ -11,7 +11,7 @@ import asyncpg
 
 from corpid.flows import namespaces
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
-from corpid.ports import AuditEvent
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.oauth.refusals import Reason
 from tests import engines
 from tests.account.scene import sessions

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication import interactions, throttle
 from corpid.jose.encoding import base64url
-from corpid.ports import AuditEvent, Delete
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.changes import Delete
 from corpid.rules.directory.records import User
 from tests.authenticator import KEYS, MAY_SYNC, PRESENT, SYNCED, VERIFIED, Authenticator, client_data
 from tests.contexts import context

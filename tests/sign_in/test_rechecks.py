@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import AuditEvent
+from corpid.rules.audit_records import AuditEvent
 from tests.sign_in.world import cookies_of, entity, form_of, new_world, post, query_of, walk_to, wear
 
 if TYPE_CHECKING:

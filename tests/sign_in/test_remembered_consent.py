@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.ports import Delete
+from corpid.rules.directory.changes import Delete
 from corpid.rules.directory.records import Membership, User
 from corpid_dev.relying_party.people import cancel
 from tests.sign_in.world import EVERY_SCOPE, form_of, new_world, post, query_of, walk_to

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from tests import engines
 from tests.account.scene import account, sessions
 from tests.sign_in.factors import at_sign_in
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
-    from corpid.ports import Session
-    from corpid.rules.authentication.records import Credentials
+    from corpid.rules.authentication.records import Credentials, Session
     from corpid.stores.sql.statements import CompiledStatement
     from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World

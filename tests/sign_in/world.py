@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid.outbound.passwords import Argon2Passwords
-    from corpid.ports import Written
+    from corpid.rules.directory.changes import Written
     from corpid.rules.oauth.records import Client
     from corpid_dev.flows.people import Developer
     from corpid_dev.relying_party.browser import Browser

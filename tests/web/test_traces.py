@@ -23,7 +23,7 @@ from corpid import app, settings
 from corpid.flows import namespaces
 from corpid.flows.namespaces import Namespace
 from corpid.outbound.destinations import HttpClientError
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.oauth import discovery
 from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason

@@ -22,7 +22,7 @@ from tests.machine import key_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.ports import TransientStore
+    from corpid.stores.transient import TransientStore
 
 KIND, KEY = "proof", secrets.token_bytes(32)
 

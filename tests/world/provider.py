@@ -25,7 +25,8 @@ from argon2.profiles import CHEAPEST
 from corpid import app, engines, settings
 from corpid.flows.operations.signing_keys import ensure_first_keys
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import AuditEvent, Delete, Upsert
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.directory.changes import Delete, Upsert
 from corpid.stores.data_loss import no_store_yet
 from corpid.stores.sql.open import open_sqlite
 from corpid.web.context import SIGN_IN_PATH
@@ -47,7 +48,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from corpid.flows.provider import Provider
-    from corpid.ports import Mail, Written
+    from corpid.outbound.mail import Mail
+    from corpid.rules.directory.changes import Written
     from corpid.rules.oauth.records import Client
     from corpid_dev.flows.people import Developer
     from corpid_dev.relying_party.interfaces import Interface

@@ -16,8 +16,8 @@ from corpid.cli import output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.operations import audit, audit_seals, audit_stream
-from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.stores import private_files
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from corpid.engines import Stores
     from corpid.flows.operations.audit_seals import SealVerification
     from corpid.flows.operations.audit_stream import Progress
-    from corpid.ports import AuditEntry
+    from corpid.rules.audit_records import AuditEntry
 
 app = typer.Typer(no_args_is_help=True)
 

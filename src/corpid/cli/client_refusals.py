@@ -18,7 +18,7 @@ from corpid.rules.oauth.errors import reason_of
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from corpid.ports import ClientRefusal
+    from corpid.rules.oauth.refusals import ClientRefusal
 
 
 def refusals(

@@ -16,9 +16,9 @@ from corpid.engines import at_command_line, open_registry, restarting
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations.audit_stream import last_left, oldest_waiting
 from corpid.flows.operations.readiness import switch_maintenance
-from corpid.ports import OrderlyStopRefused
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.failures import OrderlyStopRefused
 from corpid.rules.limits import DAY, MINUTE
 from corpid.rules.server_processes import live
 from corpid.stores.engines import engine_type

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from corpid.cli import output
 from corpid.engines import StartError
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict, LastOwnerRemoved, PasswordsBusy, SecretUnreadable, StoreUnavailable
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import Conflict, LastOwnerRemoved
 from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.failures import PasswordsBusy, SecretUnreadable, StoreUnavailable
 from corpid.settings import SettingsError
 
 if TYPE_CHECKING:

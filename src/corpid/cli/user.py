@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.directory.people import IssuedLink
     from corpid.flows.operations.erasure import ErasureResult
-    from corpid.ports import LinkPurpose
-    from corpid.rules.authentication.records import PersonFactors
+    from corpid.rules.authentication.records import LinkPurpose, PersonFactors
     from corpid.rules.directory.records import User
     from corpid.settings import Settings
 

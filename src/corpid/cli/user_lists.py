@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.lists import Belonging, EntityMember, ListPage
     from corpid.flows.directory.person import Person
-    from corpid.ports import EmailChange
-    from corpid.rules.authentication.records import PersonFactors
+    from corpid.rules.authentication.records import EmailChange, PersonFactors
     from corpid.rules.directory.effect import Role
     from corpid.rules.oauth.consent import Consent
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.flows.namespaces import Entry
-    from corpid.ports import TransientBatch, TransientStore
+    from corpid.stores.transient import TransientBatch, TransientStore
 
     _TakeBack: TypeAlias = Callable[[TransientBatch], Awaitable[object]]
 

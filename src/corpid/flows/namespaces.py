@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 import msgspec
 
-from corpid.ports import PipelinedVerb
 from corpid.rules import limits
 from corpid.rules.limits import DAY
 from corpid.rules.oauth.records import Grant, PushedRequest
+from corpid.rules.transient import PipelinedVerb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpid.ports import TransientBatch, TransientStore
+    from corpid.stores.transient import TransientBatch, TransientStore
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -84,7 +84,7 @@ class EntryVerb(msgspec.Struct, Generic[T], frozen=True):
 class Entry(msgspec.Struct, Generic[T], frozen=True):
     """One entry of a namespace, there or not.
 
-    Its methods are the verbs of ports.TransientBatch.
+    Its methods are the verbs of TransientBatch.
     """
 
     namespace: Namespace[T]

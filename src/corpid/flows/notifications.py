@@ -10,18 +10,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
-from corpid.ports import Action, Address, Code, Email, Facts
 from corpid.rules.directory.person_names import canonical
+from corpid.rules.emails import Action, Address, Code, Email, Facts
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
     from corpid.flows.provider import Provider
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Mail
-    from corpid.ports.emails import Part
+    from corpid.outbound.mail import Mail
     from corpid.rules.authentication.link_codes import NewLink
     from corpid.rules.directory.records import Entity, User
+    from corpid.rules.emails import EmailPart
     from corpid.texts import Phrase
 
 _WHEN: Final = phrase("When")
@@ -481,7 +481,7 @@ def _moment(seconds: float) -> datetime:
 
 
 def _post(
-    mail: Mail, user: User, *, subject: Phrase, preview: Phrase, parts: tuple[Part, ...], language: str = ""
+    mail: Mail, user: User, *, subject: Phrase, preview: Phrase, parts: tuple[EmailPart, ...], language: str = ""
 ) -> None:
     if user.email:
         mail.post(

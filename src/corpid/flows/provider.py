@@ -21,11 +21,16 @@ if TYPE_CHECKING:
     from corpid.flows.operations.hourly_counters import HourlyCounters
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.registry_cache import RegistryCache
-    from corpid.ports import ClientKeys, Mail, NetworkNames, Passwords, Registry, TransientStore
+    from corpid.outbound.client_keys import ClientKeys
+    from corpid.outbound.mail import Mail
+    from corpid.outbound.network_names import NetworkNames
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.diagnostics import Finding
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
     from corpid.rules.oauth.records import Client
     from corpid.rules.server_processes import ServerProcess
+    from corpid.stores.sql.registry import Registry
+    from corpid.stores.transient import TransientStore
 
 
 class Calendar:

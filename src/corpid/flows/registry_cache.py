@@ -16,11 +16,11 @@ from corpid.rules.oauth.refusals import Reason
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
 
-    from corpid.ports import Registry
     from corpid.rules.directory.entity_choice import Form
     from corpid.rules.directory.records import ActingPerson, Assignment, Service, ThirdPartyRow
     from corpid.rules.oauth.api_client import RegisteredApiClient
     from corpid.rules.oauth.records import Client
+    from corpid.stores.sql.registry import Registry
 
 V = TypeVar("V")
 

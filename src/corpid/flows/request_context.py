@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.limit_counts import LimitCounts
-from corpid.ports import AuditEvent
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import devices
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientBatch
+    from corpid.stores.transient import TransientBatch
 
 _KIND: Final = "kept form"
 SECRETS: Final = frozenset({"form_token", "password", "code", "passkey"})

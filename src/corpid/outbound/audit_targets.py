@@ -23,18 +23,19 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from corpid.ports import StreamFailed, StreamInterrupted
+from corpid.rules.audit_records import AuditEntry
 from corpid.rules.audit_stream import json_line, octet_counted, syslog_message
+from corpid.rules.failures import StreamFailed, StreamInterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from corpid.ports import AuditEntry, AuditTarget
+    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.audit_stream import Target
 
 _SECONDS: Final = 5.0
@@ -68,6 +69,30 @@ def audit_target(target: Target, *, host: str, authorities: Path | None) -> Audi
         except (OSError, ssl.SSLError) as error:
             raise UnusableAuthorities(f"audit_stream_ca: {authorities} cannot be used: {_reason(error)}") from error
     return SyslogTarget(target, host=host, tls=tls)
+
+
+class AuditTarget(Protocol):
+    """A file or server that the audit is streamed to (docs/decisions/0030)."""
+
+    @property
+    def name(self) -> str:
+        """Of the target, for the log."""
+
+    @property
+    def is_lasting(self) -> bool:
+        """True if confirmed entries outlive the receiver."""
+
+    async def send(self, entries: Sequence[AuditEntry]) -> None:
+        """Pass entries on, in order.
+
+        Raises StreamFailed, and StreamInterrupted before anything was sent.
+        """
+
+    async def confirm(self) -> None:
+        """Return when what was sent has been handed over. Raises StreamFailed."""
+
+    async def close(self) -> None:
+        """Let go of file or connection."""
 
 
 class _BlockingTarget(ABC):

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from corpid.flows.event_log import log
+from corpid.event_log import log
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.outbound.destinations import HttpClientError
-from corpid.ports import FetchedKeySet, KeySetUnavailable, StoreUnavailable
+from corpid.rules.failures import KeySetUnavailable, StoreUnavailable
 from corpid.rules.limits import DESCRIPTION_CHARACTERS, LIVE_STATE_SECONDS
 from corpid.rules.oauth.client_registration import public_key_set
+from corpid.rules.oauth.records import FetchedKeySet, HasKeys
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from corpid.jose.keys import ClientKeySet
-    from corpid.ports import FetchedKeySets, HasKeys
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.oauth.records import HasKeys
 
 FRESH_SECONDS: Final = 3600
 GOOD_SECONDS: Final = 86400
@@ -32,6 +34,39 @@ LOGGED_EVERY_SECONDS: Final = 600
 """between two lines that one client's key set cannot be fetched"""
 WAITING: Final = 32
 """requests that may wait for one client's fetch: those of one whose server hangs must not fill the process"""
+
+
+class FetchedKeySets(Protocol):
+    """Key sets that were fetched from clients of one kind (D27)."""
+
+    async def fetched_key_set(self, client_id: str) -> FetchedKeySet | None: ...
+    async def keep_fetched_key_set(self, client_id: str, fetched: FetchedKeySet) -> None: ...
+    async def drop_fetched_key_set(self, client_id: str, event: AuditEvent) -> None: ...
+
+
+class ClientKeys(Protocol):
+    """Key sets of clients, inline or by URL, prepared for use (D27)."""
+
+    async def current(self, client: HasKeys, *, now: float) -> ClientKeySet:
+        """The set to use now.
+
+        Raises KeySetUnavailable, and StoreUnavailable if no set is in memory and the registry cannot be asked.
+        """
+
+    async def refetch(self, client: HasKeys, *, now: float) -> ClientKeySet:
+        """The set after an unknown kid or a bad signature.
+
+        It is fetched again, at most once a minute. An inline set is returned as it is. Raises as `current`.
+        """
+
+    async def fetch_published(self, url: str) -> bytes:
+        """The content published at a URL, which is kept nowhere.
+
+        Raises KeySetUnavailable if nothing was fetched. Source: D27
+        """
+
+    async def keep(self, client: HasKeys, content: bytes, *, now: float) -> None:
+        """Keep the content that was published at the client's jwks_uri."""
 
 
 class _Inline:
@@ -198,7 +233,7 @@ class _Remote:
 
 
 class FetchedClientKeys:
-    """The port ClientKeys: fetched sets, stored in the registry.
+    """Key sets that are fetched, and stored in the registry.
 
     `clients` stores those of one kind of client, `fetch` returns the bytes at a URL within its own bounds of time and
     size, or raises HttpClientError. Source: D27

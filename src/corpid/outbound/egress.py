@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from corpid.flows.event_log import log
+from corpid.event_log import log
 from corpid.outbound.destinations import INTERNET
 
 if TYPE_CHECKING:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 from urllib.parse import unquote, urlsplit
 
-from corpid.flows.event_log import log
-from corpid.ports import MailDelayed
+from corpid.event_log import log
+from corpid.rules.failures import MailDelayed
 
 if TYPE_CHECKING:
-    from corpid.ports import Email
+    from corpid.rules.emails import Email
 
 _PORTS: Final = {"smtp": 587, "smtps": 465}
 
@@ -61,18 +61,41 @@ def _is_this_machine(host: str) -> bool:
         return False
 
 
+class Mail(Protocol):
+    """Sending of e-mails: in the background, or waited for.
+
+    A page sends in the background, so that its timing does not reveal it.
+    """
+
+    @property
+    def works(self) -> bool:
+        """True if this deployment sends mail at all."""
+
+    def post(self, email: Email) -> None:
+        """Queue an e-mail.
+
+        A full queue drops it, which the log says. Never waits, never raises.
+        """
+
+    async def deliver(self, email: Email) -> None:
+        """Hand an e-mail to the server, in one attempt.
+
+        For background tasks, which try again. Raises MailDelayed, SenderRefused, EmailDelayed, MailRefused.
+        """
+
+
 class NoMail:
-    """A ports.Mail of a deployment without a mail server."""
+    """A Mail of a deployment without a mail server."""
 
     works = False
 
-    def post(self, email: Email) -> None:  # noqa: ARG002 - the port's signature
+    def post(self, email: Email) -> None:  # noqa: ARG002 - the signature of Mail
         """Log that an e-mail was not sent, without its contents.
 
         Source: D48
         """
         log().info("mail_not_sent", detail="no mail server is set: mail_url")
 
-    async def deliver(self, email: Email) -> None:  # noqa: ARG002 - the port's signature
+    async def deliver(self, email: Email) -> None:  # noqa: ARG002 - the signature of Mail
         """Raises MailDelayed: a server may be set later."""
         raise MailDelayed("no mail server is set: mail_url")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.rules.directory import values
 
 if TYPE_CHECKING:
-    from corpid.ports import RenderedEmail
+    from corpid.rules.emails import RenderedEmail
 
 _LINE: Final = 76
 """characters of a line (RFC 5322 §2.1.1, RFC 2045 §6.7, RFC 2047 §2)"""

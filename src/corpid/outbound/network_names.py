@@ -6,7 +6,7 @@ while CorpID runs disturbs nothing, and a damaged one is an exception, not a cra
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from corpid.rules.printable import printable
 
@@ -24,8 +24,15 @@ class NetworksUnreadable(Exception):
     """The error for a missing or unreadable file, as a sentence."""
 
 
+class NetworkNames(Protocol):
+    """Names of networks, for people who look where they signed in from."""
+
+    def name(self, address: str, /) -> str:
+        """The name of an address's network; empty if it is not known."""
+
+
 class NoNetworks:
-    """A ports.NetworkNames of a deployment without such a file."""
+    """Names of a deployment without such a file: none."""
 
     def name(self, _address: str) -> str:
         """Always empty."""
@@ -33,7 +40,7 @@ class NoNetworks:
 
 
 class FileOfNetworks:
-    """A ports.NetworkNames."""
+    """Names from a file in MaxMind's format."""
 
     def __init__(self, path: Path) -> None:
         # Most deployments have no such file, and start sooner without this.

@@ -13,16 +13,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from itertools import count, product
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError, VerifyMismatchError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
-from corpid.flows.event_log import log
-from corpid.ports import COMMAND_LINE, HashingSource, PasswordsBusy
-from corpid.rules.authentication.password_hash import HashCost, stored_cost
+from corpid.event_log import log
+from corpid.rules.authentication.password_hash import COMMAND_LINE, HashCost, HashingSource, stored_cost
 from corpid.rules.authentication.password_rules import LONGEST_TYPED, SHORTEST, normalise_password, typed_forms
+from corpid.rules.failures import PasswordsBusy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,8 +47,26 @@ def _hash_of_nobody(profile: Parameters) -> str:
     return f"$argon2id$v={profile.version}${cost}${salt}${digest}"
 
 
+class Passwords(Protocol):
+    """argon2id in separate threads (D44)."""
+
+    async def verify(self, password_hash: str | None, password: str, *, source: HashingSource) -> bool:
+        """With None the same work is done, and the answer is False.
+
+        Raises PasswordsBusy.
+        """
+
+    async def hash(self, password: str, *, source: HashingSource) -> str:
+        """The hash to store. Raises PasswordsBusy."""
+
+    def guessable(self) -> AbstractSet[str]:
+        """Predictable passwords, casefolded: for `password_rules.chosen_password`."""
+
+    def is_outdated(self, password_hash: str) -> bool: ...
+
+
 class Argon2Passwords:
-    """The port Passwords: argon2id with the parameters of `profile`.
+    """Passwords by argon2id with the parameters of `profile`.
 
     `profile` is RFC 9106's second one. `threads` hashes run at a time; `waiting` more (16 per thread) wait in turn, by
     their source. Beyond them PasswordsBusy is raised. Source: D44, D47

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Final
 
 import aiosmtplib
 
-from corpid.flows.event_log import log
+from corpid.event_log import log
 from corpid.outbound.mail_messages import MessageWriter
 from corpid.outbound.smtp_sessions import SmtpSessions, reply_code
-from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
+from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Sequence
 
     from corpid.outbound.mail import MailServer
-    from corpid.ports import Email, RenderedEmail
+    from corpid.rules.emails import Email, RenderedEmail
 
     Render = Callable[[Email], RenderedEmail]
 
@@ -89,7 +89,7 @@ class SmtpMail:
     async def deliver(self, email: Email) -> None:
         """Send an e-mail now.
 
-        Raises as ports.Mail says. An answer that blames neither address nor e-mail delays it: the fault may be our own.
+        Raises as Mail says. An answer that blames neither address nor e-mail delays it: the fault may be our own.
         Source: RFC 3463 §3
         """
         try:

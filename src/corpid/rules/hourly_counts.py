@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from zoneinfo import ZoneInfo
 
+
 KEPT_DAYS: Final = 91
 """how long counters are kept: 90 days, and the hours of the day that is not over"""
 SHOWN_DAYS: Final = 90
@@ -68,3 +69,30 @@ def _sums(counts: Iterable[Point], beginnings: Sequence[int], end: int) -> Itera
                 sign_ins, refusals = sign_ins + one.sign_ins, refusals + one.refusals
             one = next(waiting, None)
         yield Point(begins_at=begins_at, sign_ins=sign_ins, refusals=refusals)
+
+
+UNKNOWN_CLIENT: Final = ""
+"""the client of refusals that name none, or one that is not registered"""
+
+
+COMPLETED: Final = ""
+"""the reason of what was not refused: a completed sign-in"""
+
+
+class HourlyCount(msgspec.Struct, frozen=True, kw_only=True):
+    """A count of one hour, client and reason."""
+
+    hour: int
+    """its beginning, epoch seconds"""
+    client_id: str
+    reason: str
+    """its code in the catalogue of refusals, or COMPLETED"""
+    count: int
+
+
+class CountOfReason(msgspec.Struct, frozen=True, kw_only=True):
+    """A client's count of one reason, over several hours."""
+
+    client_id: str
+    reason: str
+    count: int

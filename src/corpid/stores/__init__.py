@@ -1,15 +1,18 @@
-"""Stores behind the ports: SQL databases, LMDB, Redis or Valkey, memory."""
+"""Stores: SQL databases, LMDB, Redis or Valkey, memory."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from corpid.ports import PipelinedVerb, TransientBatch
+    from corpid.rules.transient import PipelinedVerb
+    from corpid.stores.transient import TransientBatch
 
+Clock: TypeAlias = "Callable[[], float]"
+"""the time in epoch seconds"""
 READINESS: Final = "readiness"
 """the kind of what is written to see that something can be written"""
 READINESS_SECONDS: Final = 60

@@ -33,7 +33,7 @@ What follows, the same in each case:
 - What may be incomplete ends: entries of the transient store from before are deleted, or no longer found by their
   names. So codes and pushed requests from before do not exist. After a restore or a takeover sessions end too, and the
   codes of authenticators for the present minute count as used (`forget`).
-- ports.TransientStore.loss names it, with its moment in epoch seconds; if several nodes write their own time, the
+- TransientStore.loss names it, with its moment in epoch seconds; if several nodes write their own time, the
   seconds are added by which their clocks may differ. Flows compare it with `iat`: of proofs (flows.oauth.dpop), of
   assertions (flows.oauth.client_authentication) and of access tokens (flows.oauth.userinfo).
 - The moment is stored with the notice of the loss: in the deployment table, or in the name of the incarnation. Of
@@ -49,10 +49,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import sqlalchemy as sa
 
-from corpid.ports import StoreUnavailable
 from corpid.rules.authentication.totp import last_step_spent
 from corpid.rules.client_clocks import are_known
 from corpid.rules.data_loss import DataLoss
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores.sql import database_identity
 from corpid.stores.sql.client_clocks import begin_client_clocks
@@ -65,10 +65,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
-    from corpid.ports import AuditEvent, Clock, PipelinedVerb, TransientBatch, TransientStore
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.transient import PipelinedVerb
+    from corpid.stores import Clock
+    from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.statements import Database
     from corpid.stores.sql.transient import SqlTransientStore
+    from corpid.stores.transient import TransientBatch, TransientStore
 
 FORGOTTEN_AT: Final = "forgotten_at"
 """the name under which the moment is kept, epoch seconds"""
@@ -154,7 +157,7 @@ async def restored_at(database: Database) -> float:
 
 
 async def after_restore(
-    database: Database, transient_store: SqlTransientStore, audit: SqlAudit, event: AuditEvent, *, now: float
+    database: Database, transient_store: SqlTransientStore, audit: Audit, event: AuditEvent, *, now: float
 ) -> None:
     """End everything after pg_restore, and write the event.
 
@@ -185,7 +188,7 @@ async def after_restore(
 
 
 class SinceRestore(WrappedStore):
-    """A ports.TransientStore that begins at `restored_at`, epoch seconds, over another.
+    """A TransientStore that begins at `restored_at`, epoch seconds, over another.
 
     docs/decisions/0008
     """
@@ -217,7 +220,7 @@ class SinceRestore(WrappedStore):
 
 
 class SinceRestoreBatch:
-    """A ports.TransientBatch over another."""
+    """A TransientBatch over another."""
 
     __slots__ = ("_batch", "_entered", "_incarnation")
 
@@ -269,7 +272,7 @@ _END_COPY: Final = sa.delete(deployment).where(deployment.c.name == COPY)
 _LEAP_OF_SQLITE: Final = sa.text("UPDATE sqlite_sequence SET seq = seq + :left_out WHERE name = 'audit'")
 
 
-async def after_copy(database: Database, audit: SqlAudit, event: AuditEvent, *, now: float) -> None:
+async def after_copy(database: Database, audit: Audit, event: AuditEvent, *, now: float) -> None:
     """End everything in the copy of a backup, and write the event.
 
     Of several processes one does; a database that is no copy stays as it is. Raises StoreUnavailable.
@@ -325,7 +328,7 @@ class Takeovers:
 
     def __init__(self, url: str, clock: Clock, *, accept_other: bool = False) -> None:
         self.reject_issued_before = 0.0
-        """see ports.TransientStore; 0.0 for never"""
+        """see TransientStore; 0.0 for never"""
         self._url: Final = url
         self._clock: Final = clock
         self._accept_other: Final = accept_other

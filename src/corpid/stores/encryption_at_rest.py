@@ -19,7 +19,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from corpid.jose.encoding import base64url
-from corpid.ports import SecretUnreadable
+from corpid.rules.failures import SecretUnreadable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

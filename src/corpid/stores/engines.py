@@ -2,7 +2,7 @@
 
 Settings, doctor, metrics and traces read this.
 
-Another engine for what lives for minutes takes its own module with a ports.TransientEngine and a line here, a
+Another engine for what lives for minutes takes its own module with a TransientEngine and a line here, a
 line in tests/adapters/transient_stores.py, and its part of docs/reliability.md.
 """
 
@@ -16,7 +16,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.ports import TransientEngine
+    from corpid.stores.transient import TransientEngine
 
 
 class EngineType(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class EngineType(msgspec.Struct, frozen=True, kw_only=True):
     is_local: bool = False
     """it runs in the processes that use it, which are on one machine and have one clock"""
     transient: str = ""
-    """`module:class` of its ports.TransientEngine, made from the URL; named and not imported, since a driver is
+    """`module:class` of its TransientEngine, made from the URL; named and not imported, since a driver is
     loaded by those who use it"""
 
 

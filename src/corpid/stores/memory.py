@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from corpid.ports import Clock, PipelinedVerb
     from corpid.rules.data_loss import DataLoss
+    from corpid.rules.transient import PipelinedVerb
+    from corpid.stores import Clock
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -31,12 +32,12 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class MemoryTransientStore:
-    """A ports.TransientStore that ends with its process."""
+    """A TransientStore that ends with its process."""
 
     def __init__(self, *, loss: DataLoss = NO_LOSS, clock: Clock | None = None) -> None:
         """`clock` is that of an engine; without one there is none."""
         self.loss: Final = loss
-        """see ports.TransientStore; a server's begins with its start"""
+        """see TransientStore; a server's begins with its start"""
         self._clock: Final = clock
         self.entries: Final[dict[tuple[str, bytes], _Entry]] = {}
         self.lock: Final = asyncio.Lock()
@@ -82,7 +83,7 @@ class MemoryTransientStore:
 
 
 class MemoryTransientBatch:
-    """A ports.TransientBatch; on an error it restores replaced entries."""
+    """A TransientBatch; on an error it restores replaced entries."""
 
     __slots__ = ("_now", "_outermost", "_store")
 

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
-    from corpid.ports import TransientBatch, TransientStore
     from corpid.rules.data_loss import DataLoss
     from corpid.stores.sql.sqlite import SqliteDatabase
+    from corpid.stores.transient import TransientBatch, TransientStore
 
 
 class WrappedStore:
-    """The methods of a ports.TransientStore that every wrapper passes on."""
+    """The methods of a TransientStore that every wrapper passes on."""
 
     def __init__(self, store: TransientStore) -> None:
         self._store = store
@@ -42,7 +42,7 @@ class WrappedStore:
 
 
 class JoinedBatches(WrappedStore):
-    """A ports.TransientStore over another, next to a SQLite database."""
+    """A TransientStore over another, next to a SQLite database."""
 
     def __init__(self, store: TransientStore, database: SqliteDatabase) -> None:
         super().__init__(store)

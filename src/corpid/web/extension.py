@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from corpid.flows.provider import Policy
-    from corpid.ports import Registry
+    from corpid.stores.sql.registry import Registry
     from corpid.web.context import DeveloperMode
     from corpid.web.route import Route
 

@@ -23,9 +23,9 @@ from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
 from corpid.flows.oauth import rate_limits
 from corpid.flows.stored_forms import StoredForm
-from corpid.ports import Conflict
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Session, SessionPurpose
+    from corpid.rules.authentication.records import Session, SessionPurpose
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
 

@@ -13,12 +13,11 @@ from starlette.responses import Response
 
 from corpid.flows.account.links import PATH as LINK_PATH
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, CONSOLE_PATH, PORTAL_PATH, RECOVERY_PATH, SIGN_OUT_PATH
-from corpid.ports import ClientRefusal
 from corpid.rules.limits import STATE_CHARACTERS
 from corpid.rules.networks import lies_in
 from corpid.rules.oauth import api_server, discovery, parameters, tokens
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
-from corpid.rules.oauth.refusals import Reason
+from corpid.rules.oauth.refusals import ClientRefusal, Reason
 from corpid.web import own_pages
 from corpid.web.account import enrolment_endpoints as enrolling
 from corpid.web.account import links as opening_links

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import SessionPurpose
+    from corpid.rules.authentication.records import SessionPurpose
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.texts import Phrase
     from corpid.web.context import WebContext

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.ports import Email, RenderedEmail
+    from corpid.rules.emails import Email, RenderedEmail
 
 EMAILS: Final = 50
 """that are kept, the newest"""
@@ -27,7 +27,7 @@ class CaughtEmail:
 
 @dataclass(slots=True)
 class CaughtMail:
-    """A ports.Mail that stores e-mails until the demo stops, newest first."""
+    """A Mail that stores e-mails until the demo stops, newest first."""
 
     render: Callable[[Email], RenderedEmail]
     emails: deque[CaughtEmail] = field(default_factory=lambda: deque(maxlen=EMAILS))
@@ -38,5 +38,5 @@ class CaughtMail:
         self.emails.appendleft(CaughtEmail(number=number, to=email.to, content=self.render(email)))
 
     async def deliver(self, email: Email) -> None:
-        """See ports.Mail."""
+        """See Mail."""
         self.post(email)

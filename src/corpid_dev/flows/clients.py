@@ -15,11 +15,11 @@ from corpid.flows.directory.entities import SETS, carried_out
 from corpid.flows.directory.write import Refused
 from corpid.jose.encoding import JoseError, json_object
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.ports import KeySetUnavailable
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import CLIENT, InvalidObject, read_new
 from corpid.rules.directory.records import Service
+from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth.client_registration import (
     RegistrationError,
     RegistrationFault,

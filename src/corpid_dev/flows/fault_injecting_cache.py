@@ -8,7 +8,7 @@ from corpid.flows.registry_cache import RegistryCache
 from corpid_dev.flows import exchanges
 
 if TYPE_CHECKING:
-    from corpid.ports import Registry
+    from corpid.stores.sql.registry import Registry
     from corpid_dev.flows.people import Developer
 
 

@@ -12,7 +12,7 @@ from corpid_dev.flows.exchanges import SignedToken
 
 if TYPE_CHECKING:
     from corpid.flows.operations.signing_keys import ServerKeys
-    from corpid.ports import Registry
+    from corpid.stores.sql.registry import Registry
     from corpid_dev.flows.people import Developer
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.oauth.authorization import InteractionRedirect
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Account
+    from corpid.rules.directory.records import Account
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid_dev.flows.people import Developer
 

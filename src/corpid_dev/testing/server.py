@@ -29,12 +29,13 @@ from corpid.engines import StartError, at_command_line, new_user_id
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.write import Refused
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import Conflict, LastOwnerRemoved, StoreUnavailable
 from corpid.rules.authentication.test_people import ListedTestPerson
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import DirectoryFile
+from corpid.rules.directory.changes import Conflict, LastOwnerRemoved
 from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.networks import is_loopback
 from corpid.settings import SettingsError
 from corpid.settings.issuers import client_rules

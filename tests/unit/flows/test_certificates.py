@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cryptography import x509
 
-    from corpid.ports import Registry
+    from corpid.stores.sql.registry import Registry
 
 NOW = 1_800_000_000
 OPERATOR = CommandLine(by="lee@node1")

@@ -13,7 +13,6 @@ from corpid.flows.oauth import dpop
 from corpid.flows.oauth.client_clocks import ClientClocks
 from corpid.flows.operations.server_processes import Registration
 from corpid.flows.request_context import request_context
-from corpid.ports import Delete, StoreUnavailable, Upsert
 from corpid.rules.client_clocks import (
     CHECKED_SECONDS,
     KNOWN_AFTER_SECONDS,
@@ -22,6 +21,8 @@ from corpid.rules.client_clocks import (
     PERIOD_SECONDS,
 )
 from corpid.rules.data_loss import DataLoss
+from corpid.rules.directory.changes import Delete, Upsert
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.client_assertion import Assertion
 from corpid.rules.oauth.errors import InvalidClient, OAuthError, TemporarilyUnavailable

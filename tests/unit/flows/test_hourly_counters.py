@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from corpid.flows.operations import hourly_counters
 from corpid.flows.operations.hourly_counters import CLAIMED_ENTRIES, HourlyCounters, remove_old
-from corpid.ports import CountOfReason, Upsert
-from corpid.rules.hourly_counts import KEPT_DAYS, Point
+from corpid.rules.directory.changes import Upsert
+from corpid.rules.hourly_counts import KEPT_DAYS, CountOfReason, Point
 from corpid.rules.limits import DAY, HOUR
 from tests.adapters.opened import EVENT, sqlite
 from tests.unit.flows.test_usage import client
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from corpid.ports import Registry
+    from corpid.stores.sql.registry import Registry
 
 EVER = 2**60
 NOW = 1_800_000_000.0

@@ -9,7 +9,7 @@ import pytest
 
 from corpid.flows.account import links
 from corpid.flows.account.links import EnrolmentStep, chosen_steps, next_step
-from corpid.ports import LinkPurpose
+from corpid.rules.authentication.records import LinkPurpose
 
 PURPOSES: tuple[LinkPurpose, ...] = get_args(LinkPurpose)
 

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from corpid.flows.oauth.recent_refusals import CLIENTS, KEPT, RecentRefusals
-from corpid.ports import ClientRefusal, Upsert
+from corpid.rules.directory.changes import Upsert
+from corpid.rules.oauth.refusals import ClientRefusal
 from tests.adapters.opened import EVENT, sqlite
 from tests.unit.flows.test_usage import client
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from corpid.ports import Registry
+    from corpid.stores.sql.registry import Registry
 
 
 def refusal(at: int, *, client_id: str = "rp0", claimed: bool = False) -> ClientRefusal:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from corpid.flows.registry_cache import _Cache
-from corpid.ports import Upsert
+from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.records import Entity, Membership, User
 from corpid.rules.oauth.errors import TemporarilyUnavailable
 from corpid.rules.oauth.records import Client

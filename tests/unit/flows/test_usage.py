@@ -11,7 +11,8 @@ import pytest
 
 from corpid.flows.oauth import deprecated_usage
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
-from corpid.ports import Upsert, UseCount
+from corpid.rules.directory.changes import Upsert
+from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT, sqlite
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from corpid.ports import Registry
+    from corpid.stores.sql.registry import Registry
 
 NOW = 1_800_000_000.0
 

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, TransientBatch
     from corpid.rules.audit_actions import AuditAction
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.stores.transient import TransientBatch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account.account_sessions import event
 from corpid.flows.authentication import browsers, passkeys, sessions
-from corpid.ports import MissingReference
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.changes import MissingReference
 from corpid.rules.directory.records import Entity
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEntry, Session
+    from corpid.rules.audit_records import AuditEntry
+    from corpid.rules.authentication.records import Session
     from corpid.rules.oauth.records import Client
 
 _SIGN_INS: Final = 20

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from corpid.flows import notifications
 from corpid.flows.account import account_sessions
-from corpid.ports import ChangedMeanwhile, Delete, MissingReference, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.changes import ChangedMeanwhile, Delete, MissingReference, Precondition, Upsert
 from corpid.rules.directory.records import DeletionRequest
 
 if TYPE_CHECKING:
     from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Change
     from corpid.rules.directory.access import Action
+    from corpid.rules.directory.changes import Change
 
 
 async def find_request(context: RequestContext, visit: AccountRequest) -> DeletionRequest | None:

@@ -24,9 +24,8 @@ from corpid.flows.authentication import sent_forms, throttle
 from corpid.flows.authentication.interactions import claim_step_of
 from corpid.flows.authentication.sent_forms import SentForm
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.ports import LinkPurpose
 from corpid.rules.authentication import link_codes, records, totp
-from corpid.rules.authentication.records import Passkey
+from corpid.rules.authentication.records import LinkPurpose, Passkey
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.records import User
 from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS, SHOWN_ONCE_SECONDS
@@ -38,8 +37,10 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import EmailChange, Link, OpenInvitation, TransientBatch
+    from corpid.rules.authentication.records import EmailChange, FactorLink
+    from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.records import Entity
+    from corpid.stores.transient import TransientBatch
 
 _PURPOSE: Final = "enrolment"
 
@@ -217,7 +218,7 @@ def codes_are_readable(context: RequestContext, enrolment: Enrolment) -> bool:
 class OpenedLink:
     """A valid link and its owner."""
 
-    link: Link
+    link: FactorLink
     user: User
     invited: OpenInvitation | None = None
     """the invitation that it answers, if it is an entity's"""
@@ -298,7 +299,7 @@ def _opened_entry(context: RequestContext, opened_id: str) -> Entry[str]:
     return namespaces.OPENED_LINK.entry(context.provider.policy.base_url, opened_id)
 
 
-async def begin(context: RequestContext, link: Link, browser: Browser, *, user_id: str = "") -> Enrolment:
+async def begin(context: RequestContext, link: FactorLink, browser: Browser, *, user_id: str = "") -> Enrolment:
     """Begin an enrolment with a link, in the first browser.
 
     In that browser a second time continues it. `user_id` is that of a new person, if the link's owner is a placeholder.

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from corpid.flows import notifications
 from corpid.jose.encoding import base64url, tuple_bytes
-from corpid.ports import AuditEvent, Link
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
-from corpid.rules.authentication.records import Credentials
+from corpid.rules.authentication.records import Credentials, FactorLink
 from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.limits import (
@@ -37,10 +37,12 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from corpid.flows.notifications import Notice
-    from corpid.ports import EmailChange, LinkPurpose, OpenInvitation, Registry
+    from corpid.rules.authentication.records import EmailChange, LinkPurpose
     from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.records import User
+    from corpid.stores.sql.registry import Registry
     from corpid.texts import Phrase
 
 
@@ -261,7 +263,7 @@ async def write_link(
     It ends those of its purpose, except `spared` (a hash). Raises StoreUnavailable.
     """
     code = link_codes.code_from(new_id())
-    link = Link(
+    link = FactorLink(
         link_hash=link_codes.hash_code(code),
         purpose=purpose,
         user_id=user.user_id,
@@ -273,12 +275,12 @@ async def write_link(
     return NewLink(page=base_url + PATH, code=code, expires_at=link.expires_at)
 
 
-def of_invitation(invited: OpenInvitation, code: str, *, now: float) -> Link:
+def of_invitation(invited: OpenInvitation, code: str, *, now: float) -> FactorLink:
     """The new link of an entity's invitation.
 
     `code` as `link_codes.code_from` makes it. A change of the address makes the link void. Source: D60
     """
-    return Link(
+    return FactorLink(
         link_hash=link_codes.hash_code(code),
         purpose="membership",
         user_id=invited.user.user_id,
@@ -292,7 +294,7 @@ def of_invitation(invited: OpenInvitation, code: str, *, now: float) -> Link:
 class ValidLink:
     """A link that works, and what it was compared with."""
 
-    link: Link
+    link: FactorLink
     credentials: Credentials
     """its owner's; a placeholder has none"""
     invited: OpenInvitation | None = None
@@ -318,7 +320,7 @@ async def _undoing(registry: Registry, link_hash: str, *, now: float) -> ValidLi
     change = await registry.email_changes.by_link(link_hash)
     if change is None or now >= change.effective_at:
         return None
-    link = Link(
+    link = FactorLink(
         link_hash=link_hash,
         purpose="email",
         user_id=change.user_id,
@@ -329,7 +331,7 @@ async def _undoing(registry: Registry, link_hash: str, *, now: float) -> ValidLi
     return ValidLink(link=link, credentials=Credentials(user_id=link.user_id), email_change=change)
 
 
-def opens(link: Link, credentials: Credentials, *, now: float) -> bool:
+def opens(link: FactorLink, credentials: Credentials, *, now: float) -> bool:
     """Return whether an unspent link is still valid.
 
     It is until it expires or its owner's factors change.
@@ -337,7 +339,7 @@ def opens(link: Link, credentials: Credentials, *, now: float) -> bool:
     return now < link.expires_at and _fingerprint(credentials) == link.factors
 
 
-def invites(link: Link, invited: OpenInvitation, *, now: float) -> bool:
+def invites(link: FactorLink, invited: OpenInvitation, *, now: float) -> bool:
     """Return whether an unspent link of an invitation is still valid.
 
     It is until it expires, the address changes, or the membership or its entity is disabled. Source: D60

@@ -13,8 +13,8 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.account import account_sessions, deletion, own_email, own_factors
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Account
     from corpid.rules.directory.access import ObjectKind
+    from corpid.rules.directory.records import Account
 
 FORMAT: Final = "corpid-personal-data-1"
 _PAGE: Final = 200

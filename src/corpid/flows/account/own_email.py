@@ -17,10 +17,11 @@ from corpid.flows.account import account_sessions, links, own_factors
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.authentication import second_factors, sent_forms
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.ports import AuditEvent, EmailChange
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
+from corpid.rules.authentication.records import EmailChange
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory import names, values
 from corpid.rules.directory.access import Object, authorise

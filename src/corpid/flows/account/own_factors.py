@@ -21,10 +21,10 @@ from corpid.flows.account import account_sessions, enrolments
 from corpid.flows.authentication import browsers, passkeys, password_checks, second_factor_methods
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.jose.encoding import base64url
-from corpid.ports import FactorChange
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.password_rules import PasswordRefused
+from corpid.rules.authentication.records import FactorChange
 from corpid.rules.authentication.sign_in import StaleStep, fingerprint
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.rules.directory.access import Object, authorise

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Session, SessionPurpose
+    from corpid.rules.authentication.records import Session, SessionPurpose
     from corpid.rules.directory.records import User
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.records import User
 

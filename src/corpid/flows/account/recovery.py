@@ -13,9 +13,9 @@ from corpid.flows import namespaces, notifications, stored_forms
 from corpid.flows.account import enrolments, links
 from corpid.flows.authentication import second_factor_methods, throttle
 from corpid.flows.authentication.throttle import Throttled
-from corpid.ports import StoreUnavailable
 from corpid.rules.directory import names
 from corpid.rules.directory.actors import ANONYMOUS
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import RECOVERIES_PER_ACCOUNT, RECOVERIES_PER_ADDRESS
 from corpid.rules.networks import site
 

@@ -22,25 +22,27 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.second_factor_methods import SecondFactorQuestion
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.ports import FactorChange, MemberQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.password_rules import PasswordRefused
-from corpid.rules.authentication.records import Credentials
+from corpid.rules.authentication.records import Credentials, FactorChange
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.limits import MAILED_CODES_PER_SIGN_IN
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, OpenInvitation, Registry
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.records import Passkey
+    from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.records import Membership
+    from corpid.stores.sql.registry import Registry
 
 _MAILED_STEPS: Final = frozenset({EnrolmentStep.SECOND_FACTOR, EnrolmentStep.MAILED_CODE})
 

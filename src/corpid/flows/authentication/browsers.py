@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from corpid.flows.namespaces import Entry, Namespace
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Session, SessionPurpose, TransientBatch
+    from corpid.rules.authentication.records import Session, SessionPurpose
     from corpid.rules.oauth.records import AuthorizationRequest
+    from corpid.stores.transient import TransientBatch
 
 T = TypeVar("T")
 R = TypeVar("R")

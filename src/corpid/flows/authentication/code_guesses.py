@@ -24,9 +24,10 @@ from corpid.texts import counted, phrase
 if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, TransientBatch
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.authentication.throttling import CodeGuesses
+    from corpid.stores.transient import TransientBatch
     from corpid.texts import Phrase
 
 UNKNOWN: Final = ""

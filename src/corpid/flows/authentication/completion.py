@@ -24,10 +24,11 @@ from corpid.rules.oauth.refusals import Reason
 if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, TransientBatch
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid.rules.oauth.errors import OAuthError
     from corpid.rules.oauth.records import AuthorizationRequest, Client
+    from corpid.stores.transient import TransientBatch
 
 OF_SESSION: Final = "session"
 """the method of a sign-in without questions: single sign-on records how its session began, but no code's method"""

@@ -22,10 +22,10 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.browsers import Browser, SubmittedForm
 from corpid.flows.authentication.second_factor_methods import PendingSecondFactor
-from corpid.ports import Account, Session
 from corpid.rules.authentication import sign_in as machine
+from corpid.rules.authentication.records import Session
 from corpid.rules.authentication.sign_in import Interaction
-from corpid.rules.directory.records import User
+from corpid.rules.directory.records import Account, User
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:

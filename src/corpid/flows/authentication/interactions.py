@@ -16,8 +16,8 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientBatch
     from corpid.rules.authentication.records import Credentials
+    from corpid.stores.transient import TransientBatch
     from corpid.texts import Phrase
 
 

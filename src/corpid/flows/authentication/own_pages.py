@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import SessionPurpose
+    from corpid.rules.authentication.records import SessionPurpose
 
 PATHS: Final[Mapping[SessionPurpose, str]] = {"account": "/account", "manage": "/manage", "console": "/console"}
 """the path of the pages of each purpose, below base_url"""

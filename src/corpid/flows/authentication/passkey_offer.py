@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from corpid.flows import notifications
 from corpid.flows.authentication import browsers, passkeys, sign_in, throttle
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.ports import FactorChange, MissingReference
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
+from corpid.rules.authentication.records import FactorChange
 from corpid.rules.authentication.sign_in import SignInEvent, StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.changes import MissingReference
 from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.texts import phrase
 

@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Account, AuditEvent, TransientBatch
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.passkeys import NewPasskey
     from corpid.rules.authentication.rp_id import RelyingParty
     from corpid.rules.authentication.sign_in import Interaction
-    from corpid.rules.directory.records import User
+    from corpid.rules.directory.records import Account, User
+    from corpid.stores.transient import TransientBatch
 
 
 class ForeignChallenge(StaleStep):

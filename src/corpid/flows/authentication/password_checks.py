@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.ports import HashingSource, PasswordsBusy
+from corpid.rules.authentication.password_hash import HashingSource
 from corpid.rules.authentication.password_rules import chosen_password
 from corpid.rules.directory import names
+from corpid.rules.failures import PasswordsBusy
 from corpid.rules.networks import neighbourhood
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Passwords
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.directory.records import User
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from corpid.ports import Account
 from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
 from corpid.rules.authentication.sign_in import SecondFactorMethod
+from corpid.rules.directory.records import Account
 from corpid.rules.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_SIGN_IN
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Registry
     from corpid.rules.directory.records import User
+    from corpid.stores.sql.registry import Registry
 
 
 async def held_factors(registry: Registry, user_id: str) -> PersonFactors:

@@ -20,7 +20,6 @@ from corpid.flows.authentication import (
     throttle,
 )
 from corpid.flows.authentication.sign_in import InvalidInput, event, without_second_factor
-from corpid.ports import StoreUnavailable
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication import sign_in as machine
@@ -28,6 +27,7 @@ from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent,
 from corpid.rules.authentication.throttling import pause_after
 from corpid.rules.authentication.totp import DIGITS, WrongCode
 from corpid.rules.directory import names
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CODE_MISSES, MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.errors import AccessDenied
@@ -43,11 +43,12 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.notifications import Notice
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Account, AuditEvent, TransientBatch
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.authentication.throttling import CodeGuesses
-    from corpid.rules.directory.records import User
+    from corpid.rules.directory.records import Account, User
+    from corpid.stores.transient import TransientBatch
     from corpid.texts import Phrase
 
 

@@ -20,19 +20,21 @@ from corpid.flows.authentication import (
     throttle,
 )
 from corpid.flows.authentication.interaction_context import with_consent
-from corpid.ports import Account, Session
 from corpid.rules.authentication import passkey_offer
 from corpid.rules.authentication import sign_in as machine
+from corpid.rules.authentication.records import Session
 from corpid.rules.authentication.sign_in import InteractionOutcome, SecondFactorMethod, SignInState, StaleStep
 from corpid.rules.directory import names
+from corpid.rules.directory.records import Account
 from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS, OWN_SESSIONS
 from corpid.rules.oauth import acr
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import SessionPurpose, TransientBatch
+    from corpid.rules.authentication.records import SessionPurpose
     from corpid.rules.authentication.sign_in import Interaction
+    from corpid.stores.transient import TransientBatch
 
 
 async def expect_first_sign_in(context: RequestContext, batch: TransientBatch, user_id: str) -> None:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Account, Session, SessionPurpose
+    from corpid.rules.authentication.records import Session, SessionPurpose
     from corpid.rules.directory.access import Action
+    from corpid.rules.directory.records import Account
 
 NOTED_SECONDS: Final = 120
 """the greatest delay in recording a session's use, so that it is rarely written"""

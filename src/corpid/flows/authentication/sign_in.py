@@ -42,9 +42,10 @@ from corpid.texts import Phrase, phrase
 if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Account, AuditEvent, Session
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.authentication.records import Session
     from corpid.rules.authentication.sign_in import Interaction
-    from corpid.rules.directory.records import ActingPerson, User
+    from corpid.rules.directory.records import Account, ActingPerson, User
 
 
 class InvalidInput(Exception):

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientBatch
     from corpid.rules.authentication.throttling import Bucket
+    from corpid.stores.transient import TransientBatch
     from corpid.texts import Phrase
 
 _Who: TypeAlias = tuple[str, ...]

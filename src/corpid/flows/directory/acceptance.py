@@ -16,8 +16,8 @@ from corpid.flows.account import enrolments, set_factor
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.directory import invitations
-from corpid.ports import ChangedMeanwhile, Conflict, NameTaken
 from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.directory.changes import ChangedMeanwhile, Conflict, NameTaken
 from corpid.rules.directory.records import Administrator, Membership
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import OpenInvitation
+    from corpid.rules.directory.invitations import OpenInvitation
 
 Outcome: TypeAlias = Literal["accepted", "declined"]
 _ATTEMPTS: Final = 3

@@ -14,11 +14,12 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.person_names import people_of
 from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role, plan_role
 from corpid.flows.directory.write import Refused
-from corpid.ports import AuditQuery, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.approvals import change_of, is_asked_for_oneself, state_at, to_requested_change
+from corpid.rules.directory.changes import Precondition, Upsert
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import is_open_to
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY

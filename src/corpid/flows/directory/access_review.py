@@ -17,11 +17,11 @@ from corpid.flows.directory.approvals import NoReason, submit
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import ListPage, cut_page
 from corpid.flows.directory.write import Refused, audit_event, authorise_changes
-from corpid.ports import Precondition
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory import access_review as rules
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.access_review import ACCESS_ACTIONS, Access, AccessReview, ReviewDecision
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.invitations import shown_invitation
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
@@ -31,9 +31,10 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.ports import AuditEvent, Registry
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import AppointmentStatus, ChangeRequest
+    from corpid.stores.sql.registry import Registry
 
 R = TypeVar("R", Assignment, ThirdPartyAssignment)
 

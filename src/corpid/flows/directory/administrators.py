@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from corpid.flows.large import in_thread_if_many, in_turns
-from corpid.ports import LastOwnerInvariant, Precondition
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import (
     ApiClient,
@@ -23,6 +22,7 @@ from corpid.rules.directory.actors import (
     ProvisioningToken,
 )
 from corpid.rules.directory.approvals import OF_ENTITIES, approvers, change_needs_approval, ends_approval
+from corpid.rules.directory.changes import LastOwnerInvariant, Precondition
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection
 from corpid.rules.directory.records import (
     Administrator,
@@ -39,13 +39,13 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from corpid.ports import Change as StoreChange
-    from corpid.ports import Registry
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.changes import Change as StoreChange
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import AppointmentStatus
+    from corpid.stores.sql.registry import Registry
 
 MOST_GRANTS: Final = 1000
 """of one entity to one third party for one service, that a row is compared with"""

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from corpid.flows.directory.apply import ApplyResult
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.write import Refused, audit_event, switch_record
-from corpid.ports import Delete, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import api_clients as rules_of_members
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ApiClient
+from corpid.rules.directory.changes import Delete, Precondition, Upsert
 from corpid.rules.directory.differences import Difference, members_changed, members_set
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import Problem
@@ -24,9 +24,10 @@ from corpid.rules.oauth.client_registration import RegistrationError, public_key
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.ports import AuditEvent, Registry
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import Rules
+    from corpid.stores.sql.registry import Registry
 
 _KEY_MEMBERS: Final = {"jwks": "jwks_uri", "jwks_uri": "jwks"}
 """naming one takes the other away (D27)"""

@@ -13,8 +13,9 @@ import msgspec
 from corpid.flows.directory.write import REMOVALS, audit_event, write
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.ports import COMMAND_LINE, AuditQuery
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditQuery
+from corpid.rules.authentication.password_hash import COMMAND_LINE
 from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Object, authorise
@@ -50,13 +51,14 @@ from corpid.rules.printable import printable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.document import Document, Entry
     from corpid.rules.directory.records import Record
     from corpid.rules.directory.sections import Kind
     from corpid.rules.directory.sources import SourcedRecord, Sources
+    from corpid.stores.sql.registry import Registry
 
     Records: TypeAlias = dict[Kind, dict[Key, msgspec.Struct]]
     AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]

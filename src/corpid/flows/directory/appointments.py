@@ -10,10 +10,10 @@ from corpid.flows.directory.entities import SETS, carried_out, one_change, prepa
 from corpid.flows.directory.finding import RowFilter, entity_named, only_one, service_named, user_named
 from corpid.flows.directory.provisioning import Member
 from corpid.flows.directory.write import Refused
-from corpid.ports import Precondition
 from corpid.rules.directory.access import Object, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import APPOINTS, Condition
 from corpid.rules.directory.approvals import change_needs_approval, unfit
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.current import Current
 from corpid.rules.directory.effect import in_words
 from corpid.rules.directory.plan import Change
@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.apply import ApplyResult
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import AdministratorLevel, ChangeRequest
+    from corpid.stores.sql.registry import Registry
 
 _LEVELS: Final[tuple[Level, ...]] = ("owner", "administrator", "sub_administrator", "")
 _MOST: Final = 1000

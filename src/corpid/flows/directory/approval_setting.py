@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.flows.directory.approvals import submit
-from corpid.ports import Precondition
 from corpid.rules.directory import approvals
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.levels import APPROVERS
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Entity
 
 if TYPE_CHECKING:
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import Approvals, ChangeRequest
+    from corpid.stores.sql.registry import Registry
 
 
 def lowers(entity: Entity, chosen: Approvals) -> bool:

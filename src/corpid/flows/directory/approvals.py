@@ -24,8 +24,8 @@ from corpid.flows.directory.write import (
     record_changes,
     with_reason,
 )
-from corpid.ports import AuditEvent, ChangedMeanwhile, MemberNameTaken, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import SYSTEM, ApiClient, ProvisioningToken
 from corpid.rules.directory.approvals import (
@@ -44,6 +44,7 @@ from corpid.rules.directory.approvals import (
     to_requested_change,
     unfit,
 )
+from corpid.rules.directory.changes import ChangedMeanwhile, MemberNameTaken, Precondition, Upsert
 from corpid.rules.directory.current import Current
 from corpid.rules.directory.differences import Difference, difference
 from corpid.rules.directory.names import is_storable
@@ -62,12 +63,12 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from corpid.ports import Change as StoreChange
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor, EntityAdministrator
+    from corpid.rules.directory.changes import Change as StoreChange
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.sections import Kind
+    from corpid.stores.sql.registry import Registry
 
 _ACTIONS: Final = {
     ApprovalEvent.APPROVE: AuditAction.APPROVAL_APPROVE,

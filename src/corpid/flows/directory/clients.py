@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.apply import ApplyResult
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import Rules
+    from corpid.stores.sql.registry import Registry
 
 
 async def add_client(

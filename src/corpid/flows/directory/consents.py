@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from corpid.rules.directory.access import Object, authorise, refuse_early
 
 if TYPE_CHECKING:
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import User
     from corpid.rules.oauth.consent import Consent
+    from corpid.stores.sql.registry import Registry
 
 
 async def consents_of(registry: Registry, actor: Actor, user_id: str, *, now: float) -> list[Consent]:

@@ -11,8 +11,8 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.records import DeletionRequest, User
 
 if TYPE_CHECKING:
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.registry import Registry
 
 
 class PendingDeletion(msgspec.Struct, frozen=True, kw_only=True):

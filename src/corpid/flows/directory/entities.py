@@ -9,7 +9,7 @@ import msgspec
 from corpid.flows.directory.apply import ApplyResult, PlanWithNames, prepare
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.write import MembersRefused, Refused, switch_record, write
-from corpid.ports import Precondition
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.document import one_entry, parse
 from corpid.rules.directory.nodes import DirectoryError, Problem
@@ -23,12 +23,13 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.audit_actions import AuditAction
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.sections import Kind
     from corpid.rules.oauth.client_registration import Rules
+    from corpid.stores.sql.registry import Registry
 
 R = TypeVar("R", bound=msgspec.Struct)
 ADDS: Final[frozenset[Verb]] = frozenset({"add"})

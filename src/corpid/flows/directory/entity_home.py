@@ -8,13 +8,13 @@ import msgspec
 
 from corpid.flows.directory.approvals import decidable
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
-from corpid.ports.directory_lists import EntityTotals
 from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.queries import EntityTotals
 from corpid.rules.directory.records import Assignment, ChangeRequest, Membership, Service, User
 
 if TYPE_CHECKING:
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.stores.sql.registry import Registry
 
 MOST_PEOPLE: Final = 20_000
 """up to which they are counted, and everything else"""

@@ -19,9 +19,9 @@ from corpid.rules.directory.values import suggestion
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from corpid.ports import Registry
-    from corpid.ports.directory_lists import N
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.directory import N
+    from corpid.stores.sql.registry import Registry
 
 K = TypeVar("K", Entity, Service)
 W = TypeVar("W", Assignment, ThirdPartyGrant)

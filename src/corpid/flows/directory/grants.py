@@ -27,9 +27,10 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import GrantState, Parameter
+    from corpid.stores.sql.registry import Registry
 
 MOST_FOUND: Final = 8
 """organisations of one name"""

@@ -22,9 +22,9 @@ from corpid.flows.directory.provisioning import (
     store_refusals,
 )
 from corpid.flows.directory.write import Refused, authorise_changes
-from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_file import parse_access
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import Change
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from datetime import date
 
     from corpid.flows.directory.invitation_limits import InvitationLimit
-    from corpid.ports import Registry
     from corpid.rules.directory.access_file import AccessLine
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest, Entity
+    from corpid.stores.sql.registry import Registry
     from corpid.texts import Phrase
 
 Verb = Literal["invite", "give", "change", "nothing"]

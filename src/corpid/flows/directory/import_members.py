@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.import_people import PEOPLE_AT_ONCE, ImportResult, write_parts
 from corpid.flows.directory.provisioning import IdentifierConflict, considered_invitation, invitation
-from corpid.ports import Precondition
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
 from corpid.rules.directory.members_file import parse_members
 from corpid.rules.directory.nodes import DirectoryError, Problem
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from corpid.flows.directory.import_people import Report
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.plan import Change
+    from corpid.stores.sql.registry import Registry
 
 
 async def import_members(

@@ -18,10 +18,12 @@ from corpid.rules.directory.people_file import parse_people
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from corpid.ports import Passwords, Precondition, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.changes import Precondition
     from corpid.rules.directory.document import Document
     from corpid.rules.directory.plan import Change
+    from corpid.stores.sql.registry import Registry
 
     Report: TypeAlias = Callable[[Literal["checked", "imported"], int, int], None]
     """the result for a number of people, of a total"""

@@ -13,26 +13,21 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
 from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
-from corpid.ports import (
-    AuditEvent,
-    Conflict,
-    EmailDelayed,
-    MailDelayed,
-    MailRefused,
-    SenderRefused,
-    StoreUnavailable,
-)
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.actors import SYSTEM
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
+from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused, StoreUnavailable
 from corpid.rules.limits import EMAILS_PER_ADDRESS, INVITATIONS_PER_MINUTE, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from corpid.flows.provider import Provider
-    from corpid.ports import Email, OpenInvitation
+    from corpid.rules.directory.invitations import OpenInvitation
+    from corpid.rules.emails import Email
 
 OUTCOMES: Final = ("sent", "refused", "delayed", "put off")
 _AT_ONCE: Final = 20

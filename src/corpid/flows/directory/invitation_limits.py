@@ -12,8 +12,8 @@ from corpid.rules.directory.names import fold_text
 from corpid.rules.limits import INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY
 
 if TYPE_CHECKING:
-    from corpid.ports import TransientStore
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.transient import TransientStore
 
 RETRY_SECONDS: Final = 3600
 """after which a client that has sent too many invitations may try again"""

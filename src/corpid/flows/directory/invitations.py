@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.lists import cut_page
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.ports import Accept, ChangedMeanwhile, Delete, Precondition, Upsert
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.changes import Accept, ChangedMeanwhile, Delete, Precondition, Upsert
 from corpid.rules.directory.invitations import accepted_by, account, shown_invitation
 from corpid.rules.directory.records import DUE, Entity, Membership, User
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
@@ -25,9 +25,10 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from corpid.flows.directory.invitation_limits import InvitationLimit
     from corpid.flows.directory.lists import ListPage
-    from corpid.ports import AuditEvent, Registry
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.access import Action
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.registry import Registry
 
 _GONE: Final = "the invitation is no longer as it was shown: open its link again"
 

@@ -32,9 +32,9 @@ from corpid.rules.directory.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from corpid.ports import Directory, Registry
-    from corpid.ports.directory_lists import L, N
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.directory import Directory, L, N
+    from corpid.stores.sql.registry import Registry
 
 T = TypeVar("T")
 S = TypeVar("S")

@@ -22,11 +22,12 @@ from corpid.flows.directory.provisioning import (
     with_details,
 )
 from corpid.flows.directory.write import Refused, authorise_changes
-from corpid.ports import MemberQuery, Precondition
 from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.access_conditions import OWNER_STAYS
 from corpid.rules.directory.approvals import MOST_CHANGES
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.plan import Change
+from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import Membership
 from corpid.texts import phrase
 
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from corpid.flows.directory.invitation_limits import InvitationLimit
-    from corpid.ports import Registry
-    from corpid.ports.provisioning import MemberName
     from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.rules.directory.queries import MemberName
     from corpid.rules.directory.records import ChangeRequest
+    from corpid.stores.sql.registry import Registry
 
 MOST_INVITED: Final = MOST_CHANGES
 _ADDRESSES: Final[tuple[MemberName, ...]] = ("email", "any_user_name")

@@ -17,12 +17,14 @@ from corpid.flows.authentication import second_factor_methods
 from corpid.flows.directory import people
 from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.ports import AuditEvent, Conflict, Precondition, StoreUnavailable
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import BELOW
 from corpid.rules.directory.actors import SYSTEM
+from corpid.rules.directory.changes import Conflict, Precondition
 from corpid.rules.directory.records import Administrator, Entity, Membership, Operator
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import HELP_LINKS_PER_MEMBER, HELP_LINKS_PER_PERSON, HELP_PER_ENTITY, UNLOCKS_PER_DAY
 from corpid.texts import phrase
 
@@ -30,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Registry
     from corpid.rules.directory.access_conditions import Condition
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import User
+    from corpid.stores.sql.registry import Registry
     from corpid.texts import Phrase
 
 RenewalPurpose: TypeAlias = Literal["password", "second_factor"]

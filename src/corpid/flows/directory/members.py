@@ -11,24 +11,24 @@ import msgspec
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, with_records
 from corpid.flows.directory.provisioning import Member, MemberState, invited_at, members_by_name
 from corpid.flows.directory.write import Refused, authorise_changes
-from corpid.ports import MemberQuery, MemberSearch
-from corpid.ports.provisioning import SEARCH_WORDS
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.person_names import canonical
 from corpid.rules.directory.plan import Change
+from corpid.rules.directory.queries import SEARCH_WORDS, MemberQuery, MemberSearch
 from corpid.rules.directory.records import Administrator, Assignment, ThirdPartyAssignment
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from corpid.ports import Registry, StoredMember
     from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.rules.directory.queries import StoredMember
     from corpid.rules.directory.records import Entity, Membership, User
+    from corpid.stores.sql.registry import Registry
 
 _EXAMINED_AT_ONCE: Final = 2000
 _PARTS: Final = 25

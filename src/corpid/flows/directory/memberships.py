@@ -15,10 +15,11 @@ from corpid.rules.directory.records import Administrator, Assignment, Membership
 
 if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.records import User
+    from corpid.stores.sql.registry import Registry
 
 _CHANGES: Final[frozenset[Verb]] = frozenset({"change"})
 _REMOVES: Final[frozenset[Verb]] = frozenset({"remove"})

@@ -16,7 +16,6 @@ from corpid.flows.directory import notice_texts
 from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RequestDecision, RoleNames
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
-from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason, state_at
 from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS
 from corpid.rules.directory.records import (
@@ -26,14 +25,15 @@ from corpid.rules.directory.records import (
     Service,
     ThirdPartyAssignment,
 )
+from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.limits import HOUR, MINUTE, NOTICES_PER_MINUTE, NOTICES_PER_PERSON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from corpid.flows.provider import Provider
-    from corpid.ports import Email, NoticeGroup
-    from corpid.rules.directory.notices import QueuedNotice
+    from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
+    from corpid.rules.emails import Email
 
 OUTCOMES: Final = ("sent", "refused", "delayed", "put off", "dropped")
 _FOUND_AT_ONCE: Final = 200

@@ -12,14 +12,14 @@ from urllib.parse import quote
 import msgspec
 
 from corpid.flows.authentication.own_pages import PATHS
-from corpid.ports import Action, Email, Facts
 from corpid.rules.directory.records import NO_END, Entity, User
+from corpid.rules.emails import Action, Email, Facts
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from corpid.ports.emails import Part
+    from corpid.rules.emails import EmailPart
     from corpid.texts import Phrase
 
 MANAGE_PATH: Final = PATHS["manage"]
@@ -103,7 +103,7 @@ def access(reader: Reader, changes: Sequence[AccessChange], *, at: int) -> Email
     """
     entity = reader.entity.name
     rows = [(_CHANGES[each.change], _changed(each, entity)) for each in changes[:MOST_LISTED]]
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         phrase("What you may do for {entity} was changed by somebody else.", entity=entity),
         Facts(((_WHEN, _moment(at)), *rows)),
         *_further(len(changes)),
@@ -121,7 +121,7 @@ def access_ends(reader: Reader, roles: Sequence[RoleNames]) -> Email:
     """
     entity = reader.entity.name
     rows = [(_last_day(each.end_date), _role(_without_end(each))) for each in roles[:MOST_LISTED]]
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         phrase("You can act for {entity} like this until the end of these days:", entity=entity),
         Facts(tuple(rows)),
         *_further(len(roles)),
@@ -145,7 +145,7 @@ def access_of_others_ends(reader: Reader, roles: Sequence[EndingRole], count: in
         )
         for each in roles[:MOST_LISTED]
     )
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         counted(
             count,
             "{count} role of a person at {entity} ends within 30 days.",
@@ -169,7 +169,7 @@ def owner(reader: Reader, changes: Sequence[tuple[str, str]], *, at: int) -> Ema
     entity = reader.entity.name
     words = {"appointed": phrase("New owner"), "ended": phrase("No longer an owner")}
     rows = [(words[change], name) for change, name in changes[:MOST_LISTED]]
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         phrase("The owners of {entity} have changed. Owners can do everything for it.", entity=entity),
         Facts(((_WHEN, _moment(at)), *rows)),
         *_further(len(changes)),
@@ -187,7 +187,7 @@ def token(reader: Reader, tokens: Sequence[tuple[str, int]]) -> Email:
     """
     entity = reader.entity.name
     rows = tuple((phrase("{name}", name=name), _moment(ends)) for name, ends in tokens[:MOST_LISTED])
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         phrase("A provisioning token of {entity} works until:", entity=entity),
         Facts(rows),
         phrase(
@@ -217,7 +217,7 @@ def notify_waiting(reader: Reader, requests: Sequence[RequestDecision], *, ends_
         )
         for each in requests[:MOST_LISTED]
     ]
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         counted(
             count,
             "Somebody at {entity} asks for a change that you can approve or decline:",
@@ -251,7 +251,7 @@ def notify_decided(reader: Reader, requests: Sequence[RequestDecision]) -> Email
         for each in requests[:MOST_LISTED]
     ]
     count = len(requests)
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         counted(
             count,
             "This is the decision about your request at {entity}:",
@@ -282,7 +282,7 @@ def review(reader: Reader, *, due: date, again: bool) -> Email:
         if again
         else phrase("The yearly access review of {entity} is due.", entity=entity)
     )
-    parts: tuple[Part, ...] = (
+    parts: tuple[EmailPart, ...] = (
         lead,
         phrase(
             "Look at what each person may do, keep it or end it, and sign the review off. An administrator can help."
@@ -297,7 +297,7 @@ def review(reader: Reader, *, due: date, again: bool) -> Email:
     return _email(reader, subject, phrase("Look at what each person may do, keep it or end it."), parts)
 
 
-def _email(reader: Reader, subject: Phrase, preview: Phrase, parts: tuple[Part, ...]) -> Email:
+def _email(reader: Reader, subject: Phrase, preview: Phrase, parts: tuple[EmailPart, ...]) -> Email:
     user = reader.user
     return Email(to=user.email, subject=subject, preview=preview, name=user.name, parts=parts, language=user.language)
 

@@ -15,8 +15,8 @@ import msgspec
 from corpid.flows.directory.approvals import object_of_request
 from corpid.flows.directory.finding import LAST
 from corpid.flows.directory.person_names import names_of
-from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import access_review
 from corpid.rules.directory import notices as rules
 from corpid.rules.directory.records import Assignment, ChangeRequest, ThirdPartyAssignment
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.provider import Provider
-    from corpid.ports import AuditEntry
+    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.notices import QueuedNotice
     from corpid.rules.directory.records import Administrator, AppointmentStatus
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.objects import Administration
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import ApiClient
     from corpid.rules.directory.objects import Resource
+    from corpid.stores.sql.registry import Registry
 
 _COLUMNS: Final[Mapping[str, str]] = {
     "user": "user_id", "entity": "entity_id", "third_party": "entity_id", "client_entity": "client_entity_id",

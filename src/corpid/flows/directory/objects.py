@@ -15,9 +15,9 @@ from corpid.flows.directory.apply import prepare
 from corpid.flows.directory.approvals import submit
 from corpid.flows.directory.members import find_person
 from corpid.flows.directory.write import object_of
-from corpid.ports import ChangedMeanwhile, NameTaken, Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
+from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
 from corpid.rules.directory.json_nodes import Json, merge_patch
 from corpid.rules.directory.levels import without_services
 from corpid.rules.directory.members import mask_text
@@ -46,10 +46,11 @@ from corpid.rules.oauth.records import Client
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.objects import ParsedObject, Resource
     from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.oauth.client_registration import Rules
+    from corpid.stores.sql.registry import Registry
 
 _NAME_TAKEN: Final = "somebody has this user name already"
 

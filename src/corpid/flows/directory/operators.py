@@ -13,8 +13,9 @@ from corpid.rules.directory.records import Operator, OperatorLevel, User
 
 if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.registry import Registry
 
 
 async def operators(registry: Registry, *, actor: Actor) -> list[tuple[User, OperatorLevel]]:

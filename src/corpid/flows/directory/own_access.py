@@ -23,7 +23,7 @@ from corpid.rules.directory.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.ports import Registry
+    from corpid.stores.sql.registry import Registry
 
 MOST: Final = 200
 """memberships of a person, and roles of each sort, that are shown"""

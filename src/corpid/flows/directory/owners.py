@@ -9,7 +9,7 @@ from corpid.flows.directory.entities import addition
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.provisioning import invitation
 from corpid.flows.directory.write import write
-from corpid.ports import Precondition
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Entity, Membership, User
@@ -18,9 +18,10 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.member_details import MemberDetails
+    from corpid.stores.sql.registry import Registry
 
 
 async def add_entity_with_owner(

@@ -13,10 +13,10 @@ from corpid.flows.directory.entities import ADDS, addition, carried_out, one_cha
 from corpid.flows.directory.finding import user_named
 from corpid.flows.directory.people_facts import authorise_on_person
 from corpid.flows.directory.write import Refused, audit_event, switch_record, write
-from corpid.ports import COMMAND_LINE, FactorChange
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.authentication.password_hash import COMMAND_LINE
 from corpid.rules.authentication.password_rules import PasswordRefused
-from corpid.rules.authentication.records import Credentials
+from corpid.rules.authentication.records import Credentials, FactorChange
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.person_names import canonical
 from corpid.rules.directory.plan import Change
@@ -27,10 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.flows.directory.apply import ApplyResult
-    from corpid.ports import AuditEvent, LinkPurpose, Mail, Passwords, Registry, TransientStore
+    from corpid.outbound.mail import Mail
+    from corpid.outbound.passwords import Passwords
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.link_codes import NewLink
-    from corpid.rules.authentication.records import PersonFactors
+    from corpid.rules.authentication.records import LinkPurpose, PersonFactors
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.registry import Registry
+    from corpid.stores.transient import TransientStore
 
 
 async def add_user(

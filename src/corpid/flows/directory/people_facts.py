@@ -13,9 +13,9 @@ from corpid.rules.directory.records import Operator
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from corpid.ports import Registry
     from corpid.rules.directory.access import Action
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.registry import Registry
 
 T = TypeVar("T")
 

@@ -10,8 +10,7 @@ from corpid.flows.directory import people
 from corpid.flows.directory.consents import consents_of
 from corpid.flows.directory.deletion_requests import requested_at
 from corpid.flows.directory.lists import Belonging, ListFilter, ListPage, memberships, roles, third_party_roles
-from corpid.ports import EmailChange
-from corpid.rules.authentication.records import PersonFactors
+from corpid.rules.authentication.records import EmailChange, PersonFactors
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.records import Administrator, Assignment, Membership, Operator, ThirdPartyAssignment, User
@@ -19,9 +18,10 @@ from corpid.rules.directory.sources import people as people_among
 from corpid.rules.oauth.consent import Consent
 
 if TYPE_CHECKING:
-    from corpid.ports import Link, Registry
+    from corpid.rules.authentication.records import FactorLink
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import Record
+    from corpid.stores.sql.registry import Registry
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,5 +92,5 @@ async def person(registry: Registry, actor: Actor, user_name: str, *, limit: int
     )
 
 
-def _invites(link: Link, now: float) -> bool:
+def _invites(link: FactorLink, now: float) -> bool:
     return link.purpose == "invitation" and link.expires_at > now

@@ -16,9 +16,9 @@ from corpid.rules.directory.records import Membership, RequestedPerson, User
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from corpid.ports import Registry
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import ChangeRequest
+    from corpid.stores.sql.registry import Registry
 
 
 async def names_of(

@@ -18,8 +18,8 @@ from corpid.rules.directory.records import Assignment, Entity, GroupRole, Member
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable
 
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import ProvisioningToken
+    from corpid.stores.sql.registry import Registry
 
 MOST_CHANGES: Final = 1000
 """members that one change of a group adds and removes"""

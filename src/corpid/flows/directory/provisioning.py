@@ -23,24 +23,23 @@ from corpid.flows.directory.write import (
     is_of_entity,
     record_changes,
 )
-from corpid.ports import (
+from corpid.rules.directory import person_names
+from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.access_conditions import OWNER_STAYS
+from corpid.rules.directory.changes import (
     ChangedMeanwhile,
     Delete,
     ExternalIdTaken,
     LastOwnerRemoved,
     MemberNameTaken,
-    MemberQuery,
     MissingReference,
     Precondition,
 )
-from corpid.ports.provisioning import Condition, MemberState, SortedBy
-from corpid.rules.directory import person_names
-from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.access_conditions import OWNER_STAYS
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
+from corpid.rules.directory.queries import MemberCondition, MemberQuery, MemberState, SortedBy
 from corpid.rules.directory.records import (
     DUE,
     NOT_TO_BE_SENT,
@@ -60,8 +59,9 @@ if TYPE_CHECKING:
     from corpid.flows.directory.invitation_limits import InvitationLimit
     from corpid.flows.directory.lists import ListPage
     from corpid.flows.directory.write import AuthorisedChanges
-    from corpid.ports import Registry, StoredMember
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.queries import StoredMember
+    from corpid.stores.sql.registry import Registry
 
 __all__ = [
     "IdentifierConflict", "InvalidDetails", "LastOwner", "Member", "MemberDetails", "MemberState", "MembersPage",
@@ -141,7 +141,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 class MembersQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A query for members; `start` counts from 0."""
 
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[MemberCondition, ...] = ()
     start: int = 0
     count: int
     sort: SortedBy = "membership_id"
@@ -458,7 +458,7 @@ async def refuse_taken(registry: Registry, membership: Membership, was: Membersh
     Also the user name of another member's account. What stays as it `was` is not looked at: whoever has a name that
     means two people can still be suspended. Raises IdentifierConflict, StoreUnavailable. Source: D60, D68
     """
-    unique: tuple[tuple[str, Condition], ...] = (
+    unique: tuple[tuple[str, MemberCondition], ...] = (
         ("user_name", ("any_user_name", "eq", membership.user_name)),
         ("external_id", ("external_id", "eq", membership.external_id)),
     )
@@ -491,7 +491,7 @@ async def invited_at(registry: Registry, entity_id: str, address: str) -> list[M
     return [_shown(each) for each in found if each.membership.invited]
 
 
-async def _another_has(registry: Registry, membership: Membership, condition: Condition) -> bool:
+async def _another_has(registry: Registry, membership: Membership, condition: MemberCondition) -> bool:
     query = MemberQuery(entity_id=membership.entity_id, conditions=(condition,), limit=2)
     _, found = await registry.provisioning.members(query)
     return any(each.membership.membership_id != membership.membership_id for each in found)

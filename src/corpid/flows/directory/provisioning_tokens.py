@@ -8,10 +8,10 @@ from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.ports import Delete, Precondition, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ProvisioningToken
+from corpid.rules.directory.changes import Delete, Precondition, Upsert
 from corpid.rules.directory.provisioning_tokens import (
     LONGEST_LIFE_DAYS,
     MOST_TOKENS,
@@ -27,8 +27,9 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.ports import AuditEvent, Registry
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.registry import Registry
 
 
 async def makers(registry: Registry, entity_id: str, tokens: Iterable[RegisteredProvisioningToken]) -> dict[str, str]:

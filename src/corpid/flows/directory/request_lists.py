@@ -23,8 +23,8 @@ from corpid.rules.oauth.api_client import RegisteredApiClient
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.stores.sql.registry import Registry
 
 ENDED: Final = (ApprovalState.APPROVED, ApprovalState.DECLINED, ApprovalState.WITHDRAWN, ApprovalState.EXPIRED)
 _AT_ONCE: Final = 100

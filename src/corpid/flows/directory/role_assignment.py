@@ -14,8 +14,8 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.lists import ListPage, as_place, cut_page
 from corpid.flows.directory.provisioning import Member, UnknownMember, member
 from corpid.flows.directory.write import Refused, authorise_changes
-from corpid.ports import Precondition
 from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
@@ -24,10 +24,10 @@ from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_freque
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.directory.role_forms import ValuesInUse
+    from corpid.stores.sql.registry import Registry
 
 MOST_SERVICES: Final = 1000
 MOST_ROLES: Final = 200

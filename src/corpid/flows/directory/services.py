@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.apply import ApplyResult
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import Service
     from corpid.rules.oauth.records import Client
+    from corpid.stores.sql.registry import Registry
 
 _AT_ONCE: Final = 200
 _MOST: Final = 2000

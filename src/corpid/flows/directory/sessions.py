@@ -15,10 +15,12 @@ from corpid.rules.directory.access import Object, refuse_early
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.ports import Registry, Session, TransientStore
+    from corpid.rules.authentication.records import Session
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import User
+    from corpid.stores.sql.registry import Registry
+    from corpid.stores.transient import TransientStore
 
 _NAME_CHARACTERS: Final = 32
 

@@ -29,9 +29,10 @@ from corpid.rules.directory.third_parties import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.ports import Passwords, Registry
+    from corpid.outbound.passwords import Passwords
     from corpid.rules.audit_actions import AuditAction
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.registry import Registry
 
 _MOST: Final = 1000
 """grants between two entities for one service that are looked through, and roles under them that are shown"""

@@ -9,14 +9,15 @@ import msgspec
 
 from corpid.flows.directory.administrators import add_facts, needing_approval
 from corpid.flows.large import in_thread_if_many
-from corpid.ports import AccessUnder, AuditEvent, Delete, Precondition, RolesUnder, SignOut, Upsert
-from corpid.ports import Change as StoreChange
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
 from corpid.rules.directory.actors import SYSTEM, Actor, ApiClient, CommandLine, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.approvals import REDIRECTED, ApprovalState, approvers, decide_request, state_at, step
 from corpid.rules.directory.approvals import ApprovalEvent as Decision
+from corpid.rules.directory.changes import AccessUnder, Delete, Precondition, RolesUnder, SignOut, Upsert
+from corpid.rules.directory.changes import Change as StoreChange
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
 from corpid.rules.directory.levels import APPROVERS
 from corpid.rules.directory.plan import RECORDS, Change
@@ -30,9 +31,10 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from corpid.ports import Registry, Written
+    from corpid.rules.directory.changes import Written
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.sections import Kind
+    from corpid.stores.sql.registry import Registry
 
 NEEDS_APPROVAL: Final = phrase("this needs the approval of another administrator")
 S = TypeVar("S", Client, Entity, RegisteredApiClient, User)

@@ -12,10 +12,11 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers, completion, consents, entity_selection, interactions, sessions
 from corpid.flows.authentication.browsers import Browser
-from corpid.ports import Session, StoreUnavailable
 from corpid.rules.authentication import single_sign_on
+from corpid.rules.authentication.records import Session
 from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
 from corpid.rules.directory import names
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.oauth import authorization_response
 from corpid.rules.oauth.authorization_response import AuthorizationResponse
 from corpid.rules.oauth.errors import (

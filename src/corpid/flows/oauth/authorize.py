@@ -19,7 +19,7 @@ from corpid.flows.oauth.encryption_keys import id_token_key
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
 from corpid.flows.oauth.pending_requests import PendingRequest
 from corpid.jose.encoding import base64url
-from corpid.ports import KeySetUnavailable
+from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.limits import (
     HEAD_BYTES,
     INTERACTIONS_PER_REQUEST,

@@ -15,9 +15,9 @@ from corpid.flows import namespaces
 from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.client_clocks import UNKNOWN
 from corpid.jose.keys import ClientKeySet
-from corpid.ports import KeySetUnavailable
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.actors import ANONYMOUS
+from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
 from corpid.rules.oauth.discovery import PAR_PATH, TOKEN_PATH
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.oauth.client_clocks import ClockSkew
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import ClientKeys, HasKeys
+    from corpid.outbound.client_keys import ClientKeys
     from corpid.rules.oauth.client_assertion import Candidate
     from corpid.rules.oauth.generations import Generation
+    from corpid.rules.oauth.records import HasKeys
 
 _PATHS: Final[Mapping[str, str]] = MappingProxyType({rate_limits.PAR: PAR_PATH, rate_limits.TOKEN: TOKEN_PATH})
 

@@ -13,9 +13,10 @@ from corpid.rules import client_clocks
 from corpid.rules.client_clocks import CHECKED_SECONDS, LARGEST_RECORDED, LARGEST_SKEW, are_known, period_at, skew_of
 
 if TYPE_CHECKING:
-    from corpid.ports import Registry, TransientStore
     from corpid.rules.data_loss import DataLoss
     from corpid.rules.oauth.client_assertion import Assertion
+    from corpid.stores.sql.registry import Registry
+    from corpid.stores.transient import TransientStore
 
 _ENTRIES: Final = 4096
 

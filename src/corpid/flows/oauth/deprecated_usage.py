@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from corpid.ports import StoreUnavailable, UseCount
-from corpid.rules.oauth.deprecated_usage import SIGN_IN
+from corpid.rules.failures import StoreUnavailable
+from corpid.rules.oauth.deprecated_usage import SIGN_IN, UseCount
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.ports import Registry
+    from corpid.stores.sql.registry import Registry
 
 ENTRIES: Final = 5000
 """counters held at most: more only pile up while the store cannot be reached"""

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry, EntryVerb
     from corpid.flows.oauth.client_clocks import ClockSkew
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientBatch
     from corpid.rules.oauth.client_assertion import Assertion
     from corpid.rules.oauth.dpop import Proof, Target
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
+    from corpid.stores.transient import TransientBatch
 
 T = TypeVar("T")
 

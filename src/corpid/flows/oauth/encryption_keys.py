@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.flows.oauth.client_authentication import no_key_set
-from corpid.ports import KeySetUnavailable
+from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.tokens import registered_wrap
 

@@ -22,7 +22,7 @@ from corpid.rules.oauth.refusals import Reason
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import TransientBatch
+    from corpid.stores.transient import TransientBatch
 
 _KIND: Final = "held arrival"
 """stays as it is: another word would make what browsers hold unreadable during an upgrade"""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.limit_counts import LimitCounts
-    from corpid.ports import TransientStore
+    from corpid.stores.transient import TransientStore
 
 PAR: Final = "par"
 TOKEN: Final = "token"

@@ -6,13 +6,14 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from corpid.ports import StoreUnavailable
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.names import is_storable
+from corpid.rules.failures import StoreUnavailable
 
 if TYPE_CHECKING:
-    from corpid.ports import ClientRefusal, Registry
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.oauth.refusals import ClientRefusal
+    from corpid.stores.sql.registry import Registry
 
 KEPT: Final[dict[bool, int]] = {False: 100, True: 20}
 """refusals kept of each client: those of requests that it made, and those of requests that only claim to be its"""

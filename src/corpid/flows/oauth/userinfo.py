@@ -14,9 +14,9 @@ from corpid.flows.oauth import dpop
 from corpid.flows.oauth.client_authentication import no_key_set, not_admitted
 from corpid.flows.oauth.encryption_keys import encryption_key
 from corpid.jose import encryption
-from corpid.ports import KeySetUnavailable
 from corpid.rules.directory import authorization_data
 from corpid.rules.directory.parties import entity_attributes
+from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth import client_registration, scopes, tokens
 from corpid.rules.oauth.dpop import Target
 from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, RequestOf, ServerError

@@ -8,8 +8,8 @@ from uuid import UUID
 import msgspec
 
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import INVITED_PERSON, PERSONAL_DETAILS, AuditAction
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ApiClient, EntityAdministrator
 from corpid.rules.directory.names import user_name as mapped
@@ -19,8 +19,9 @@ from corpid.rules.directory.values import suggestion
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from corpid.ports import AuditEntry, AuditPart, Registry
+    from corpid.rules.audit_records import AuditEntry, AuditPart
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.registry import Registry
 
 _EXAMINED: Final = 2000
 """entries that one query of a program reads, whether they match or not"""

@@ -9,8 +9,8 @@ import msgspec
 
 from corpid.flows.directory.write import audit_event
 from corpid.flows.operations import audit, audit_seals
-from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from corpid.flows.operations.audit_seals import SealVerification
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import DeploymentOperator
+    from corpid.stores.sql.registry import Registry
 
 MOST: Final = 100_000
 """entries of one file"""

@@ -11,7 +11,6 @@ from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations.signing_keys import new_key, open_key
 from corpid.jose import compact
 from corpid.jose.encoding import base64url
-from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_evidence import (
     cut_ends,
@@ -22,6 +21,7 @@ from corpid.rules.audit_evidence import (
     unexplained_erasure,
     was_sealed_again,
 )
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.audit_seals import (
     ALGORITHM,
     ENTRIES,
@@ -45,10 +45,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from corpid.jose.key_ring import SigningKey
-    from corpid.ports import Registry, StoredEntry
+    from corpid.rules.audit_records import StoredEntry
     from corpid.rules.audit_seals import Digest, Row, SealClaims
     from corpid.rules.directory.actors import Actor
     from corpid.rules.signing_keys import ProviderKey
+    from corpid.stores.sql.registry import Registry
 
 LOOK_SECONDS: Final = 10
 """between two looks whether a seal is due"""

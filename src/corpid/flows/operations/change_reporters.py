@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.provider import Provider
-    from corpid.ports import Registry
+    from corpid.stores.sql.registry import Registry
 
     Report = Callable[[str, str], None]
 

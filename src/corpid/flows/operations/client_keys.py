@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.ports import KeySetUnavailable
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.failures import KeySetUnavailable
 
 if TYPE_CHECKING:
     from corpid.flows.provider import Provider

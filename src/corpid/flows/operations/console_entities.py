@@ -9,13 +9,13 @@ import msgspec
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import Appointment, ListFilter, ListPage, administrators, grants
 from corpid.flows.directory.people_facts import authorise_list, visible
-from corpid.ports import MemberQuery, StoredMember
 from corpid.rules.directory.access import Object
+from corpid.rules.directory.queries import MemberQuery, StoredMember
 from corpid.rules.directory.records import Entity, ThirdPartyGrant
 
 if TYPE_CHECKING:
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import DeploymentOperator
+    from corpid.stores.sql.registry import Registry
 
 
 class EntityDetails(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,8 +10,7 @@ from corpid.flows.directory import people, sessions
 from corpid.flows.directory.lists import Belonging, ListFilter, ListPage, memberships, roles
 from corpid.flows.directory.people_facts import authorise_on_person
 from corpid.flows.operations.console import is_allowed
-from corpid.ports import Session
-from corpid.rules.authentication.records import PersonFactors
+from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.access import Object
 from corpid.rules.directory.effect import Role
@@ -20,9 +19,9 @@ from corpid.rules.directory.records import Operator, OperatorLevel, User
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.ports import Registry
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import DeploymentOperator
+    from corpid.stores.sql.registry import Registry
 
 PersonAction: TypeAlias = Literal["unlock", "send_link", "send_invitation", "renew", "end_sessions", "switch"]
 

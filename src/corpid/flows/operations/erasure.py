@@ -15,9 +15,10 @@ from corpid.flows import notifications
 from corpid.flows.directory.administrators import entities_without_owner
 from corpid.flows.directory.write import Refused, write
 from corpid.flows.operations import audit
-from corpid.ports import AuditQuery, ChangedMeanwhile, Precondition
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise, refuse_early
+from corpid.rules.directory.changes import ChangedMeanwhile, Precondition
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import DeletionRequest, User
 from corpid.rules.directory.sources import channel
@@ -25,8 +26,9 @@ from corpid.rules.directory.sources import channel
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.ports import Mail, Registry
+    from corpid.outbound.mail import Mail
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.registry import Registry
 
 
 class ErasureResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,8 +11,8 @@ from corpid.flows.directory import request_lists
 from corpid.flows.directory.members import find_member, refuse_several
 from corpid.flows.directory.person_names import names_among, read_people
 from corpid.flows.operations import audit
-from corpid.ports import AuditPart, AuditQuery
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.rules.audit_records import AuditPart, AuditQuery
 from corpid.rules.directory.names import is_storable, user_name
 from corpid.rules.directory.person_names import identity, shown_name
 from corpid.rules.directory.records import Entity, Service
@@ -20,8 +20,9 @@ from corpid.rules.directory.records import Entity, Service
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.ports import AuditEntry, Registry
+    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.stores.sql.registry import Registry
 
 _PARTS: Final = 5
 """how often a page looks further for entries that fit"""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from corpid.ports import HourlyCount, StoreUnavailable
-from corpid.ports.hourly_counts import COMPLETED, UNKNOWN_CLIENT
 from corpid.rules.directory.names import is_storable
-from corpid.rules.hourly_counts import KEPT_DAYS
+from corpid.rules.failures import StoreUnavailable
+from corpid.rules.hourly_counts import COMPLETED, KEPT_DAYS, UNKNOWN_CLIENT, HourlyCount
 from corpid.rules.limits import DAY, HOUR
 
 if TYPE_CHECKING:
-    from corpid.ports import Registry
+    from corpid.stores.sql.registry import Registry
 
 ENTRIES: Final = 5000
 """counters held at most of sign-ins and of authenticated clients: more only pile up while the store is away"""

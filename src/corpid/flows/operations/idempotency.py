@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.ports import Registry, StoredResponse
+    from corpid.rules.oauth.api_client import StoredResponse
+    from corpid.stores.sql.registry import Registry
 
     Save: TypeAlias = "Callable[[StoredResponse], Awaitable[None]]"
 

@@ -17,9 +17,9 @@ from corpid.rules.signing_keys import KeyTransition
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
     from corpid.rules.signing_keys import ProviderKey
+    from corpid.stores.sql.registry import Registry
 
 
 async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject_name: str) -> str:

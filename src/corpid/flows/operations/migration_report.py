@@ -15,11 +15,12 @@ from corpid.rules.oauth.client_registration import PLAIN_RULES, pushed_for, used
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.ports import Registry, UseCount
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import Rules
+    from corpid.rules.oauth.deprecated_usage import UseCount
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
+    from corpid.stores.sql.registry import Registry
 
 
 class DeprecatedUse(msgspec.Struct, frozen=True, kw_only=True):

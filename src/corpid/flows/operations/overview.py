@@ -17,12 +17,11 @@ import msgspec
 from corpid.flows.operations import signing_keys
 from corpid.flows.operations.migration_report import ClientUse, uses_of
 from corpid.flows.operations.readiness import NotReady, Readiness
-from corpid.ports.hourly_counts import COMPLETED
 from corpid.rules import diagnostics
 from corpid.rules import signing_keys as key_rules
 from corpid.rules.diagnostics import Finding
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.hourly_counts import Point, beginning, by_day, by_hour
+from corpid.rules.hourly_counts import COMPLETED, Point, beginning, by_day, by_hour
 from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.generations import GENERATIONS
@@ -34,12 +33,12 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from corpid.flows.provider import Provider
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import Rules
     from corpid.rules.oauth.records import Client
     from corpid.rules.server_processes import ServerProcess
     from corpid.rules.signing_keys import ProviderKey
+    from corpid.stores.sql.registry import Registry
 
 Period: TypeAlias = Literal["7 days", "90 days"]
 """7 days by hour, or 90 days by day"""

@@ -7,17 +7,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.write import audit_event
-from corpid.ports import StoreUnavailable
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.flows.provider import Provider
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.registry import Registry
 
 ASKED_EVERY_SECONDS: Final = 1
 WATCHED_EVERY_SECONDS: Final = 5

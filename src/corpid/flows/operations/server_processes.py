@@ -10,8 +10,8 @@ from corpid.rules.client_clocks import may_not_record
 from corpid.rules.server_processes import KEPT_SECONDS, SEEN_EVERY_SECONDS, live
 
 if TYPE_CHECKING:
-    from corpid.ports import Registry
     from corpid.rules.server_processes import ServerProcess
+    from corpid.stores.sql.registry import Registry
 
 
 class Registration:

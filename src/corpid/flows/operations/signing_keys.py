@@ -14,9 +14,9 @@ from corpid.flows.directory.write import audit_event
 from corpid.jose import key_ring
 from corpid.jose.encoding import base64url, from_base64url, json_object, tuple_bytes
 from corpid.jose.key_ring import generate_private_jwk
-from corpid.ports import AuditEvent
 from corpid.rules import signing_keys as rules
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.limits import LIVE_STATE_SECONDS
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from corpid.jose.key_ring import KeyRing, SigningKey
-    from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
+    from corpid.stores.sql.registry import Registry
 
 _NONCE_SECONDS: Final = 120
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+import msgspec
+
 
 class HashCost(NamedTuple):
     """The parameters of argon2id; memory in KiB."""
@@ -102,3 +104,18 @@ def accept_hash(encoded: str) -> str:
     if not is_safe(cost):
         raise ValueError(f"{cost} of this hash is outside the safe bounds: {BOUNDS}")
     return encoded
+
+
+class HashingSource(msgspec.Struct, frozen=True, kw_only=True):
+    """The source of a hashing request, for a fair queue (D47)."""
+
+    network: str
+    """the source network: /24 of IPv4, /48 of IPv6"""
+    account: str
+    """the user name, in its mapped form"""
+    known: bool = False
+    """whether the browser is known for the account"""
+
+
+COMMAND_LINE: Final = HashingSource(network="", account="")
+"""a command, whose hashes wait in its process's own queue"""

@@ -1,11 +1,11 @@
-"""Factors of a person: password, app, passkeys, recovery codes (D44, D45, D46)."""
+"""A person's factors, sessions, links and waiting e-mail address (D44, D45, D46, D50, D61)."""
 
 from __future__ import annotations
 
 import base64
 import unicodedata
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -13,6 +13,11 @@ from corpid.jose.encoding import tuple_bytes
 from corpid.rules.typed_text import with_ascii_digits
 
 SetBy = Literal["directory", "operator", "user"]
+SessionPurpose: TypeAlias = Literal["sign_in", "account", "manage", "console"]
+"""single sign-on for clients (D30), or the provider's own pages: account, portal or console"""
+LinkPurpose: TypeAlias = Literal["invitation", "membership", "password", "second_factor", "email"]
+"""the purpose of a link: set up an account, answer an entity's invitation, choose a new password, choose a new
+second factor, or undo a change of the e-mail address (`EmailChange`, which has no row among links)"""
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,3 +153,92 @@ class PersonFactors(msgspec.Struct, frozen=True, kw_only=True):
         Recovery codes do not count, since they run out. `mailed` says that codes can be sent by e-mail. Source: D45
         """
         return self.password and (self.app or mailed)
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """A signed-in browser (D30); `expires_at` is absolute."""
+
+    session_id: str
+    user_id: str
+    browser_id: str
+    auth_time: int
+    amr: tuple[str, ...]
+    level: int
+    expires_at: int
+    entity_id: str = ""
+    """the entity chosen last"""
+    purpose: SessionPurpose = "sign_in"
+    device: str = ""
+    """browser and system, as their names are known, e.g. `Firefox on Windows`"""
+    seen_at: int = 0
+    """when it was used last, at most some minutes late"""
+    browser_key: str = ""
+    """what the browser is known by for this person, also after a sign-out; empty in a session of an earlier version"""
+
+
+class SessionFactors(msgspec.Struct, frozen=True, kw_only=True):
+    """A session, and the factors of its person now (D50)."""
+
+    session: Session
+    credentials: Credentials
+    owns_passkey: bool
+    """whether the passkey that was asked for is theirs"""
+
+
+class FactorLink(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's link, stored under the hash of its secret part."""
+
+    link_hash: str
+    """SHA-256 of the secret part, in hexadecimal"""
+    purpose: LinkPurpose
+    user_id: str
+    created_at: int
+    expires_at: int
+    factors: str
+    """fingerprint of the person's factors when it was made (base64url), of an entity's invitation that of the address
+    that it went to: a later change makes it void"""
+
+
+class FactorChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's change of their own factors, written atomically; omitted members stay."""
+
+    before: Credentials
+    """as they were read: if they have changed since, nothing is written"""
+    after: Credentials
+    session_id: str = ""
+    """the session in which the person acts: if it has ended, nothing is written; empty for a link or an operator"""
+    add_passkey: Passkey | None = None
+    remove_passkey: str = ""
+    """a credential id"""
+    remove_passkeys: bool = False
+    """whether every one goes"""
+    passkey_remains: bool = False
+    """if no passkey would be left after it, nothing is written: it would be the last way in"""
+    passkeys_at_most: int = 0
+    """if there would be more passkeys than these after it, nothing is written; 0: no limit"""
+    recovery_codes: tuple[str, ...] | None = None
+    """hashes that replace those there are"""
+    spend_link: str = ""
+    """the hash of the link that led here: if it is gone, nothing is written"""
+    end_sessions_but: str | None = None
+    """ends every other session of the person; empty: every one"""
+
+
+class EmailChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A proven new address that takes effect later, unless it is undone.
+
+    Moments in epoch seconds.
+    """
+
+    user_id: str
+    link_hash: str
+    """of the link that undoes it, SHA-256 in hexadecimal"""
+    old_email: str
+    """in effect until then; empty if there was none"""
+    new_email: str
+    proved_at: int
+    effective_at: int
+
+    def stands(self, *, enabled: bool, email: str) -> bool:
+        """Return whether the change stands for its person as they are now."""
+        return enabled and email == self.old_email

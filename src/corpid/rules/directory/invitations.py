@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from corpid.rules.directory.member_details import InvalidDetails
@@ -18,14 +19,13 @@ from corpid.rules.directory.records import (
     NOT_TO_BE_SENT,
     Administrator,
     Assignment,
+    Entity,
     Membership,
     ThirdPartyAssignment,
     User,
 )
 
 if TYPE_CHECKING:
-    import msgspec
-
     from corpid.rules.directory.current import Current, Key
     from corpid.rules.directory.document import Entry
     from corpid.rules.directory.sections import Kind
@@ -142,3 +142,10 @@ def of_nobody(
         return []
     reason = f"{quote_value(entry.key[0])} has not accepted an invitation yet: there is no account to change"
     return [Problem(entry.line, reason)]
+
+
+class OpenInvitation(msgspec.Struct, frozen=True, kw_only=True):
+    user: User
+    """the placeholder that the membership stands on"""
+    membership: Membership
+    entity: Entity

@@ -78,7 +78,7 @@ DISCLOSURES: Final[Mapping[str, Mapping[str, Disclosure]]] = {
     "RegisteredApiClient": {"jwks": Disclosure.SECRET},
     "RegisteredProvisioningToken": {"token_hash": Disclosure.SECRET, "last_used_at": Disclosure.BOOKKEEPING},
     "ProviderKey": {"secret": Disclosure.SECRET, "certificate_chain": Disclosure.SECRET},
-    "Link": {"link_hash": Disclosure.BOOKKEEPING, "factors": Disclosure.BOOKKEEPING},
+    "FactorLink": {"link_hash": Disclosure.BOOKKEEPING, "factors": Disclosure.BOOKKEEPING},
     "FetchedKeySet": {"jwks": Disclosure.SECRET},
 }
 """type of record → member → how it may be shown"""

@@ -14,7 +14,7 @@ import msgspec
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import EntityAdministrator
-from corpid.rules.directory.records import ThirdPartyAssignment
+from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.rules.limits import DAY, MINUTE
 
 if TYPE_CHECKING:
@@ -323,3 +323,11 @@ def of_review(
         for each in administrators
         if each.enabled and each.record.level == "owner"
     ]
+
+
+class NoticeGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Notices that one e-mail is about."""
+
+    user_id: str
+    kind: NoticeKind
+    entity_id: str

@@ -10,7 +10,8 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from corpid.rules.authentication.records import Credentials
+from corpid.rules.authentication.records import Credentials, PersonFactors
+from corpid.rules.authentication.throttling import CodeGuesses
 
 NO_BEGINNING = "0001-01-01"
 NO_END = "9999-12-31"
@@ -437,3 +438,18 @@ class AppointmentStatus(msgspec.Struct, Generic[A], frozen=True, kw_only=True):
     record: A
     enabled: bool
     """the person is, and so is the membership of an administrator"""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """A person with all data for signing in, loaded in one query."""
+
+    user: User
+    held: PersonFactors
+    guesses: CodeGuesses
+    """at codes, in the browser or group of browsers that was asked for (D45)"""
+    signed_in_before: bool
+    """whether the audit has a completed sign-in of theirs (D47)"""
+    stored_secret: str | None = None
+    """the app's secret as the store holds it, encrypted: that it is the same shows without decrypting it"""
+    passkey_declined_at: int = 0
+    """when they last did not want a passkey, in epoch seconds; 0: never"""

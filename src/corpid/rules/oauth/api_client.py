@@ -47,3 +47,16 @@ class RegisteredApiClient(msgspec.Struct, frozen=True, kw_only=True):
 
 API_CLIENT_MEMBERS: Final = MappingProxyType(declared_members(RegisteredApiClient))
 """member that a command sets → its declaration"""
+
+
+class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The first response to a request with an Idempotency-Key."""
+
+    request: str
+    """a MAC of the request: another request with the same key is refused"""
+    status: int
+    headers: dict[str, str]
+    body: str
+    """empty if it is made again for each repetition"""
+    shown: str = ""
+    """the identifier of the object that such a response shows: no other member of the record is stored"""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -78,3 +80,14 @@ def sentence(habit: str, successor: Generation) -> str:
     if habit not in _SENTENCES:
         return habit
     return _SENTENCES[habit].format(generation=successor, modes=" or ".join(successor.response_modes))
+
+
+class UseCount(msgspec.Struct, frozen=True, kw_only=True):
+    """A count of a client's uses of a generation or deprecation."""
+
+    client_id: str
+    generation: str
+    habit: str
+    """an identifier of `deprecated_usage`; the empty one counts every sign-in"""
+    count: int
+    last_at: int

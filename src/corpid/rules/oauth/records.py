@@ -8,7 +8,7 @@ Times are epoch seconds.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Protocol
 
 import msgspec
 
@@ -24,6 +24,25 @@ FIRST_ISSUER: Final = "first"
 """the id of the top-level issuer; the operator names further issuers (D62)"""
 ALG_OF_KEY: Final = "key"
 """registered in the place of an alg: the ID token is always encrypted, with the alg of the client's key"""
+
+
+class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
+    """The last good key set of a jwks_uri, stored for restarts (D27)."""
+
+    jwks_uri: str
+    jwks: str
+    fetched_at: int
+
+
+class HasKeys(Protocol):
+    """A relying party, or a client of the admin API."""
+
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def jwks(self) -> str | None: ...
+    @property
+    def jwks_uri(self) -> str | None: ...
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):

@@ -534,3 +534,21 @@ class Reason(Enum):
     def code(self) -> str:
         """The reason code: lower case, words joined by underscores."""
         return self.name.lower()
+
+
+class ClientRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A refused request of a client, or in its name."""
+
+    client_id: str
+    claimed: bool
+    """whether nobody had proven that it is the client's"""
+    at: float
+    """epoch seconds"""
+    request_id: str
+    """the reference that the answer named"""
+    method: str
+    path: str
+    reason: str
+    """its code in the catalogue of refusals"""
+    detail: str
+    """what was wrong, as in the log"""

@@ -42,15 +42,19 @@ from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 
 import lmdb
 
-from corpid.ports import EngineCondition, StoreUnavailable, TransientEngine
 from corpid.rules.data_loss import NO_LOSS, DataLoss
+from corpid.rules.failures import StoreUnavailable
+from corpid.rules.transient import EngineCondition
 from corpid.stores import READINESS, READINESS_SECONDS, machine_start, milliseconds
+from corpid.stores.transient import TransientEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
-    from corpid.ports import Clock, OrderlyStops, PipelinedVerb, TransientStore
+    from corpid.rules.transient import PipelinedVerb
+    from corpid.stores import Clock
+    from corpid.stores.transient import OrderlyStops, TransientStore
 
 _HEAD: Final = Struct(">Qq")
 _EXPIRY: Final = Struct(">Q")
@@ -84,7 +88,7 @@ os.register_at_fork(after_in_child=_OPEN.clear)  # a forked process must not use
 
 
 class LmdbEngine(TransientEngine):
-    """A ports.TransientEngine for the URLs lmdb:///DIRECTORY."""
+    """A TransientEngine for the URLs lmdb:///DIRECTORY."""
 
     def __init__(self, address: str) -> None:
         self._directory: Final = Path(address.removeprefix(_PREFIX))
@@ -137,7 +141,7 @@ def _condition(directory: Path) -> EngineCondition:
 
 
 class LmdbTransientStore:
-    """A ports.TransientStore on LMDB."""
+    """A TransientStore on LMDB."""
 
     def __init__(self, file: DataFile) -> None:
         self.file: Final = file
@@ -197,7 +201,7 @@ class LmdbTransientStore:
 
 
 class LmdbTransientBatch:
-    """A ports.TransientBatch whose verbs are transactions of their own."""
+    """A TransientBatch whose verbs are transactions of their own."""
 
     __slots__ = ("_moment", "_now", "_store", "_transact")
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from corpid.ports import ChangedMeanwhile
 from corpid.rules.directory.access_review import AccessReview, ReviewDecision
+from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.stores.sql.administration_tables import access_review_decisions, access_reviews
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory_tables import administrators, memberships, users
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.notices import QueuedNotice
     from corpid.rules.directory.records import Membership, User
-    from corpid.stores.sql.notices import SqlNotices
+    from corpid.stores.sql.notices import Notices
     from corpid.stores.sql.statements import Database, Row
 
 _REVIEWS: Final = record_codec(AccessReview)
@@ -97,10 +97,13 @@ def _unchanged() -> tuple[sa.ColumnElement[bool], ...]:
     )
 
 
-class SqlAccessReviews:
-    """A ports.AccessReviews."""
+class AccessReviews:
+    """Access reviews, and decisions about people.
 
-    def __init__(self, database: Database, queue: SqlNotices) -> None:
+    What raises ChangedMeanwhile belongs into a transaction (Directory.write), which it undoes.
+    """
+
+    def __init__(self, database: Database, queue: Notices) -> None:
         self._database: Final = database
         self._queue: Final = queue
         prepare = database.prepare
@@ -144,11 +147,12 @@ class SqlAccessReviews:
         )
 
     async def find(self, entity_id: str) -> AccessReview | None:
+        """The reviews of an entity; None if it has none yet."""
         row = await self._database.row(self._of, {"entity_id": entity_id})
         return None if row is None else _REVIEWS.decode(row)
 
     async def decisions(self, entity_id: str, user_ids: Sequence[str]) -> dict[str, ReviewDecision]:
-        """One statement for each hundred."""
+        """Decisions about these people, by person; one statement for each hundred."""
         found: list[Row] = []
         for start in range(0, len(user_ids), _AT_ONCE):
             part = list(user_ids[start : start + _AT_ONCE])
@@ -159,7 +163,10 @@ class SqlAccessReviews:
         return _by_person(found)
 
     async def all_decisions(self, entity_id: str) -> dict[str, ReviewDecision]:
-        """In parts, so that others have their turn."""
+        """Every decision, by person.
+
+        In parts, so that others have their turn.
+        """
         found: dict[str, ReviewDecision] = {}
         after, more = "", True
         while more:
@@ -172,12 +179,14 @@ class SqlAccessReviews:
         return found
 
     async def counts(self, entity_id: str) -> tuple[int, int]:
+        """The number of an entity's members, and of those that were kept."""
         values = {"entity_id": entity_id}
         members = await self._database.row(self._members, values) or (0,)
         kept = await self._database.row(self._kept, values) or (0,)
         return int(members[0]), int(kept[0])
 
     async def undecided(self, entity_id: str, *, after: str, limit: int) -> list[tuple[Membership, User]]:
+        """Members that were not kept, by identifier of the membership."""
         rows = await self._database.rows(self._undecided, {"entity_id": entity_id, "after": after, "limit": limit})
         width = len(MEMBERSHIPS.columns)
         return [(MEMBERSHIPS.decode(row[:width]), USERS.decode(row[width:])) for row in rows]
@@ -185,9 +194,11 @@ class SqlAccessReviews:
     async def decide(
         self, seen: AccessReview | None, review: AccessReview, decisions: Sequence[ReviewDecision]
     ) -> None:
-        """The update also locks.
+        """Store decisions, each in place of an earlier one.
 
-        A signing-off of the same moment waits, and then finds another review.
+        If no review was open, `review` is one that is, and decisions of the one before go. The update also locks: a
+        signing-off of the same moment waits, and then finds another review. Raises ChangedMeanwhile if the review is no
+        longer the one that was seen.
         """
         async with self._database.transaction():
             if seen is None:
@@ -202,13 +213,18 @@ class SqlAccessReviews:
                 await self._database.run(self._decide, _DECISIONS.encode(decision))
 
     async def forget(self, decisions: Sequence[ReviewDecision]) -> None:
+        """Remove decisions, unless another one was made about the person since."""
         async with self._database.transaction():
             for each in decisions:
                 values = {"entity_id": each.entity_id, "user_id": each.user_id, "seen": each.seen}
                 await self._database.run(self._forget, values)
 
     async def sign_off(self, seen: AccessReview, becomes: AccessReview, *, actions: Sequence[str], after: int) -> None:
-        """The entries are looked for while the row is locked."""
+        """Sign a review off.
+
+        Raises ChangedMeanwhile if it is no longer as it was seen, or if the audit has an entry about the entity with
+        one of these actions after a number. The entries are looked for while the row is locked.
+        """
         async with self._database.transaction():
             changed = self._database.prepare(changed_since(actions))
             if not await self._replaced(seen, becomes) or await self._database.row(
@@ -217,19 +233,26 @@ class SqlAccessReviews:
                 raise ChangedMeanwhile(_MEANWHILE)
 
     async def unscheduled(self, *, after: str, limit: int) -> list[tuple[str, bool]]:
+        """Entities with administrators, in order, and whether they have no reviews."""
         rows = await self._database.rows(self._administered, {"after": after, "limit": limit})
         return [(str(entity_id), due_at is None) for entity_id, due_at in rows]
 
     async def add(self, reviews: Sequence[AccessReview]) -> None:
+        """Add the reviews of entities that have none."""
         async with self._database.transaction():
             for review in reviews:
                 await self._database.run(self._add, _REVIEWS.encode(review))
 
     async def due(self, *, now: float, limit: int) -> list[AccessReview]:
+        """Reviews whose owners get a notice now."""
         rows = await self._database.rows(self._due, {"now": int(now), "limit": limit})
         return [_REVIEWS.decode(row) for row in rows]
 
     async def remind(self, seen: AccessReview, becomes: AccessReview, notices: Sequence[QueuedNotice]) -> bool:
+        """Queue the notices of a review, in one transaction.
+
+        False if it is no longer as it was seen.
+        """
         async with self._database.transaction():
             if not await self._replaced(seen, becomes):
                 return False

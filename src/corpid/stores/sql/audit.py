@@ -10,8 +10,8 @@ import msgspec
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from corpid.ports import AuditEntry, AuditEvent, AuditPart
 from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
+from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditPart
 from corpid.rules.audit_seals import detail_digest
 from corpid.rules.directory.members import Members, compare_members
 from corpid.stores.sql.columns import record_codec
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.dialects.sqlite import Insert
 
-    from corpid.ports import AuditQuery, Clock
+    from corpid.rules.audit_records import AuditQuery
+    from corpid.stores import Clock
     from corpid.stores.sql.statements import Database, Row
 
 WRITING_LOCK: Final = 0x436F72704945
@@ -56,8 +57,8 @@ _JSON: Final = msgspec.json.Encoder().encode
 _NOTHING: Final = _StoredPart()
 
 
-class SqlAudit:
-    """The audit log. `write` joins the transaction of the recorded change.
+class Audit:
+    """The append-only audit table. `write` joins the transaction of the recorded change.
 
     Source: D57
     """
@@ -168,12 +169,19 @@ class SqlAudit:
         return [_entry(row) for row in rows]
 
     async def between(self, *, after: int, last: int | None = None, limit: int) -> list[AuditEntry]:
+        """Visible entries after a number, up to another, in order.
+
+        None: up to the last one. Without gaps if `last` is settled (`AuditSeals.settled_number`).
+        """
         end = AFTER_EVERY_NUMBER if last is None else last
         rows = await self._database.rows(self._entries, {"after": after, "last": end, "limit": limit})
         return [_entry(row) for row in rows]
 
     async def list_by_action(self, actions: Sequence[str], *, after: int, last: int, limit: int) -> list[AuditEntry]:
-        """By the key: the range of numbers is short."""
+        """Entries with one of these actions, in order.
+
+        They come after a number, up to another. Read by the key: the range of numbers is short.
+        """
         names = {f"action_{number}": action for number, action in enumerate(actions)}
         within = audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last")
         found = _selected().where(*within, _among(names)).order_by(audit.c.number).limit(_LIMIT)
@@ -181,11 +189,15 @@ class SqlAudit:
         return [_entry(row) for row in await self._database.rows(self._database.prepare(found), values)]
 
     async def sign_ins_of(self, user_id: str, *, limit: int) -> list[AuditEntry]:
+        """The last completed sign-ins of a person, the latest first."""
         rows = await self._database.rows(self._sign_ins, {"actor": f"user:{user_id}", "limit": limit})
         return [_entry(row) for row in rows]
 
     async def latest(self, query: AuditQuery, *, limit: int) -> list[AuditEntry]:
-        """The last entries, by a range of one index for each way."""
+        """The last entries that fit, the latest first.
+
+        Read by a range of one index for each way.
+        """
         found: dict[int, AuditEntry] = {}
         for way in ways(query):
             least, is_all = _BEFORE_EVERY_NUMBER, True
@@ -198,7 +210,10 @@ class SqlAudit:
         return [found[number] for number in sorted(found, reverse=True)[:limit]]
 
     async def part(self, query: AuditQuery, *, limit: int, examined: int) -> AuditPart:
-        """Down to the end of the shortest index range."""
+        """The same, from so many entries of each way.
+
+        Down to the end of the shortest index range.
+        """
         found: dict[int, AuditEntry] = {}
         least = _BEFORE_EVERY_NUMBER
         for way in ways(query):
@@ -249,7 +264,7 @@ class RecordedChange:
     Nothing is written if there is no such row. Both are in one statement, if the engine can.
     """
 
-    def __init__(self, audit_log: SqlAudit, database: Database, change: sa.Update | sa.Delete) -> None:
+    def __init__(self, audit_log: Audit, database: Database, change: sa.Update | sa.Delete) -> None:
         self._audit: Final = audit_log
         self._database: Final = database
         if not database.writes_in_queries:

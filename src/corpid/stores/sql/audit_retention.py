@@ -20,8 +20,8 @@ from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from corpid.ports import AuditEvent, AuditQuery
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.rules.audit_records import AuditEvent, AuditQuery
+    from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.statements import Database
 
 _ROWS: Final = 500
@@ -106,7 +106,7 @@ class PruneResult(msgspec.Struct, frozen=True, kw_only=True):
 
 async def prune(
     database: Database,
-    table: SqlAudit,
+    table: Audit,
     event: AuditEvent,
     *,
     now: float,
@@ -219,7 +219,7 @@ async def _remove_digests(database: Database, end: int, limits: dict[str, int]) 
         values["after"] = int(rows[-1][0])
 
 
-async def erase(database: Database, table: SqlAudit, event: AuditEvent, query: AuditQuery, *, now: float) -> int:
+async def erase(database: Database, table: Audit, event: AuditEvent, query: AuditQuery, *, now: float) -> int:
     """Erase the details of every entry that fits.
 
     The rows stay, each with the digest of its details. The event is written first, with the number of details that go:

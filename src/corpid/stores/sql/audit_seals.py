@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from corpid.ports import Conflict, StoredEntry
 from corpid.rules.audit_evidence import AuditEnds
+from corpid.rules.audit_records import StoredEntry
 from corpid.rules.audit_seals import Seal
+from corpid.rules.directory.changes import Conflict
 from corpid.stores.sql.audit import WRITING_LOCK
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals
@@ -43,8 +44,8 @@ class _Moment(NamedTuple):
     writers: frozenset[str]
 
 
-class SqlSeals:
-    """A ports.AuditSeals."""
+class AuditSeals:
+    """The seals of the audit table, and their entries (D58)."""
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
@@ -105,6 +106,7 @@ class SqlSeals:
         return self._settled
 
     async def rows(self, *, after: int, last: int, limit: int) -> list[StoredEntry]:
+        """Entries after a number, up to another, in order."""
         width = len(_COLUMNS)
         found = await self._database.rows(self._rows, {"after": after, "last": last, "limit": limit})
         return [
@@ -113,19 +115,26 @@ class SqlSeals:
         ]
 
     async def unsealed(self, *, after: int) -> tuple[int, int, int]:
+        """The number of later entries, the first and the last.
+
+        0 if there is none.
+        """
         row = await self._database.row(self._unsealed, {"after": after})
         count, first, last = row or (0, 0, 0)
         return int(count), int(first or 0), int(last or 0)
 
     async def last(self) -> Seal | None:
+        """The last seal, without its digests."""
         row = await self._database.row(self._last, {})
         return None if row is None else Seal(**dict(zip(_SEAL, row, strict=True)))
 
     async def ends(self) -> AuditEnds:
+        """The highest number in each table of the audit."""
         row = await self._database.row(self._ends, {})
         return AuditEnds(**dict(zip(_ENDS, (int(each or 0) for each in row or ()), strict=True)))
 
     async def page(self, *, after: int, limit: int) -> list[Seal]:
+        """The seals after a number, in order."""
         rows = await self._database.rows(self._page, {"after": after, "limit": limit})
         if not rows:
             return []
@@ -145,6 +154,10 @@ class SqlSeals:
         ]
 
     async def add(self, seal: Seal, latest: Mapping[str, int]) -> bool:
+        """Store the next seal.
+
+        `latest` are the moments of its lists. False if another process has stored one meanwhile.
+        """
         values = {name: getattr(seal, name) for name in _SEAL}
         try:
             async with self._database.transaction():

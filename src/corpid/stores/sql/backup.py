@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import sqlalchemy as sa
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.stores import private_files
 from corpid.stores.data_loss import COPY, end_everything
 from corpid.stores.encryption_at_rest import EncryptionError
@@ -32,7 +32,8 @@ from corpid.stores.sql.sqlite import LOCK_NAME, is_busy, locked_for_use
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from corpid.ports import AuditEvent, Clock
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.stores import Clock
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.statements import Database

@@ -24,10 +24,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from corpid.ports import (
+from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.actors import SYSTEM
+from corpid.rules.directory.changes import (
     Accept,
     AccessUnder,
-    AuditEvent,
     ChangedMeanwhile,
     Conflict,
     Delete,
@@ -40,9 +43,6 @@ from corpid.ports import (
     SignOut,
     Upsert,
 )
-from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
-from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import CARRIED, placeholder, shown_invitation
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import (
@@ -64,9 +64,9 @@ from corpid.stores.sql.mappers import MEMBERSHIPS, select_columns, user_name_key
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 
-    from corpid.ports import Change, Written
+    from corpid.rules.directory.changes import Change, Written
     from corpid.rules.directory.sources import Sources
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database
@@ -88,7 +88,7 @@ C = TypeVar("C")
 class ChangeWriter:
     """The writer of changes of every kind."""
 
-    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+    def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
         self._database: Final = database
         self._audit: Final = audit
         self._records: Final = RecordWriter(database, audit, kinds, sign_outs)
@@ -103,9 +103,9 @@ class ChangeWriter:
         """Write changes in any order, as this module says.
 
         Anything that a removed record carried (an entity's memberships, a membership's roles) is removed with it.
-
-        Raises Conflict (NameTaken, NameRefused, MissingReference), naming the record, ChangedMeanwhile and
-        LastOwnerRemoved. Up to 200 changes are then all undone; of more, the changes of earlier transactions stay.
+        `event` is about all of them and is written with the last transaction; `within` is awaited there, and what it
+        raises undoes that one. Raises Conflict (NameTaken, NameRefused, MissingReference), naming the record,
+        ChangedMeanwhile and LastOwnerRemoved: the changes of earlier transactions stay. Source: D57
         """
         many = len(changes) > _SORTED_AT_ONCE
         transactions = await asyncio.to_thread(self._sort, changes) if many else self._sort(changes)
@@ -397,7 +397,7 @@ GUARDS: Final[Mapping[type, type[Guard[Any]]]] = {
 class RecordWriter:
     """The writer of one record with its event, inside a transaction."""
 
-    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+    def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
         self.database: Final = database
         self.audit: Final = audit
         self.kinds: Final = kinds

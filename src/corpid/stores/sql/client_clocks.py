@@ -21,8 +21,8 @@ _SINCE: Final = "client_clocks_since"
 _LARGER_AT: Final = "client_clocks_larger_at"
 
 
-class SqlClientClocks:
-    """A ports.ClientClocks."""
+class ClientClocks:
+    """The largest skew of each client (docs/decisions/0026)."""
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
@@ -33,22 +33,30 @@ class SqlClientClocks:
         self._note: Final = database.prepare(_noted)
 
     async def find(self, client_id: str) -> ClientClock | None:
+        """The records of a client; None if there are none."""
         row = await self._database.row(self._of, {"client_id": client_id})
         return None if row is None else _CLOCKS.decode(row)
 
     async def note(self, client_id: str, *, skew: int, period: int, now: float) -> None:
-        """One statement; of several processes at once the largest skew stays."""
+        """Record a skew; a larger one of the same period stays.
+
+        One statement, since several processes record at once. It is on disk when this returns. Nothing is recorded of a client
+        that does not exist.
+        """
         clock = ClientClock(since=now, period=period, lead=skew, lead_before=skew)
         await self._database.write(self._note, {"client_id": client_id} | _CLOCKS.encode(clock))
 
     async def recorded_since(self) -> float | None:
+        """Since when every skew is recorded, epoch seconds; None: unknown."""
         return await self._moment(_SINCE)
 
     async def note_larger(self, *, now: float) -> None:
+        """Note a skew above that of clients without a record."""
         async with self._database.transaction():
             await self._values.put(_LARGER_AT, repr(now))
 
     async def larger_at(self) -> float | None:
+        """When that was noted last, epoch seconds; None: never."""
         return await self._moment(_LARGER_AT)
 
     async def _moment(self, name: str) -> float | None:
@@ -56,6 +64,7 @@ class SqlClientClocks:
         return None if found is None else float(found)
 
     async def begin(self, *, now: float) -> None:
+        """Begin the records: skews of the time before may be missing."""
         async with self._database.transaction():
             await begin_client_clocks(self._database, now=now)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
 
-from corpid.ports import ClientRefusal
+from corpid.rules.oauth.refusals import ClientRefusal
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.statements import insert
 from corpid.stores.sql.tables import client_refusals, clients
@@ -21,8 +21,8 @@ _OF = client_refusals.c
 _CLIENT: Final = _OF.client_id == sa.bindparam("client_id")
 
 
-class SqlClientRefusals:
-    """A ports.ClientRefusals."""
+class ClientRefusals:
+    """The latest refusals of each client."""
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
@@ -40,9 +40,10 @@ class SqlClientRefusals:
         )
 
     async def add(self, refusals: Sequence[ClientRefusal], *, kept: int) -> None:
-        """One statement each, and one that removes what is too old.
+        """Add refusals of one client, all claimed or none.
 
-        A client that does not exist costs one read: strangers name many.
+        One short transaction. Only the `kept` latest of them stay. Those of a client that does not exist are dropped, which costs one read:
+        strangers name many.
         """
         if not refusals:
             return
@@ -56,7 +57,10 @@ class SqlClientRefusals:
             await self._database.run(self._trim, of)
 
     async def list_for_client(self, client_id: str) -> list[ClientRefusal]:
-        """Claimed ones among the others, by time."""
+        """Every refusal kept of a client, the latest first.
+
+        Claimed ones stand among the others.
+        """
         return [_REFUSALS.decode(row) for row in await self._database.rows(self._of, {"client_id": client_id})]
 
 

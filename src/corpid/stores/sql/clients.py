@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 import msgspec
 import sqlalchemy as sa
 
-from corpid.ports import FetchedKeySet, UseCount
 from corpid.rules.oauth.api_client import RegisteredApiClient
-from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.deprecated_usage import UseCount
+from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.stores.sql.columns import Codec, T, columns, record_codec
 from corpid.stores.sql.statements import insert, upsert
 from corpid.stores.sql.tables import api_client_key_sets, api_clients, clients, fetched_key_sets, generation_use
@@ -17,8 +17,8 @@ from corpid.stores.sql.tables import api_client_key_sets, api_clients, clients, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.ports import AuditEvent
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.statements import Database
 
 
@@ -81,9 +81,7 @@ _FETCHED: Final = record_codec(FetchedKeySet)
 class _Registered(Generic[T]):
     """The clients of one kind. They are written through Directory.write."""
 
-    def __init__(
-        self, database: Database, audit: SqlAudit, codec: Codec[T], table: sa.Table, key_sets: sa.Table
-    ) -> None:
+    def __init__(self, database: Database, audit: Audit, codec: Codec[T], table: sa.Table, key_sets: sa.Table) -> None:
         self._database: Final = database
         self._audit: Final = audit
         self._codec: Final = codec
@@ -119,10 +117,10 @@ class _Registered(Generic[T]):
             await self._audit.record_change(event, was, None)
 
 
-class SqlClients(_Registered[Client]):
-    """A ports.Clients."""
+class Clients(_Registered[Client]):
+    """Relying parties. They are written through Directory.write."""
 
-    def __init__(self, database: Database, audit: SqlAudit) -> None:
+    def __init__(self, database: Database, audit: Audit) -> None:
         super().__init__(database, audit, CLIENTS, clients, fetched_key_sets)
         key, bounds = clients.c.client_id, [sa.bindparam(name, type_=sa.Text) for name in ("first", "until")]
         self._named: Final = database.prepare(
@@ -135,15 +133,15 @@ class SqlClients(_Registered[Client]):
         )
 
     async def named(self, *, first: str, until: str, limit: int) -> list[Client]:
-        """In the order of identifiers, byte by byte."""
+        """Clients by identifier, byte by byte: from `first`, before `until`."""
         rows = await self._database.rows(self._named, {"first": first, "until": until, "limit": limit})
         return [self._codec.decode(row) for row in rows]
 
 
-class SqlApiClients(_Registered[RegisteredApiClient]):
-    """A ports.ApiClients."""
+class ApiClients(_Registered[RegisteredApiClient]):
+    """Clients of the admin API (D59); they are written through Directory.write."""
 
-    def __init__(self, database: Database, audit: SqlAudit) -> None:
+    def __init__(self, database: Database, audit: Audit) -> None:
         super().__init__(database, audit, API_CLIENTS, api_clients, api_client_key_sets)
 
 
@@ -151,8 +149,8 @@ _COUNTS: Final = record_codec(UseCount)
 _KEYS: Final = tuple(column.name for column in generation_use.primary_key)
 
 
-class SqlUsage:
-    """A ports.Usage."""
+class Usage:
+    """Counters of clients' use of deprecated things, without their requests."""
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
@@ -162,7 +160,11 @@ class SqlUsage:
         )
 
     async def add(self, counts: Sequence[UseCount]) -> None:
-        """Add counts in key order, so that processes never deadlock."""
+        """Add to the counters, in one short transaction.
+
+        In the order of keys, so that processes never deadlock. The later moment of each stays. Counts of a client that
+        does not exist are dropped.
+        """
         async with self._database.transaction():
             for one in sorted(counts, key=lambda each: (each.client_id, each.generation, each.habit)):
                 await self._database.run(self._add, _COUNTS.encode(one))

@@ -14,8 +14,8 @@ from corpid.stores.sql.statements import insert
 from corpid.stores.sql.tables import clients, consents
 
 if TYPE_CHECKING:
-    from corpid.ports import AuditEvent
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.statements import Database
 
 _CONSENTS: Final = record_codec(Consent)
@@ -48,10 +48,10 @@ def _addition() -> sa.Executable:
     return statement.on_conflict_do_update(index_elements=[each.name for each in consents.primary_key], set_=renewed)
 
 
-class SqlConsents:
-    """A ports.Consents."""
+class Consents:
+    """Remembered consents. They end with their membership and client (D29)."""
 
-    def __init__(self, database: Database, audit: SqlAudit) -> None:
+    def __init__(self, database: Database, audit: Audit) -> None:
         self._database: Final = database
         self._audit: Final = audit
         now = database.now // _MILLISECONDS
@@ -81,17 +81,24 @@ class SqlConsents:
     async def find_remembered(
         self, user_id: str, entity_id: str, client_id: str, issuer_id: str, *, now: float
     ) -> list[Consent]:
-        """Live while now < expires_at, by the engine's clock if any (D49)."""
+        """The live consents for one person, entity, client and issuer.
+
+        Live while now < expires_at, by the engine's clock if any (D49).
+        """
         key = {"user_id": user_id, "entity_id": entity_id, "client_id": client_id, "issuer_id": issuer_id}
         rows = await self._database.rows(self._remembered, key | {"now": milliseconds(now)})
         return [_CONSENTS.decode(row) for row in rows]
 
     async def list_for_user(self, user_id: str, *, now: float) -> list[Consent]:
-        """Live as in `find_remembered`."""
+        """The live consents of a person, by entity and client."""
         rows = await self._database.rows(self._of, {"user_id": user_id, "now": milliseconds(now)})
         return [_CONSENTS.decode(row) for row in rows]
 
     async def give(self, consent: Consent, event: AuditEvent) -> bool:
+        """Store a consent, or renew the one with the same scopes.
+
+        False if the membership or the client does not exist; nothing is written then.
+        """
         async with self._database.transaction():
             given = await self._database.run(self._give, _CONSENTS.encode(consent)) == 1
             if given:
@@ -99,6 +106,10 @@ class SqlConsents:
         return given
 
     async def withdraw(self, user_id: str, entity_id: str, client_id: str, event: AuditEvent) -> bool:
+        """Remove the consents for one person, entity and client.
+
+        At every issuer. False if there was none; nothing is written then.
+        """
         key = {"user_id": user_id, "entity_id": entity_id, "client_id": client_id}
         async with self._database.transaction():
             withdrawn = await self._database.run(self._withdraw, key) > 0
@@ -107,5 +118,9 @@ class SqlConsents:
         return withdrawn
 
     async def sweep(self, *, now: float) -> int:
-        """Those that another process removes are left to it."""
+        """Remove some expired ones.
+
+        The number removed. Calling it until that is 0 removes them all. Those that another process removes are left to
+        it.
+        """
         return await self._database.write(self._sweep, {"now": milliseconds(now)})

@@ -14,8 +14,8 @@ from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import deployment
 
 if TYPE_CHECKING:
-    from corpid.ports import AuditEvent
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.statements import Database
 
 STORE_IN_USE: Final = "store_in_use"
@@ -72,18 +72,18 @@ class NamedValues:
         return await self._database.run(self._change, {"name": name, "before": before, "value": value}) > 0
 
 
-class SqlDeployment:
-    """A ports.Deployment."""
+class Deployment:
+    """Switches that all processes see."""
 
-    def __init__(self, database: Database, audit: SqlAudit) -> None:
+    def __init__(self, database: Database, audit: Audit) -> None:
         self._database: Final = database
         self._audit: Final = audit
         self._values: Final = NamedValues(database)
 
     async def ready(self) -> None:
-        """Writes, since a full disk can still be read.
+        """Write something small, since a full disk can still be read.
 
-        Also raises after a checkpoint that failed.
+        Raises StoreUnavailable if the store takes no writes, and after a checkpoint that failed (D49).
         """
         self._database.check()
         async with self._database.transaction():
@@ -99,18 +99,25 @@ class SqlDeployment:
             await self._audit.write(event, members=Members(before={"maintenance": was}, after={"maintenance": on}))
 
     async def is_for_developers(self) -> bool:
+        """Return whether the store is a demo's, which other servers refuse (D66)."""
         return await self._values.get(_FOR_DEVELOPERS) == _SWITCH[True]
 
     async def keep_for_developers(self) -> None:
+        """Mark the store as a demo's, for ever (D66)."""
         async with self._database.transaction():
             await self._values.put_first(_FOR_DEVELOPERS, _SWITCH[True])
 
     async def audit_stream(self) -> str:
+        """The position of the audit's stream; empty before the first one (docs/decisions/0030)."""
         return await self._values.get(_AUDIT_STREAM) or ""
 
     async def change_audit_stream(
         self, seen: str, position: str, event: AuditEvent | None = None, *, now: float | None = None
     ) -> bool:
+        """Replace the position if it is still the one that was seen.
+
+        Of several processes one does. The event is written in the same transaction.
+        """
         async with self._database.transaction():
             if seen:
                 changed = await self._values.change(_AUDIT_STREAM, seen, position)
@@ -123,7 +130,7 @@ class SqlDeployment:
 
 
 class SqlOrderlyStops:
-    """A ports.OrderlyStops in the deployment table (docs/decisions/0027).
+    """An OrderlyStops in the deployment table (docs/decisions/0027).
 
     There is one value, so each stop ends the one before.
     """

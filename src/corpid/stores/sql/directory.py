@@ -10,14 +10,14 @@ from functools import cache, cached_property, lru_cache, partial
 from itertools import combinations
 from string import ascii_uppercase
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 import sqlalchemy as sa
 
-from corpid.ports import NameRefused
-from corpid.ports.directory_lists import EntityTotals
+from corpid.rules.directory.changes import NameRefused
 from corpid.rules.directory.entity_choice import FORMS
+from corpid.rules.directory.queries import EntityTotals
 from corpid.rules.directory.records import (
     ActingPerson,
     Administrator,
@@ -58,16 +58,29 @@ from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, select
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from corpid.ports import AuditEvent, Change, R
-    from corpid.ports.directory_lists import L, N
-    from corpid.ports.registry import W
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.directory.changes import Change
     from corpid.rules.directory.entity_choice import Form
-    from corpid.rules.directory.records import OperatorLevel
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.rules.directory.records import OperatorLevel, Record
+    from corpid.rules.oauth.records import Client
+    from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
+R = TypeVar("R", bound="Record")
+W = TypeVar("W", bound="Record | Client")
+N = TypeVar("N", Entity, Service, User)
+L = TypeVar(
+    "L",
+    Membership,
+    Administrator,
+    Assignment,
+    ThirdPartyGrant,
+    ThirdPartyAssignment,
+    ChangeRequest,
+    DeletionRequest,
+)
 Parameters: TypeAlias = "list[sa.BindParameter[str]]"
 
 ADMINISTRATORS: Final = record_codec(Administrator)
@@ -115,10 +128,13 @@ _FIRST: Final = sa.bindparam("first", type_=sa.Text)
 _UNTIL: Final = sa.bindparam("until", type_=sa.Text)
 
 
-class SqlDirectory:
-    """A ports.Directory."""
+class Directory:
+    """Entities, users and their relations.
 
-    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+    Reads of the request path are single statements on an index.
+    """
+
+    def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
         self._database: Final = database
         self._audit: Final = audit
         self._kinds: Final = kinds
@@ -191,12 +207,15 @@ class SqlDirectory:
         return self._kinds[Assignment].prepare(select_ending)
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
-        """Lets others run now and then."""
+        """The records with these keys.
+
+        Those that do not exist are left out. Lets others run now and then.
+        """
         known = self._kinds[kind]
         return {key: known.codec.decode(row) async for key, row in self._find_rows(known, known.one, keys)}
 
     async def sourced(self, kind: type[W], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], SourcedRecord[W]]:
-        """As `read`."""
+        """The records with these keys, and where they come from (D65)."""
         known = self._kinds[kind]
         return {
             key: SourcedRecord(record=known.decoded(row), sources=known.sources_of(row))
@@ -214,12 +233,15 @@ class SqlDirectory:
                 await asyncio.sleep(0)
 
     async def scan(self, kind: type[R]) -> AsyncIterator[R]:
-        """Page by page; concurrent writes may or may not be seen."""
+        """Every record of a kind, by key.
+
+        Page by page; concurrent writes may or may not be seen.
+        """
         async for found in self.scan_sourced(kind):
             yield found.record
 
     async def scan_sourced(self, kind: type[W]) -> AsyncIterator[SourcedRecord[W]]:
-        """As `scan`."""
+        """Every record of a kind, by key, and where it comes from (D65)."""
         known = self._kinds[kind]
         rows = await self._database.rows(known.first_page, {"limit": PAGE})
         while rows:
@@ -237,7 +259,10 @@ class SqlDirectory:
         return None if row is None else USERS.decode(row)
 
     async def user_by_name(self, user_name: str) -> User | None:
-        """None for a text that cannot be a user name."""
+        """By user name, compared after PRECIS mapping (D51).
+
+        None for a text that cannot be a user name.
+        """
         try:
             name = user_name_key(user_name)
         except NameRefused:
@@ -246,6 +271,10 @@ class SqlDirectory:
         return None if row is None else USERS.decode(row)
 
     async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
+        """Store the language (a tag) of e-mails to a person.
+
+        Nothing else of the record changes.
+        """
         async with self._database.transaction():
             known = self._kinds[User]
             row = await self._database.row(known.locked, {"user_id": user_id})
@@ -259,16 +288,21 @@ class SqlDirectory:
             await self._audit.record_change(event, was, becomes)
 
     async def usable(self, user_id: str, accepted: frozenset[Form]) -> list[ActingPerson]:
-        """The search stops at the second one."""
+        """Return at most two entities that a person can act for.
+
+        Person, entity and membership are enabled, and the entity is of these types and statuses.
+        """
         rows = await self._database.rows(self._usable, {"user_id": user_id, **bind_forms(accepted)})
         return [_decode_acting(row) for row in rows]
 
     async def choices(
         self, user_id: str, accepted: frozenset[Form], *, words: Sequence[str], first: str, limit: int
     ) -> tuple[list[tuple[Entity, Membership]], int]:
-        """Capital and small letters sort alike.
+        """A page of a person's memberships, and the number of matches.
 
-        A list that is cut is counted by a second look.
+        The entity matches every word (`entity_choice.search_words`). Usable ones (the first `first` of these) come
+        before the others, then by name; capital and small letters sort alike. A list that is cut is counted by a second
+        look.
         """
         patterns = [containing(word) for word in sorted(set(words))]
         values = {"user_id": user_id, **bind_values(patterns)}
@@ -281,18 +315,18 @@ class SqlDirectory:
         return found, count[0] if count else 0
 
     async def administered(self, user_id: str) -> list[Administrator]:
-        """In the order of entities."""
+        """A person's levels, by entity (D53)."""
         return [
             ADMINISTRATORS.decode(row) for row in await self._database.rows(self._administered, {"user_id": user_id})
         ]
 
     async def administrators(self, entity_id: str) -> list[AppointmentStatus[Administrator]]:
-        """In the order of people."""
+        """An entity's administrators, by person (D53)."""
         rows = await self._database.rows(self._administrators, {"entity_id": entity_id})
         return [AppointmentStatus(record=ADMINISTRATORS.decode(row[:-1]), enabled=bool(row[-1])) for row in rows]
 
     async def operators(self, level: OperatorLevel) -> list[AppointmentStatus[Operator]]:
-        """In the order of people."""
+        """The deployment's operators of a level, by person (D53)."""
         rows = await self._database.rows(self._operators, {"level": level})
         return [AppointmentStatus(record=OPERATORS.decode(row[:-1]), enabled=bool(row[-1])) for row in rows]
 
@@ -322,26 +356,36 @@ class SqlDirectory:
         return await self._database.rows(statement(len(wanted)), values | bind_values(wanted))
 
     async def named(self, kind: type[N], *, first: str, until: str, limit: int) -> list[N]:
-        """In the order of identifiers, byte by byte."""
+        """Records by identifier, a user's by name: from `first`, before `until`.
+
+        Byte by byte.
+        """
         rows = await self._database.rows(self._named[kind], {"first": first, "until": until, "limit": limit})
         return [self._kinds[kind].codec.decode(row) for row in rows]
 
     async def entities_by_name(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[Entity]:
-        """Byte by byte, of a name its first hundred characters."""
+        """Entities by folded name (`entity_choice.search_text`) and identifier.
+
+        Byte by byte, of a name its first hundred characters. The name begins from `first`, before `until`; `after` is
+        folded name and identifier of the one before.
+        """
         return await self._of_name(Entity, first, until, after, limit)
 
     async def people_by_name(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[User]:
-        """As of entities; small and capital letters of ASCII are alike."""
+        """People by name and identifier, as `entities_by_name`.
+
+        Small and capital letters of ASCII are alike.
+        """
         folded = fold_ascii(after[0]), after[1]
         return await self._of_name(User, fold_ascii(first), fold_ascii(until), folded, limit)
 
     async def entities_by_number(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[Entity]:
-        """Byte by byte."""
+        """Entities by registration number and identifier, as `entities_by_name`."""
         rows = await self._database.rows(self._by_number, find_name_bounds(first, until, after) | {"limit": limit})
         return [self._kinds[Entity].codec.decode(row) for row in rows]
 
     async def people_by_email(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[User]:
-        """As of names, of an address its first hundred characters."""
+        """People by e-mail address and identifier, as `people_by_name`."""
         values = find_name_bounds(fold_ascii(first), fold_ascii(until), (fold_ascii(after[0]), after[1]))
         rows = await self._database.rows(self._by_email, values | {"limit": limit})
         return [self._kinds[User].codec.decode(row) for row in rows]
@@ -351,18 +395,28 @@ class SqlDirectory:
         return [self._kinds[kind].codec.decode(row) for row in await self._database.rows(self._by_name[kind], values)]
 
     async def members(self, entity_id: str, *, first: str, until: str, limit: int) -> list[User]:
-        """In the order of user names, byte by byte."""
+        """An entity's members by user name: from `first`, before `until`.
+
+        Byte by byte.
+        """
         values = {"entity_id": entity_id, "first": first, "until": until, "limit": limit}
         return [self._kinds[User].codec.decode(row) for row in await self._database.rows(self._members, values)]
 
     async def belonging(self, entity_id: str, *, after: str, limit: int) -> list[tuple[Membership, User]]:
-        """In the order of the memberships' identifiers."""
+        """An entity's memberships with their people, after an identifier.
+
+        Of the membership; a page costs the same however many there are.
+        """
         rows = await self._database.rows(self._belonging, {"entity_id": entity_id, "after": after, "limit": limit})
         held, of = self._kinds[Membership].codec, self._kinds[User].codec
         width = len(held.columns)
         return [(held.decode(row[:width]), of.decode(row[width:])) for row in rows]
 
     async def totals(self, entity_id: str, *, first: str, last: str, most: int) -> EntityTotals:
+        """Numbers of an entity's home page, each counted up to `most`.
+
+        Of its own roles those that end from day `first` to day `last`.
+        """
         values = {"entity_id": entity_id, "first": first, "last": last, "limit": most}
         people, roles, offers = await self._database.row(self._totals, values) or (0, 0, 0)
         return EntityTotals(people=people, ending=roles, offers=offers)
@@ -370,9 +424,10 @@ class SqlDirectory:
     async def ending(
         self, entity_id: str, *, first: str, last: str, after: tuple[str, ...], limit: int
     ) -> list[Assignment]:
-        """In the order of last days and keys.
+        """An entity's own roles that end from day `first` to `last`.
 
-        The days before the place are left out here, too: SQLite would read their roles.
+        By last day and key; `after` is both of the one before, or empty texts. The days before that place are left out
+        here, too: SQLite would read their roles.
         """
         known = self._kinds[Assignment]
         names = ("end_date", *known.keys)
@@ -381,7 +436,10 @@ class SqlDirectory:
         return [known.codec.decode(row) for row in await self._database.rows(self._ending, values)]
 
     async def page(self, kind: type[L], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[L]:
-        """In the order of keys."""
+        """Records by key, after that key; empty texts are before every key.
+
+        `where` gives members of the key and their values; each that is named is one that the kind has.
+        """
         known = self._kinds[kind]
         beginning = {f"after_{name}": value for name, value in zip(known.keys, after, strict=True)}
         values = {**where, **beginning, "limit": limit}
@@ -389,7 +447,10 @@ class SqlDirectory:
         return [known.codec.decode(row) for row in rows]
 
     async def latest_requests(self, entity_id: str, state: str, *, before: str, limit: int) -> list[ChangeRequest]:
-        """In the order of their identifiers, backwards."""
+        """An entity's change requests in one state, the latest first.
+
+        Those before an identifier.
+        """
         values = {"entity_id": entity_id, "state": state, "before": before, "limit": limit}
         codec = self._kinds[ChangeRequest].codec
         return [codec.decode(row) for row in await self._database.rows(self._latest_requests, values)]
@@ -400,7 +461,10 @@ class SqlDirectory:
         event: AuditEvent | None = None,
         within: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """As `ChangeWriter.write`."""
+        """Write changes, each with its event in the same transaction, as `ChangeWriter.write`.
+
+        Source: D57
+        """
         await self._changes.write(changes, event, within)
 
 

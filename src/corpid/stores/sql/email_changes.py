@@ -5,12 +5,12 @@ Each transaction locks the person first, then sessions and links, then the chang
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 import sqlalchemy as sa
 
-from corpid.ports import EmailChange
+from corpid.rules.authentication.records import EmailChange
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sources import sources_after
 from corpid.stores.sql.columns import columns, record_codec
@@ -19,12 +19,15 @@ from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import email_changes
 
 if TYPE_CHECKING:
-    from corpid.ports import AuditEvent, Finished
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
+Finished: TypeAlias = Literal["changed", "dropped", "gone"]
+"""the new address is in effect; it is not, since person or address are no longer as they were; somebody else finished
+or undid the change"""
 _CHANGES: Final = record_codec(EmailChange)
 
 
@@ -34,10 +37,14 @@ def _with_person(key: sa.Column[str]) -> sa.Select[tuple[object, ...]]:
     return found.where(key == sa.bindparam(key.name))
 
 
-class SqlEmailChanges:
-    """A ports.EmailChanges."""
+class EmailChanges:
+    """Waiting changes of addresses, at most one for a person.
 
-    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+    One that no longer stands has no effect. It ends with a new password or second factor by a link or from an operator,
+    and when the person is disabled or removed.
+    """
+
+    def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
         self._database: Final = database
         self._audit: Final = audit
         self._users: Final = kinds[User]
@@ -70,9 +77,11 @@ class SqlEmailChanges:
         )
 
     async def find(self, user_id: str) -> EmailChange | None:
+        """The change of a person that stands."""
         return await self._one(self._of, {"user_id": user_id})
 
     async def by_link(self, link_hash: str) -> EmailChange | None:
+        """The change that stands and that this link undoes."""
         return await self._one(self._by_link, {"link_hash": link_hash})
 
     async def _one(self, statement: CompiledStatement, key: dict[str, str]) -> EmailChange | None:
@@ -84,7 +93,11 @@ class SqlEmailChanges:
         return change if change.stands(enabled=enabled, email=email) else None
 
     async def begin(self, change: EmailChange, event: AuditEvent, *, session_id: str) -> bool:
-        """Of two at once, the second waits for the person's lock."""
+        """Store a change, and end the person's other sessions.
+
+        False if the session has ended, the address is no longer the old one, or another change waits; nothing is
+        written then. Of two at once, the second waits for the person's lock.
+        """
         async with self._database.transaction():
             row = await self._locked(change)
             if row is None or not self._stands(change, row):
@@ -104,6 +117,10 @@ class SqlEmailChanges:
         return await self._database.run(self._add, _CHANGES.encode(change)) == 1
 
     async def undo(self, change: EmailChange, event: AuditEvent, *, but_session: str = "") -> bool:
+        """Remove a waiting change, and end the person's sessions and links.
+
+        Except one session. False if it was finished or undone before; nothing is written then.
+        """
         async with self._database.transaction():
             row = await self._locked(change)
             if row is None or not self._stands(change, row):
@@ -118,10 +135,15 @@ class SqlEmailChanges:
         return True
 
     async def due(self, *, now: float, limit: int) -> list[EmailChange]:
+        """Changes whose time has come, the earliest first."""
         rows = await self._database.rows(self._due, {"now": int(now), "limit": limit})
         return [_CHANGES.decode(row) for row in rows]
 
     async def finish(self, change: EmailChange, event: AuditEvent) -> Finished:
+        """Remove a waiting change, and write the address if it stands.
+
+        The event has the outcome `refused` if it does not.
+        """
         async with self._database.transaction():
             row = await self._locked(change)
             if row is None or not await self._taken(change):

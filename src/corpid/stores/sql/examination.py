@@ -22,7 +22,7 @@ from corpid.stores.sql.server_processes import PROCESSES, select_processes
 from corpid.stores.sql.sqlite import SqliteTarget
 
 if TYPE_CHECKING:
-    from corpid.ports import Clock
+    from corpid.stores import Clock
     from corpid.stores.sql.migration import MigrationTarget
 
 _CLOCK: Final = sa.text("SELECT extract(epoch FROM clock_timestamp())")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import sqlalchemy as sa
 
-from corpid.ports import Account, Conflict, Link, NameRefused
-from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
+from corpid.rules.authentication.records import Credentials, FactorLink, Passkey, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
+from corpid.rules.directory.changes import Conflict, NameRefused
 from corpid.rules.directory.members import Members, compare_members, merge_members
+from corpid.rules.directory.records import Account
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory_tables import users
 from corpid.stores.sql.mappers import USERS, user_name_key
@@ -21,15 +22,16 @@ from corpid.stores.sql.tables import audit, code_guesses, credentials, links, pa
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpid.ports import AuditEvent, FactorChange
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.authentication.records import FactorChange
+    from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.columns import Codec
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
 _PASSKEYS: Final = record_codec(Passkey)
-_LINKS: Final = record_codec(Link)
+_LINKS: Final = record_codec(FactorLink)
 
 
 def _of_person(table: sa.Table) -> sa.ColumnElement[bool]:
@@ -113,10 +115,10 @@ class _FactorsChanged(Exception):
     """Something changed since it was read: undo the whole change."""
 
 
-class SqlFactors:
-    """A ports.Factors."""
+class Factors:
+    """People's factors, and the links for setting them."""
 
-    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+    def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
         prepare = database.prepare
         self._database: Final = database
         self._audit: Final = audit
@@ -166,14 +168,19 @@ class SqlFactors:
         )
 
     async def account(self, user_id: str, *, browser: str = "") -> Account | None:
-        """Raises EncryptionError when the key-encryption key is another one."""
+        """Load a person with all data for signing in, in one statement.
+
+        The result is None for unknown people. `browser` is the key that guesses at codes are counted by
+        (`CodeGuesses.browser`). Raises EncryptionError when the key-encryption key is another one.
+        """
         rows = await self._database.rows(self._account, {"user_id": user_id, "browser": browser})
         return self._found(rows, browser) if rows else None
 
     async def account_by_name(self, user_name: str) -> Account | None:
-        """Load a person by user name.
+        """Load the same by user name, compared after PRECIS mapping.
 
-        The result is None for a text that cannot be a user name; the query is made all the same.
+        The guesses are those of unknown browsers. The result is None for a text that cannot be a user name; the query
+        is made all the same. Source: D51
         """
         try:
             name = user_name_key(user_name)
@@ -183,6 +190,7 @@ class SqlFactors:
         return self._found(rows, "") if rows else None
 
     async def account_by_passkey(self, credential_id: str) -> Account | None:
+        """The same by a passkey that is theirs."""
         rows = await self._database.rows(self._account_by_passkey, {"credential_id": credential_id, "browser": ""})
         return self._found(rows, "") if rows else None
 
@@ -210,7 +218,11 @@ class SqlFactors:
         )
 
     async def credentials(self, user_id: str) -> Credentials:
-        """Raises EncryptionError when the key-encryption key is another one."""
+        """A person's password and app.
+
+        Neither if none is stored, or for unknown people. Raises EncryptionError when the key-encryption key is another
+        one.
+        """
         row = await self._database.row(self._credentials.one, {"user_id": user_id})
         if row is None:
             return Credentials(user_id=user_id)
@@ -218,10 +230,17 @@ class SqlFactors:
         return found
 
     async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
-        """The event is written for a step that was accepted."""
+        """Raise the last accepted step in one conditional statement.
+
+        False if it was not lower (D45). The event is written for a step that was accepted.
+        """
         return await self._raise_step.run({"user_id": user_id, "step": step}, event)
 
     async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> bool:
+        """Replace a password hash by a stronger one of the same password.
+
+        False if it is no longer the old one.
+        """
         return await self._database.write(self._rehash, {"user_id": user_id, "old": old_hash, "new": new_hash}) == 1
 
     async def passkey(self, credential_id: str) -> Passkey | None:
@@ -233,6 +252,10 @@ class SqlFactors:
         return [_PASSKEYS.decode(row) for row in await self._database.rows(self._passkeys, {"user_id": user_id})]
 
     async def use_passkey(self, used: Passkey, before: Passkey, event: AuditEvent) -> bool:
+        """Write the counter and moment of a use, in one statement.
+
+        False if the counter is not what it was (D46).
+        """
         values = {
             "credential_id": used.credential_id, "before": before.sign_count,
             "after": used.sign_count, "shown_at": used.used_at, "in_sync": used.synced,
@@ -240,6 +263,10 @@ class SqlFactors:
         return await self._use_passkey.run(values, event)
 
     async def rename_passkey(self, passkey: Passkey, event: AuditEvent) -> bool:
+        """Rename a passkey, found by its id and owner.
+
+        False if there is none (D46).
+        """
         values = {"user_id": passkey.user_id, "credential_id": passkey.credential_id, "new_name": passkey.name}
         async with self._database.transaction():
             was = await self.passkey(passkey.credential_id)
@@ -249,6 +276,10 @@ class SqlFactors:
         return written
 
     async def decline_passkey(self, user_id: str, *, at: int) -> None:
+        """Write when a person last declined a passkey, in epoch seconds.
+
+        Raises MissingReference for a removed person. Source: D46
+        """
         await self._database.write(self._decline_passkey, {"user_id": user_id, "declined_at": at})
 
     async def recovery_codes_left(self, user_id: str) -> int:
@@ -256,9 +287,15 @@ class SqlFactors:
         return int(row[0]) if row else 0
 
     async def take_recovery_code(self, user_id: str, code_hash: str, event: AuditEvent) -> bool:
+        """Spend a code; True for the first only (D45)."""
         return await self._take_code.run({"user_id": user_id, "code_hash": code_hash}, event)
 
     async def change(self, change: FactorChange, event: AuditEvent) -> bool:
+        """Write a person's change of factors, atomically.
+
+        False if the credentials are no longer as they were, the session has ended, the link was spent before, the
+        passkey is known, or one of the conditions on how many there are does not hold.
+        """
         try:
             async with self._database.transaction():
                 await self._audit.write(event, members=await self._change(change))
@@ -327,20 +364,25 @@ class SqlFactors:
         if await self._database.run(statement, values) != 1:
             raise _FactorsChanged
 
-    async def keep_link(self, link: Link, event: AuditEvent, *, spared: str = "") -> None:
-        """Raises MissingReference for a removed user."""
+    async def keep_link(self, link: FactorLink, event: AuditEvent, *, spared: str = "") -> None:
+        """Store a link.
+
+        Those of the same person and purpose end, except for the one with the hash `spared`. Raises MissingReference for
+        a removed user.
+        """
         async with self._database.transaction():
             earlier = {"user_id": link.user_id, "purpose": link.purpose, "spared": spared}
             await self._database.run(self._drop_links, earlier)
             await self._database.run(self._keep_link, _LINKS.encode(link))
             await self._audit.record_change(event, None, link)
 
-    async def link(self, link_hash: str) -> Link | None:
+    async def link(self, link_hash: str) -> FactorLink | None:
+        """An unspent link; it may have expired."""
         row = await self._database.row(self._link, {"link_hash": link_hash})
         return None if row is None else _LINKS.decode(row)
 
-    async def links_of(self, user_id: str) -> list[Link]:
-        """In the order of purposes."""
+    async def links_of(self, user_id: str) -> list[FactorLink]:
+        """Return a person's unspent links, by purpose; some may have expired."""
         return [_LINKS.decode(row) for row in await self._database.rows(self._links, {"user_id": user_id})]
 
 
@@ -367,10 +409,13 @@ _GUESSES_COMPARED: Final = ("factors", "guesses", "paused_until")
 _OF_BROWSER: Final = sa.and_(_of_person(code_guesses), code_guesses.c.browser == sa.bindparam("browser"))
 
 
-class SqlCodeGuesses:
-    """A ports.CodeGuessCounts."""
+class CodeGuessCounts:
+    """Code guesses of a person, by browser or group of browsers.
 
-    def __init__(self, database: Database, audit: SqlAudit) -> None:
+    Source: D45
+    """
+
+    def __init__(self, database: Database, audit: Audit) -> None:
         self._database: Final = database
         self._audit: Final = audit
         self._one: Final = database.prepare(lambda: sa.select(*columns(code_guesses, _GUESSES)).where(_OF_BROWSER))
@@ -386,15 +431,19 @@ class SqlCodeGuesses:
         self._forget_all: Final = database.prepare(lambda: sa.delete(code_guesses).where(_of_person(code_guesses)))
 
     async def get(self, user_id: str, browser: str) -> CodeGuesses:
+        """The count; zero guesses if none is stored."""
         row = await self._database.row(self._one, {"user_id": user_id, "browser": browser})
         return CodeGuesses(user_id=user_id, browser=browser) if row is None else _GUESSES.decode(row)
 
     async def list_for_user(self, user_id: str) -> list[CodeGuesses]:
-        """By browser."""
+        """Every count of a person."""
         return [_GUESSES.decode(row) for row in await self._database.rows(self._every, {"user_id": user_id})]
 
     async def replace(self, seen: CodeGuesses, after: CodeGuesses) -> bool:
-        """Raises MissingReference for a removed person."""
+        """Replace a count, in one conditional statement.
+
+        False if it is no longer the one that was read. Raises MissingReference for a removed person.
+        """
         compared = {
             "seen_factors": seen.factors, "seen_guesses": seen.guesses, "seen_paused_until": seen.paused_until,
         }  # fmt: skip
@@ -404,6 +453,7 @@ class SqlCodeGuesses:
         await self._database.write(self._forget, {"user_id": user_id, "browser": browser})
 
     async def forget_all(self, user_id: str, event: AuditEvent | None = None) -> None:
+        """Forget every count of a person; the event is written with it."""
         async with self._database.transaction():
             await self._database.run(self._forget_all, {"user_id": user_id})
             if event is not None:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
 
-from corpid.ports import CountOfReason, HourlyCount
-from corpid.ports.hourly_counts import UNKNOWN_CLIENT
-from corpid.rules.hourly_counts import Point
+from corpid.rules.hourly_counts import UNKNOWN_CLIENT, CountOfReason, HourlyCount, Point
 from corpid.stores.sql.columns import record_codec
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import clients, hourly_counts
@@ -29,8 +27,8 @@ _RANGE: Final = (
 _IS_REFUSAL: Final[sa.ColumnElement[bool]] = sa.literal_column("reason <> ''")
 
 
-class SqlHourlyCounts:
-    """A ports.HourlyCounts."""
+class HourlyCounts:
+    """Hourly counters, to which several processes add."""
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
@@ -59,9 +57,10 @@ class SqlHourlyCounts:
         return self._database.prepare(lambda: _totals(conditions))
 
     async def add(self, counts: Sequence[HourlyCount]) -> None:
-        """One read for each client, and one statement for each row.
+        """Add to the counters, in one short transaction.
 
-        The rows are written in the order of their keys, so that processes never deadlock.
+        Counts of clients that are not registered are added to those of UNKNOWN_CLIENT. The rows are written in the
+        order of their keys, so that processes never deadlock.
         """
         known = {UNKNOWN_CLIENT: UNKNOWN_CLIENT}
         sums: dict[tuple[int, str, str], int] = {}
@@ -79,19 +78,29 @@ class SqlHourlyCounts:
     async def totals(
         self, *, since: int, until: int, client_id: str | None = None, reason: str | None = None
     ) -> list[Point]:
-        """One range of the primary key."""
+        """The hours that have counts, in order: from `since`, before `until`.
+
+        Of all clients and reasons, or of one. One range of the primary key.
+        """
         chosen = self._totals[client_id is not None, reason is not None]
         values = {"since": since, "until": until, "client_id": client_id, "reason": reason}
         rows = await self._database.rows(chosen, values)
         return [Point(begins_at=int(row[0]), sign_ins=int(row[1]) - int(row[2]), refusals=int(row[2])) for row in rows]
 
     async def by_client_and_reason(self, *, since: int, until: int) -> list[CountOfReason]:
-        """One range of the primary key."""
+        """The sums of each client and reason: from `since`, before `until`.
+
+        One range of the primary key.
+        """
         rows = await self._database.rows(self._sums, {"since": since, "until": until})
         return [CountOfReason(client_id=row[0], reason=row[1], count=int(row[2])) for row in rows]
 
     async def remove_oldest(self, *, before: int) -> int:
-        """The rows of one hour, so that the transaction is short."""
+        """Remove the oldest hour's counts if it began before this moment.
+
+        Returns the number of rows: those of one hour, so that the transaction is short. Called again and again, it
+        removes all older ones.
+        """
         return await self._database.write(self._remove_oldest, {"before": before})
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import sqlalchemy as sa
 
-from corpid.ports.idempotency import StoredResponse
+from corpid.rules.oauth.api_client import StoredResponse
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import api_answers
 
@@ -19,8 +19,8 @@ _SWEPT: Final = 100
 _RESPONSES: Final = msgspec.json.Decoder(StoredResponse)
 
 
-class SqlIdempotencyKeys:
-    """A ports.IdempotencyKeys."""
+class IdempotencyKeys:
+    """First responses by client and key, stored as long as repeatable."""
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
@@ -49,15 +49,21 @@ class SqlIdempotencyKeys:
         return None if row is None else _RESPONSES.decode(row[0])
 
     def transaction(self) -> Transaction:
+        """A transaction of this task. Raises StoreUnavailable."""
         return self._database.transaction()
 
     async def claim(self, client_id: str, key: str, *, now: float, seconds: int) -> bool:
-        """Also removes some expired keys."""
+        """Claim a key inside a transaction; True for the first only.
+
+        Waits for another transaction with this key. `now` in epoch seconds, `seconds` until the key may be used again.
+        Also removes some expired keys.
+        """
         await self._database.run(self._sweep, {"now": int(now)})
         await self._database.run(self._end, {"client": client_id, "named": key, "now": int(now)})
         values = {"client_id": client_id, "key": key, "answer": "", "expires_at": int(now) + seconds}
         return await self._database.run(self._claim, values) == 1
 
     async def put(self, client_id: str, key: str, response: StoredResponse) -> None:
+        """Store the response of a claimed key, in the same transaction."""
         text = msgspec.json.encode(response).decode()
         await self._database.run(self._put, {"client": client_id, "named": key, "given": text})

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from corpid.ports import OpenInvitation
-from corpid.rules.directory.invitations import SENDING_SECONDS, being_sent
+from corpid.rules.directory.invitations import SENDING_SECONDS, OpenInvitation, being_sent
 from corpid.stores.sql.columns import columns
 from corpid.stores.sql.directory_tables import DUE, entities, memberships, users
 from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS
@@ -73,8 +72,8 @@ def _mark() -> sa.Update:
     return sa.update(memberships).where(*this, seen, *same).values(invitation_sent_at=marked)
 
 
-class SqlInvitations:
-    """A ports.Invitations."""
+class Invitations:
+    """Invitations, and the sending of their e-mails."""
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
@@ -85,29 +84,49 @@ class SqlInvitations:
         self._mark: Final = database.prepare(_mark)
 
     async def find(self, user_id: str) -> OpenInvitation | None:
+        """Return the invitation of a placeholder, in one statement."""
         row = await self._database.row(self._of, {"user_id": user_id})
         return None if row is None else _found(row)
 
     async def of_entity(self, entity_id: str, *, after: str, limit: int) -> list[Membership]:
+        """Return open invitations of an entity, by identifier."""
         rows = await self._database.rows(self._open, {"entity_id": entity_id, "after": after, "limit": limit})
         return [MEMBERSHIPS.decode(row) for row in rows]
 
     async def due(self, *, now: float, limit: int) -> list[OpenInvitation]:
+        """Return invitations with an e-mail to send, untried ones first."""
         values = {"since": being_sent(now - SENDING_SECONDS), "most": limit}
         return [_found(row) for row in await self._database.rows(self._due, values)]
 
     async def count_waiting(self) -> tuple[int, int]:
+        """The number of members whose e-mail waits, and the oldest's moment.
+
+        Epoch seconds; 0 if there is none.
+        """
         row = await self._database.row(self._waiting, {})
         return (int(row[0]), int(row[1])) if row else (0, 0)
 
     async def take(self, invited: OpenInvitation, *, now: float) -> bool:
+        """Take an invitation for sending, in one statement.
+
+        Another process gets False, until this one has been silent for `SENDING_SECONDS`; so it does if the invitation
+        has changed since it was read.
+        """
         seen = invited.membership.invitation_sent_at
         return await self._database.write(self._mark, self._values(invited, seen, being_sent(now))) == 1
 
     async def settle(self, invited: OpenInvitation, *, taken: float, becomes: int) -> bool:
+        """Store the outcome of an e-mail, if this process still has it.
+
+        `becomes` is a moment in epoch seconds, or a mark of `rules.directory.invitations`.
+        """
         return await self._database.write(self._mark, self._values(invited, being_sent(taken), becomes)) == 1
 
     def transaction(self) -> Transaction:
+        """Changes of this task that become true together, or not at all.
+
+        Raises StoreUnavailable.
+        """
         return self._database.transaction()
 
     @staticmethod

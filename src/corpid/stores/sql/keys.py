@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from corpid.ports import Conflict, MissingReference
+from corpid.rules.directory.changes import Conflict, MissingReference
 from corpid.rules.signing_keys import ProviderKey
 from corpid.stores.sql.columns import columns, encrypted_codec, record_codec
 from corpid.stores.sql.deployment import NamedValues
@@ -16,9 +16,9 @@ from corpid.stores.sql.tables import credentials, deployment, keys
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from corpid.ports import AuditEvent
+    from corpid.rules.audit_records import AuditEvent
     from corpid.stores.encryption_at_rest import SecretCipher
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.statements import Database
 
 _KEYS: Final = record_codec(ProviderKey)
@@ -28,10 +28,13 @@ _CALENDAR: Final = "signing_key_calendar"
 _FIRST_AUDIT: Final = {"name": "first_audit_key", "value": "made"}
 
 
-class SqlKeys:
-    """A ports.Keys. Reading raises EncryptionError when the key-encryption key is another one."""
+class Keys:
+    """The provider's own keys, encrypted at rest (D42, D43).
 
-    def __init__(self, database: Database, cipher: SecretCipher, audit: SqlAudit) -> None:
+    Reading raises EncryptionError when the key-encryption key is another one.
+    """
+
+    def __init__(self, database: Database, cipher: SecretCipher, audit: Audit) -> None:
         self._database: Final = database
         self._audit: Final = audit
         self._values: Final = NamedValues(database)
@@ -74,7 +77,10 @@ class SqlKeys:
             await self._audit.record_change(event, None, key)
 
     async def add_first(self, keys: Sequence[ProviderKey]) -> bool:
-        """Store the first keys once, even if several processes start together."""
+        """Store the first keys once, even if several processes start together.
+
+        False if there are keys already.
+        """
         async with self._database.transaction():
             if await self._database.row(self._claim, _FIRST) is None or await self._database.rows(self._any, {}):
                 return False
@@ -83,6 +89,10 @@ class SqlKeys:
         return True
 
     async def add_first_audit_key(self, key: ProviderKey) -> bool:
+        """Store the first key that seals the audit.
+
+        False if there was one.
+        """
         async with self._database.transaction():
             if await self._database.row(self._claim, _FIRST_AUDIT) is None:
                 return False
@@ -90,12 +100,14 @@ class SqlKeys:
         return True
 
     async def had_audit_key(self) -> bool:
+        """Return whether a first audit key was ever stored."""
         return await self._values.get(_FIRST_AUDIT["name"]) is not None
 
     async def change(self, decide: Callable[[list[ProviderKey]], Iterable[tuple[ProviderKey, AuditEvent]]]) -> None:
-        """Write what is decided on the keys as they are.
+        """Write what is decided on the present keys, in one transaction.
 
-        The row written first is locked until the end, so that one change follows another.
+        `decide` gets every key, oldest first, and returns those to be added or replaced. The row written first is
+        locked until the end, so that one change follows another; what it raises leaves everything as it was.
         """
         async with self._database.transaction():
             await self._values.put(_CALENDAR, "changed")
@@ -149,7 +161,7 @@ async def check_cipher(database: Database, cipher: SecretCipher) -> None:
     cipher.open("deployment", _CHECK, "value", sealed or "")
 
 
-async def rewrap(database: Database, cipher: SecretCipher, audit: SqlAudit, event: AuditEvent) -> int:
+async def rewrap(database: Database, cipher: SecretCipher, audit: Audit, event: AuditEvent) -> int:
     """Encrypt with the current key all secrets under older keys.
 
     Returns the rows changed.

@@ -9,8 +9,8 @@ import msgspec
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from corpid.ports import NameRefused
 from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.changes import NameRefused
 from corpid.rules.directory.entity_choice import search_text
 from corpid.rules.directory.names import fold_text, user_name
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken

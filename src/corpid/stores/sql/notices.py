@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import sqlalchemy as sa
 
-from corpid.ports import NoticeGroup
 from corpid.rules.directory.invitations import SENDING_SECONDS
-from corpid.rules.directory.notices import QueuedNotice
+from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.stores.sql.administration_tables import notices
 from corpid.stores.sql.columns import columns, record_codec
@@ -28,10 +27,10 @@ from corpid.stores.sql.statements import insert
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpid.ports.notices import E
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.statements import Database
 
+E = TypeVar("E", bound=Assignment | ThirdPartyAssignment)
 _NOTICES: Final = record_codec(QueuedNotice)
 _NEW: Final = ("taken_by", "taken_until", "sent_at")
 _OF: Final = notices.c
@@ -105,8 +104,12 @@ def expiring() -> sa.Select[Any]:
     return found.order_by(ends, provisioning_tokens.c.token_id).limit(_LIMIT)
 
 
-class SqlNotices:
-    """A ports.Notices."""
+class Notices:
+    """The queue of notices.
+
+    A position says how far the notices of one kind of occasion were made; it moves in the transaction that queues them,
+    so that each occasion is seen once, whatever the number of processes.
+    """
 
     def __init__(self, database: Database, kinds: Kinds) -> None:
         self._database: Final = database
@@ -150,6 +153,7 @@ class SqlNotices:
         self._count: Final = {kind: prepare(partial(_count_ending_on, kind)) for kind in _TABLES}
 
     async def position(self, name: str, *, first: str) -> str:
+        """A position; `first` is where it begins."""
         found = await self._positions.get(name)
         if found is not None:
             return found
@@ -158,6 +162,11 @@ class SqlNotices:
         return await self._positions.get(name) or first
 
     async def queue(self, found: Sequence[QueuedNotice], *, position: str, seen: str, becomes: str) -> bool:
+        """Queue notices and move a position, in one transaction.
+
+        False, and nothing is written, if the position is no longer the one that was seen. A notice about the same
+        occasion, or to a person who is gone, is left out.
+        """
         async with self._database.transaction():
             if not await self._positions.change(position, seen, becomes):
                 return False
@@ -170,12 +179,17 @@ class SqlNotices:
             await self._database.run(self._queue, _NOTICES.encode(notice))
 
     async def due(self, *, now: float, limit: int) -> list[NoticeGroup]:
+        """Groups with a notice that is due, the longest waiting first."""
         rows = await self._database.rows(self._due, {"now": int(now), "limit": limit})
         found = dict.fromkeys(tuple(row) for row in rows)
         return [NoticeGroup(user_id=user_id, kind=kind, entity_id=entity_id) for user_id, kind, entity_id in found]
 
     async def take(self, group: NoticeGroup, *, by: str, now: float) -> list[QueuedNotice]:
-        """The update takes; what it took is read afterwards."""
+        """Take all unsent notices of a group.
+
+        The update takes; what it took is read afterwards. Another process gets none of them until this one has been
+        silent for `SENDING_SECONDS`.
+        """
         values = _values(group, by)
         until = int(now) + SENDING_SECONDS
         if not await self._database.write(self._take, {**values, "now": int(now), "until": until}):
@@ -183,19 +197,29 @@ class SqlNotices:
         return [_NOTICES.decode(row) for row in await self._database.rows(self._taken, values)]
 
     async def settle(self, group: NoticeGroup, *, by: str, sent_at: int = 0, due_at: int = 0) -> None:
+        """Store the outcome of an e-mail, if this process still has it.
+
+        Either its notices were sent (or dropped), or they are due again later.
+        """
         statement = self._sent if sent_at else self._put_off
         await self._database.write(statement, {**_values(group, by), "at": sent_at or due_at})
 
     async def sweep(self, *, before: float) -> int:
+        """Remove some notices that were sent before a moment; how many."""
         return await self._database.write(self._sweep, {"before": int(before)})
 
     async def ending(self, kind: type[E], *, until: str, place: tuple[str, ...], limit: int) -> list[E]:
+        """Roles that end after a place, up to a day, in order.
+
+        `place` is the last day, the entity and the rest of the key of the one before.
+        """
         order = [f"place_{column.name}" for column in _order(_TABLES[kind])]
         values = {**dict(zip(order, place, strict=True)), "until": until, "limit": limit}
         rows = await self._database.rows(self._ending[kind], values)
         return [self._kinds[kind].codec.decode(row) for row in rows]
 
     async def ending_on(self, kind: type[E], entity_id: str, end_date: str, *, limit: int) -> tuple[list[E], int]:
+        """Some of the roles that end on a day, and their number."""
         values = {"entity_id": entity_id, "end_date": end_date}
         rows = await self._database.rows(self._ending_on[kind], {**values, "limit": limit})
         found = [self._kinds[kind].codec.decode(row) for row in rows]
@@ -205,6 +229,7 @@ class SqlNotices:
         return found, count[0] if count else 0
 
     async def expiring_tokens(self, *, after: int, until: int, limit: int) -> list[Any]:
+        """Provisioning tokens that expire after a moment, up to another, in order."""
         rows = await self._database.rows(self._expiring, {"after": after, "until": until, "limit": limit})
         return [TOKENS.decode(row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""The entry points of this package: one database for both ports.
+"""The entry points of this package: one database for both stores.
 
 The embedded default: `await open_sqlite(path, SecretCipher(embedded_key(directory)), clock, migrate=True)`; for
 several processes and hosts: `await open_postgresql(url, cipher, clock)`. `await stores.close()` at the end.
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.ports import AuditEvent
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEvent
 from corpid.stores import machine_start
 from corpid.stores.data_loss import Takeovers, after_copy, after_machine_restart
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql import migration, schema
-from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, SqlAudit
+from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, Audit
 from corpid.stores.sql.keys import check_cipher, rewrap
 from corpid.stores.sql.migration import SchemaOlder
-from corpid.stores.sql.registry import SqlRegistry
+from corpid.stores.sql.registry import Registry
 from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.statements import Database
 from corpid.stores.sql.transient import SqlTransientStore
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from corpid.ports import AuditQuery, Clock
+    from corpid.rules.audit_records import AuditQuery
+    from corpid.stores import Clock
     from corpid.stores.sql.audit_retention import PruneResult, RetentionPeriods
 
 POOL_SIZE: Final = 10
@@ -38,9 +39,9 @@ _COPY_FOUND: Final = AuditEvent(actor="system", action=AuditAction.DEPLOYMENT_RE
 
 
 class SqlStores(msgspec.Struct, frozen=True, kw_only=True):
-    """Both ports on one database, and its end."""
+    """Registry and transient store on one database, and its end."""
 
-    registry: SqlRegistry
+    registry: Registry
     transient: SqlTransientStore
     database: Database
     cipher: SecretCipher
@@ -97,7 +98,7 @@ async def open_sqlite(path: Path, cipher: SecretCipher, clock: Clock, *, migrate
     database = SqliteDatabase(path)
     try:
         await check_cipher(database, cipher)
-        await after_copy(database, SqlAudit(database, clock), _COPY_FOUND, now=clock())
+        await after_copy(database, Audit(database, clock), _COPY_FOUND, now=clock())
         lost = await after_machine_restart(database, start=machine_start(), now=clock())
     except BaseException:
         await database.close()
@@ -160,7 +161,7 @@ def _stores(
     reject_issued_before: Callable[[], float],
 ) -> SqlStores:
     return SqlStores(
-        registry=SqlRegistry(database, cipher, clock, lost_at=reject_issued_before),
+        registry=Registry(database, cipher, clock, lost_at=reject_issued_before),
         transient=SqlTransientStore(database, reject_issued_before=reject_issued_before),
         database=database,
         cipher=cipher,

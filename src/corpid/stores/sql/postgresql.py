@@ -28,7 +28,8 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 
-from corpid.ports import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken, StoreUnavailable
+from corpid.rules.directory.changes import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken
+from corpid.rules.failures import StoreUnavailable
 from corpid.stores.sql.statements import CompiledStatement, Transaction
 
 if TYPE_CHECKING:

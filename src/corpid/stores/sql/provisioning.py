@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import sqlalchemy as sa
 
-from corpid.ports.provisioning import SEARCH_WORDS, StoredMember
 from corpid.rules.directory.names import fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+from corpid.rules.directory.queries import SEARCH_WORDS, StoredMember
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory import bind_values, containing
 from corpid.stores.sql.directory_tables import (
@@ -28,19 +28,19 @@ from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from corpid.ports.provisioning import (
-        Condition,
+    from corpid.rules.directory.queries import (
+        ConditionOperator,
+        MemberCondition,
         MemberName,
         MemberQuery,
         MemberSearch,
         MemberState,
-        Operator,
         SortedBy,
     )
     from corpid.rules.directory.records import Entity, Membership
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
-Shape = tuple[tuple["MemberName", "Operator"], ...]
+Shape = tuple[tuple["MemberName", "ConditionOperator"], ...]
 SearchShape = tuple[bool, "MemberState | Literal['']", bool]
 """whether there are words, the state, and whether there is a service"""
 
@@ -91,7 +91,7 @@ def _named(own: sa.BindParameter[str], persons: sa.BindParameter[str], *, served
     return sa.union_all(by_entity, by_person)
 
 
-def _condition(number: int, member: MemberName, operator: Operator) -> sa.ColumnElement[bool]:
+def _condition(number: int, member: MemberName, operator: ConditionOperator) -> sa.ColumnElement[bool]:
     value = sa.bindparam(f"value_{number}", type_=sa.Text)
     if member == "active":
         return _OF.enabled == sa.bindparam(f"value_{number}", type_=sa.Boolean)
@@ -228,7 +228,7 @@ def roles_of_members() -> sa.Select[Any]:
     return found.group_by(person, service)
 
 
-def _bound(number: int, condition: Condition) -> dict[str, object]:
+def _bound(number: int, condition: MemberCondition) -> dict[str, object]:
     """The values of a condition's parameters."""
     member, operator, text = condition
     if member == "active":
@@ -254,8 +254,8 @@ def _user_name(text: str) -> str:
         return ""
 
 
-class SqlProvisioning:
-    """A ports.Provisioning."""
+class Provisioning:
+    """Members by identifier and filter, and tokens."""
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
@@ -310,7 +310,10 @@ class SqlProvisioning:
         return None if row is None else _stored(row)
 
     async def memberships(self, entity_id: str, membership_ids: Collection[str]) -> list[Membership]:
-        """One statement for each hundred; lets others run between two."""
+        """Those of an entity that have these identifiers, in any order.
+
+        One statement for each hundred; lets others run between two.
+        """
         found: list[Membership] = []
         wanted = [each for each in dict.fromkeys(membership_ids) if each and is_storable(each)]
         for start in range(0, len(wanted), _NAMED_AT_ONCE):
@@ -322,7 +325,11 @@ class SqlProvisioning:
         return [each for each in found if each.entity_id == entity_id]
 
     async def members(self, query: MemberQuery) -> tuple[int, list[StoredMember]]:
-        """One statement for a page with the last member, else two."""
+        """The number of those that match, and a part of them.
+
+        Without rows that a migration has not given an identifier yet. One statement for a page with the last member,
+        else two.
+        """
         shape = tuple((member, operator) for member, operator, _ in query.conditions)
         values: dict[str, object] = {"entity_id": query.entity_id}
         for number, condition in enumerate(query.conditions):
@@ -340,6 +347,10 @@ class SqlProvisioning:
     async def members_by_name(
         self, entity_id: str, *, after: tuple[str, str], limit: int
     ) -> list[tuple[StoredMember, tuple[str, str]]]:
+        """Members by user name after a place, each with its own.
+
+        A page costs the same however many there are, and wherever it is.
+        """
         values = {"entity_id": entity_id, "first": after[0], "after": after[1], "limit": limit}
         found = [(_stored(row), str(row[-1])) for row in await self._database.rows(self._by_user_name, values)]
         return [(stored, (name, stored.membership.membership_id)) for stored, name in found]
@@ -347,7 +358,11 @@ class SqlProvisioning:
     async def search(
         self, wanted: MemberSearch, *, after: tuple[str, str], limit: int, examined: int
     ) -> tuple[list[tuple[StoredMember, tuple[str, str]]], tuple[str, str] | None]:
-        """Two statements, the first on an index alone."""
+        """As `members_by_name`, but only those that fit, among the next `examined` members.
+
+        Also the place of the last one that was examined; None if there are no more. Two statements, the first on an
+        index alone.
+        """
         start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
         row = await self._database.row(self._end_of_part, {**start, "offset": examined - 1})
         end = None if row is None else (str(row[0]), str(row[1]))
@@ -362,7 +377,10 @@ class SqlProvisioning:
         return [(stored, (name, stored.membership.membership_id)) for stored, name in found], end
 
     async def roles(self, entity_id: str, user_ids: Collection[str]) -> list[tuple[str, str, int]]:
-        """Always the same statement: who is repeated is found once."""
+        """Person, service and number of roles for an entity.
+
+        Of at most 100 people. Always the same statement: who is repeated is found once.
+        """
         wanted = list(dict.fromkeys(user_ids))
         if not wanted:
             return []
@@ -371,14 +389,16 @@ class SqlProvisioning:
         return [(str(row[0]), str(row[1]), int(row[2])) for row in rows]
 
     async def token(self, token_hash: str) -> tuple[RegisteredProvisioningToken, Entity] | None:
+        """A token by its hash, and its entity; it may have expired."""
         row = await self._database.row(self._token, {"hash": token_hash})
         return None if row is None else (TOKENS.decode(row[:_TOKEN_END]), ENTITIES.decode(row[_TOKEN_END:]))
 
     async def tokens(self, entity_id: str) -> list[RegisteredProvisioningToken]:
+        """The tokens of an entity, the oldest first."""
         return [TOKENS.decode(row) for row in await self._database.rows(self._tokens, {"entity_id": entity_id})]
 
     async def note_use(self, token_id: str, *, at: int, unless_since: int) -> None:
-        """One conditional statement."""
+        """Write a token's last use, unless a recent one is written."""
         await self._database.write(self._used, {"token": token_id, "at": at, "since": unless_since})
 
 

@@ -8,32 +8,32 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from corpid.stores.sql.audit import SqlAudit
+from corpid.stores.sql.audit import Audit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.ports import Clock
+    from corpid.stores import Clock
     from corpid.stores.encryption_at_rest import SecretCipher
-    from corpid.stores.sql.access_reviews import SqlAccessReviews
-    from corpid.stores.sql.audit_seals import SqlSeals
-    from corpid.stores.sql.client_clocks import SqlClientClocks
-    from corpid.stores.sql.client_refusals import SqlClientRefusals
-    from corpid.stores.sql.clients import SqlApiClients, SqlClients, SqlUsage
-    from corpid.stores.sql.consents import SqlConsents
-    from corpid.stores.sql.deployment import SqlDeployment
-    from corpid.stores.sql.directory import SqlDirectory
-    from corpid.stores.sql.email_changes import SqlEmailChanges
-    from corpid.stores.sql.factors import SqlCodeGuesses, SqlFactors
-    from corpid.stores.sql.hourly_counts import SqlHourlyCounts
-    from corpid.stores.sql.idempotency import SqlIdempotencyKeys
-    from corpid.stores.sql.invitations import SqlInvitations
-    from corpid.stores.sql.keys import SqlKeys
+    from corpid.stores.sql.access_reviews import AccessReviews
+    from corpid.stores.sql.audit_seals import AuditSeals
+    from corpid.stores.sql.client_clocks import ClientClocks
+    from corpid.stores.sql.client_refusals import ClientRefusals
+    from corpid.stores.sql.clients import ApiClients, Clients, Usage
+    from corpid.stores.sql.consents import Consents
+    from corpid.stores.sql.deployment import Deployment
+    from corpid.stores.sql.directory import Directory
+    from corpid.stores.sql.email_changes import EmailChanges
+    from corpid.stores.sql.factors import CodeGuessCounts, Factors
+    from corpid.stores.sql.hourly_counts import HourlyCounts
+    from corpid.stores.sql.idempotency import IdempotencyKeys
+    from corpid.stores.sql.invitations import Invitations
+    from corpid.stores.sql.keys import Keys
     from corpid.stores.sql.mappers import Kinds
-    from corpid.stores.sql.notices import SqlNotices
-    from corpid.stores.sql.provisioning import SqlProvisioning
-    from corpid.stores.sql.server_processes import SqlServerProcesses
-    from corpid.stores.sql.sessions import SignOuts, SqlSessions
+    from corpid.stores.sql.notices import Notices
+    from corpid.stores.sql.provisioning import Provisioning
+    from corpid.stores.sql.server_processes import ServerProcesses
+    from corpid.stores.sql.sessions import Sessions, SignOuts
     from corpid.stores.sql.statements import Database
 
 
@@ -65,14 +65,20 @@ def load_stores() -> None:
     )
 
 
-class SqlRegistry:
-    """A ports.Registry."""
+class Registry:
+    """The durable store: one part for each subject."""
 
     def __init__(self, database: Database, cipher: SecretCipher, clock: Clock, *, lost_at: Callable[[], float]) -> None:
         self._database: Final = database
         self._cipher: Final = cipher
         self.lost_at: Final = lost_at
-        self.audit: Final = SqlAudit(database, clock)
+        self.audit: Final = Audit(database, clock)
+
+    @classmethod
+    def part_names(cls) -> tuple[str, ...]:
+        """The names of its stores."""
+        made = (name for name, member in vars(cls).items() if isinstance(member, cached_property))
+        return "audit", *(name for name in made if not name.startswith("_"))
 
     @cached_property
     def _records(self) -> Kinds:
@@ -87,127 +93,127 @@ class SqlRegistry:
         return SignOuts(self._database)
 
     @cached_property
-    def clients(self) -> SqlClients:
-        from corpid.stores.sql.clients import SqlClients
+    def clients(self) -> Clients:
+        from corpid.stores.sql.clients import Clients
 
-        return SqlClients(self._database, self.audit)
-
-    @cached_property
-    def api_clients(self) -> SqlApiClients:
-        from corpid.stores.sql.clients import SqlApiClients
-
-        return SqlApiClients(self._database, self.audit)
+        return Clients(self._database, self.audit)
 
     @cached_property
-    def directory(self) -> SqlDirectory:
-        from corpid.stores.sql.directory import SqlDirectory
+    def api_clients(self) -> ApiClients:
+        from corpid.stores.sql.clients import ApiClients
 
-        return SqlDirectory(self._database, self.audit, self._records, self._sign_outs)
-
-    @cached_property
-    def keys(self) -> SqlKeys:
-        from corpid.stores.sql.keys import SqlKeys
-
-        return SqlKeys(self._database, self._cipher, self.audit)
+        return ApiClients(self._database, self.audit)
 
     @cached_property
-    def sessions(self) -> SqlSessions:
-        from corpid.stores.sql.sessions import SqlSessions
+    def directory(self) -> Directory:
+        from corpid.stores.sql.directory import Directory
 
-        return SqlSessions(self._database, self.audit, self._records, self._sign_outs)
-
-    @cached_property
-    def consents(self) -> SqlConsents:
-        from corpid.stores.sql.consents import SqlConsents
-
-        return SqlConsents(self._database, self.audit)
+        return Directory(self._database, self.audit, self._records, self._sign_outs)
 
     @cached_property
-    def email_changes(self) -> SqlEmailChanges:
-        from corpid.stores.sql.email_changes import SqlEmailChanges
+    def keys(self) -> Keys:
+        from corpid.stores.sql.keys import Keys
 
-        return SqlEmailChanges(self._database, self.audit, self._records, self._sign_outs)
-
-    @cached_property
-    def factors(self) -> SqlFactors:
-        from corpid.stores.sql.factors import SqlFactors
-
-        return SqlFactors(self._database, self.audit, self._records, self._sign_outs)
+        return Keys(self._database, self._cipher, self.audit)
 
     @cached_property
-    def invitations(self) -> SqlInvitations:
-        from corpid.stores.sql.invitations import SqlInvitations
+    def sessions(self) -> Sessions:
+        from corpid.stores.sql.sessions import Sessions
 
-        return SqlInvitations(self._database)
-
-    @cached_property
-    def code_guesses(self) -> SqlCodeGuesses:
-        from corpid.stores.sql.factors import SqlCodeGuesses
-
-        return SqlCodeGuesses(self._database, self.audit)
+        return Sessions(self._database, self.audit, self._records, self._sign_outs)
 
     @cached_property
-    def usage(self) -> SqlUsage:
-        from corpid.stores.sql.clients import SqlUsage
+    def consents(self) -> Consents:
+        from corpid.stores.sql.consents import Consents
 
-        return SqlUsage(self._database)
-
-    @cached_property
-    def client_refusals(self) -> SqlClientRefusals:
-        from corpid.stores.sql.client_refusals import SqlClientRefusals
-
-        return SqlClientRefusals(self._database)
+        return Consents(self._database, self.audit)
 
     @cached_property
-    def client_clocks(self) -> SqlClientClocks:
-        from corpid.stores.sql.client_clocks import SqlClientClocks
+    def email_changes(self) -> EmailChanges:
+        from corpid.stores.sql.email_changes import EmailChanges
 
-        return SqlClientClocks(self._database)
-
-    @cached_property
-    def hourly_counts(self) -> SqlHourlyCounts:
-        from corpid.stores.sql.hourly_counts import SqlHourlyCounts
-
-        return SqlHourlyCounts(self._database)
+        return EmailChanges(self._database, self.audit, self._records, self._sign_outs)
 
     @cached_property
-    def server_processes(self) -> SqlServerProcesses:
-        from corpid.stores.sql.server_processes import SqlServerProcesses
+    def factors(self) -> Factors:
+        from corpid.stores.sql.factors import Factors
 
-        return SqlServerProcesses(self._database)
-
-    @cached_property
-    def seals(self) -> SqlSeals:
-        from corpid.stores.sql.audit_seals import SqlSeals
-
-        return SqlSeals(self._database)
+        return Factors(self._database, self.audit, self._records, self._sign_outs)
 
     @cached_property
-    def deployment(self) -> SqlDeployment:
-        from corpid.stores.sql.deployment import SqlDeployment
+    def invitations(self) -> Invitations:
+        from corpid.stores.sql.invitations import Invitations
 
-        return SqlDeployment(self._database, self.audit)
-
-    @cached_property
-    def idempotency_keys(self) -> SqlIdempotencyKeys:
-        from corpid.stores.sql.idempotency import SqlIdempotencyKeys
-
-        return SqlIdempotencyKeys(self._database)
+        return Invitations(self._database)
 
     @cached_property
-    def provisioning(self) -> SqlProvisioning:
-        from corpid.stores.sql.provisioning import SqlProvisioning
+    def code_guesses(self) -> CodeGuessCounts:
+        from corpid.stores.sql.factors import CodeGuessCounts
 
-        return SqlProvisioning(self._database)
-
-    @cached_property
-    def notices(self) -> SqlNotices:
-        from corpid.stores.sql.notices import SqlNotices
-
-        return SqlNotices(self._database, self._records)
+        return CodeGuessCounts(self._database, self.audit)
 
     @cached_property
-    def access_reviews(self) -> SqlAccessReviews:
-        from corpid.stores.sql.access_reviews import SqlAccessReviews
+    def usage(self) -> Usage:
+        from corpid.stores.sql.clients import Usage
 
-        return SqlAccessReviews(self._database, self.notices)
+        return Usage(self._database)
+
+    @cached_property
+    def client_refusals(self) -> ClientRefusals:
+        from corpid.stores.sql.client_refusals import ClientRefusals
+
+        return ClientRefusals(self._database)
+
+    @cached_property
+    def client_clocks(self) -> ClientClocks:
+        from corpid.stores.sql.client_clocks import ClientClocks
+
+        return ClientClocks(self._database)
+
+    @cached_property
+    def hourly_counts(self) -> HourlyCounts:
+        from corpid.stores.sql.hourly_counts import HourlyCounts
+
+        return HourlyCounts(self._database)
+
+    @cached_property
+    def server_processes(self) -> ServerProcesses:
+        from corpid.stores.sql.server_processes import ServerProcesses
+
+        return ServerProcesses(self._database)
+
+    @cached_property
+    def seals(self) -> AuditSeals:
+        from corpid.stores.sql.audit_seals import AuditSeals
+
+        return AuditSeals(self._database)
+
+    @cached_property
+    def deployment(self) -> Deployment:
+        from corpid.stores.sql.deployment import Deployment
+
+        return Deployment(self._database, self.audit)
+
+    @cached_property
+    def idempotency_keys(self) -> IdempotencyKeys:
+        from corpid.stores.sql.idempotency import IdempotencyKeys
+
+        return IdempotencyKeys(self._database)
+
+    @cached_property
+    def provisioning(self) -> Provisioning:
+        from corpid.stores.sql.provisioning import Provisioning
+
+        return Provisioning(self._database)
+
+    @cached_property
+    def notices(self) -> Notices:
+        from corpid.stores.sql.notices import Notices
+
+        return Notices(self._database, self._records)
+
+    @cached_property
+    def access_reviews(self) -> AccessReviews:
+        from corpid.stores.sql.access_reviews import AccessReviews
+
+        return AccessReviews(self._database, self.notices)

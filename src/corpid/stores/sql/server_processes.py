@@ -18,8 +18,8 @@ PROCESSES: Final = record_codec(ServerProcess)
 _OF = server_processes.c
 
 
-class SqlServerProcesses:
-    """A ports.ServerProcesses."""
+class ServerProcesses:
+    """Rows in which processes say that they serve."""
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
@@ -33,19 +33,19 @@ class SqlServerProcesses:
         self._all: Final = database.prepare(select_processes)
 
     async def note(self, process: ServerProcess) -> None:
-        """One statement."""
+        """Add the row of a process, or replace it."""
         await self._database.write(self._note, PROCESSES.encode(process))
 
     async def remove(self, process_id: str) -> None:
-        """One statement; nothing if it is gone."""
+        """Remove the row of a process that stops, if it is there."""
         await self._database.write(self._remove, {"process_id": process_id})
 
     async def remove_old(self, *, before: int) -> int:
-        """One statement: the table has a row for each process."""
+        """Remove those last seen before this moment; how many that were."""
         return await self._database.write(self._remove_old, {"before": before})
 
     async def list_all(self) -> list[ServerProcess]:
-        """The whole table: a row for each process."""
+        """Every process, in the order of host, start and identifier."""
         return [PROCESSES.decode(row) for row in await self._database.rows(self._all, {})]
 
 

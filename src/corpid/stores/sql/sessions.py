@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import sqlalchemy as sa
 
-from corpid.ports import Session, SessionFactors
-from corpid.rules.authentication.records import Credentials
+from corpid.rules.authentication.records import Credentials, Session, SessionFactors
 from corpid.rules.limits import BROWSER_NAMES
 from corpid.stores import milliseconds
 from corpid.stores.sql.columns import columns, record_codec
@@ -22,8 +21,8 @@ from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions
 
 if TYPE_CHECKING:
-    from corpid.ports import AuditEvent
-    from corpid.stores.sql.audit import SqlAudit
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.columns import Codec
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.statements import CompiledStatement, Database
@@ -152,10 +151,10 @@ _SWEPT: Final = 500
 """sessions that a sweep removes in one go"""
 
 
-class SqlSessions:
-    """A ports.Sessions."""
+class Sessions:
+    """Signed-in browsers; listed and ended."""
 
-    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+    def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
         self._database: Final = database
         self._audit: Final = audit
         self._sign_outs: Final = sign_outs
@@ -224,7 +223,10 @@ class SqlSessions:
         return None if row is None else _SESSIONS.decode(row)
 
     async def with_factors(self, session_id: str, *, passkey: str, now: float) -> SessionFactors | None:
-        """Live as in `get`."""
+        """A session, and its person's factors now.
+
+        `passkey` is the id of a credential, or empty. Source: D50
+        """
         asked = {"session_id": session_id, "passkey": passkey, "now": milliseconds(now)}
         row = await self._database.row(self._with_factors, asked)
         if row is None:
@@ -234,6 +236,7 @@ class SqlSessions:
         return SessionFactors(session=session, credentials=held, owns_passkey=owned > 0)
 
     async def list_for_user(self, user_id: str, *, now: float) -> list[Session]:
+        """The live sessions of a person, the latest first."""
         rows = await self._database.rows(self._of, {"user_id": user_id, "now": milliseconds(now)})
         return [_SESSIONS.decode(row) for row in rows]
 
@@ -244,9 +247,12 @@ class SqlSessions:
     async def put_if_unchanged(
         self, session: Session, seen: Credentials, *, passkey: str = "", stored_secret: str | None = None
     ) -> bool:
-        """One statement, if the factors are there as they were stored.
+        """Store the session of a new sign-in if `is_unchanged` holds.
 
-        Otherwise they are compared: the person and their credentials are locked until the transaction ends.
+        One statement, if the factors are there as they were stored: `stored_secret`, that of the account that was
+        loaded, saves decrypting it again. Otherwise they are compared, and the person and their credentials are locked
+        until the transaction ends. Returns False if it does not hold. A later change of that person finds the session
+        and can end it. Source: D50
         """
         secret = None if seen.totp_secret is None else stored_secret
         as_stored = {"passkey": passkey, "seen_hash": seen.password_hash, "seen_secret": secret}
@@ -266,6 +272,10 @@ class SqlSessions:
         return True
 
     async def is_unchanged(self, seen: Credentials, *, passkey: str = "") -> bool:
+        """Return whether a person is enabled and has the same factors.
+
+        They are compared with the factors that were seen, and with the passkey of this id, if one is given.
+        """
         return bool(await self._is_as_seen(self._look, seen, passkey))
 
     async def _is_as_seen(self, look: CompiledStatement, seen: Credentials, passkey: str) -> bool | None:
@@ -278,26 +288,37 @@ class SqlSessions:
         return bool(enabled) and found.factors == seen.factors and (not passkey or owned > 0)
 
     async def end(self, session_id: str, event: AuditEvent) -> bool:
+        """End a session; False if it had ended before."""
         async with self._database.transaction():
             ended = await self._database.run(self._end, {"session_id": session_id}) == 1
             await self._audit.write(event)
         return ended
 
     async def use(self, session_id: str, *, at: int, entity_id: str | None = None) -> bool:
+        """Note the last use of a session, and its chosen entity.
+
+        An ended one stays ended: False.
+        """
         statement = self._use if entity_id is None else self._use_for
         return await self._database.write(statement, {"session_id": session_id, "at": at, "chosen": entity_id}) == 1
 
     async def end_all(self, user_id: str, event: AuditEvent, *, but_browser: str = "") -> None:
+        """End every session of a person, except those of one browser."""
         async with self._database.transaction():
             await self._sign_outs.lock(user_id)
             await self._sign_outs.end_sessions(user_id, but_browser=but_browser)
             await self._audit.write(event)
 
     async def browser_names(self, user_id: str) -> dict[str, str]:
+        """The names that a person gave their browsers, by key."""
         rows = await self._database.rows(self._names, {"user_id": user_id})
         return {str(key): str(name) for key, name in rows}
 
     async def name_browser(self, user_id: str, browser_key: str, name: str, event: AuditEvent, *, at: int) -> None:
+        """Name a browser of a person; an empty name takes it away.
+
+        Of more than `BROWSER_NAMES` the oldest go.
+        """
         values = {"user_id": user_id, "browser_key": browser_key}
         async with self._database.transaction():
             if name:
@@ -308,5 +329,8 @@ class SqlSessions:
             await self._audit.write(event)
 
     async def sweep(self, *, now: float) -> int:
-        """Those that another process removes are left to it."""
+        """Remove some expired ones.
+
+        How many went. Called again and again, it finds them all. Those that another process removes are left to it.
+        """
         return await self._database.write(self._sweep, {"now": milliseconds(now)})

@@ -19,7 +19,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.dialects.sqlite.dml import OnConflictDoNothing, OnConflictDoUpdate
 from sqlalchemy.ext.compiler import compiles
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.oauth.errors import OAuthError
 
 if TYPE_CHECKING:

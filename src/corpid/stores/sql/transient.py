@@ -13,19 +13,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from corpid.ports import TransientEngine
 from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.stores import READINESS, READINESS_SECONDS, in_turn, milliseconds
 from corpid.stores.sql.statements import Transaction, insert, parameters
 from corpid.stores.sql.tables import transient
+from corpid.stores.transient import TransientEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sqlalchemy.dialects.sqlite import Insert
 
-    from corpid.ports import Clock, EngineCondition, OrderlyStops, PipelinedVerb, TransientStore
+    from corpid.rules.transient import EngineCondition, PipelinedVerb
+    from corpid.stores import Clock
     from corpid.stores.sql.statements import Database
+    from corpid.stores.transient import OrderlyStops, TransientStore
 
 _THIS: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
 _CHUNK: Final = 500
@@ -115,7 +117,7 @@ def _clear(database: Database) -> sa.Executable:
 
 
 class SqlTransientStore:
-    """A ports.TransientStore on a SQL database."""
+    """A TransientStore on a SQL database."""
 
     def __init__(self, database: Database, *, reject_issued_before: Callable[[], float]) -> None:
         self.database: Final = database
@@ -210,7 +212,7 @@ class SqlTransientStore:
 
 
 class SqlTransientEngine(TransientEngine):
-    """A ports.TransientEngine on the registry's database, which is open already."""
+    """A TransientEngine on the registry's database, which is open already."""
 
     def __init__(self, store: SqlTransientStore) -> None:
         self._store: Final = store
@@ -235,7 +237,7 @@ class SqlTransientEngine(TransientEngine):
 
 
 class SqlTransientBatch(Transaction):
-    """A ports.TransientBatch: verbs at one moment, in one transaction."""
+    """A TransientBatch: verbs at one moment, in one transaction."""
 
     __slots__ = ("_now", "_store")
 

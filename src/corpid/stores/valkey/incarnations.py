@@ -15,7 +15,7 @@ import secrets
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.stores import milliseconds
 from corpid.stores.valkey.link import packed
 

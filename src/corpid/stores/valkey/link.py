@@ -27,7 +27,7 @@ import hiredis
 from redis.asyncio.connection import Connection, parse_url
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 
 if TYPE_CHECKING:
     from asyncio import StreamWriter

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from redis.crc import key_slot
 
-from corpid.flows.event_log import log
-from corpid.ports import StoreUnavailable
+from corpid.event_log import log
+from corpid.rules.failures import StoreUnavailable
 from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.link import ANSWER_SECONDS, connect
 

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.event_log import log
-from corpid.ports import OrderlyStopRefused, StoreUnavailable
+from corpid.event_log import log
+from corpid.rules.failures import OrderlyStopRefused, StoreUnavailable
 from corpid.stores import milliseconds
 from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect
@@ -38,7 +38,7 @@ from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from corpid.ports import OrderlyStops
+    from corpid.stores.transient import OrderlyStops
     from corpid.stores.valkey.link import EngineLink
 
 PART: Final = 0
@@ -87,7 +87,7 @@ def read(mark: bytes | None) -> ClosingMarker | None:
 
 
 class NoOrderlyStops:
-    """A ports.OrderlyStops of a process without notes: nothing is proven."""
+    """An OrderlyStops of a process without notes: nothing is proven."""
 
     async def begin(self, name: str, *, store_identity: str) -> None:
         """Nothing: `confirm` says so."""
@@ -182,7 +182,7 @@ async def _marked_again(link: EngineLink, marker: ClosingMarker) -> bool:
 
 
 async def close(url: str, stops: OrderlyStops, *, name: str, seconds: int) -> None:
-    """Close the engine of this URL, as ports.TransientEngine says."""
+    """Close the engine of this URL, as TransientEngine says."""
     async with _alone(url) as link:
         [mark] = await link.ask(("GET", incarnations.marker(PART)))
         if read(mark) is not None:
@@ -207,7 +207,7 @@ async def close(url: str, stops: OrderlyStops, *, name: str, seconds: int) -> No
 
 
 async def open_again(url: str, stops: OrderlyStops) -> bool:
-    """Open the engine of this URL, as ports.TransientEngine says."""
+    """Open the engine of this URL, as TransientEngine says."""
     async with _alone(url) as link:
         [mark] = await link.ask(("GET", incarnations.marker(PART)))
         marker = read(mark)

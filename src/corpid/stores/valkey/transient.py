@@ -29,12 +29,14 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import msgspec
 
-from corpid.ports import EngineCondition, StoreUnavailable, TransientEngine
 from corpid.rules.client_clocks import are_known
 from corpid.rules.data_loss import NO_LOSS, DataLoss
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.errors import OAuthError
+from corpid.rules.transient import EngineCondition
 from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
+from corpid.stores.transient import TransientEngine
 from corpid.stores.valkey import incarnations, orderly_stops
 from corpid.stores.valkey.incarnations import StoreIncarnation
 from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect, packed
@@ -45,7 +47,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from types import TracebackType
 
-    from corpid.ports import Clock, OrderlyStops, PipelinedVerb, TransientStore
+    from corpid.rules.transient import PipelinedVerb
+    from corpid.stores import Clock
+    from corpid.stores.transient import OrderlyStops, TransientStore
     from corpid.stores.valkey.link import Answer, Command, EngineAddress, EngineLink
 
 T = TypeVar("T")
@@ -67,7 +71,7 @@ _UNSERVED: Final = "The cluster has slots that no node serves: `redis-cli --clus
 
 
 class ValkeyEngine(TransientEngine):
-    """A ports.TransientEngine for the URLs that `open_valkey` takes."""
+    """A TransientEngine for the URLs that `open_valkey` takes."""
 
     def __init__(self, url: str) -> None:
         self._url: Final = url
@@ -133,7 +137,7 @@ async def open_valkey(url: str, *, clock: Clock, stops: OrderlyStops | None = No
 
 
 class ValkeyTransientStore:
-    """A ports.TransientStore on Redis or Valkey."""
+    """A TransientStore on Redis or Valkey."""
 
     def __init__(self, keyspace: Keyspace) -> None:
         self.keyspace: Final = keyspace
@@ -222,7 +226,7 @@ class ValkeyTransientStore:
 
 
 class ValkeyTransientBatch:
-    """A ports.TransientBatch.
+    """A TransientBatch.
 
     A `put` travels with the next verb, or with the end of the batch.
     """
@@ -346,7 +350,7 @@ class Keyspace:
         return max(self._ahead.values(), default=0.0)
 
     def engine_time_at_least(self) -> float:
-        """See ports.TransientStore: by the node that is furthest behind."""
+        """See TransientStore: by the node that is furthest behind."""
         offsets = [self._offsets[name] for name in self._live] or self._offsets.values()
         return asyncio.get_running_loop().time() + min(offsets)
 

@@ -12,10 +12,10 @@ from corpid.flows.directory import access_requests, own_access
 from corpid.flows.directory.access_requests import AlreadyAsked, AlreadyHeld, TooManyAsked
 from corpid.flows.directory.approvals import NoRequest
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict
 from corpid.rules.directory import effect
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, decision_reason
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.records import NO_END
 from corpid.rules.directory.role_forms import faults, row_of
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY

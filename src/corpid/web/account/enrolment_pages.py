@@ -21,11 +21,11 @@ from corpid.web.pages.views import AskPasskey, Problem, second_factor_form
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from corpid import ports
     from corpid.flows.account.enrolments import EnrolmentContext
     from corpid.flows.account.links import Purpose
     from corpid.flows.directory.acceptance import InvitationAnswer
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.authentication.records import FactorLink
     from corpid.rules.directory.records import User
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
@@ -148,7 +148,7 @@ def enrolment_path(web: WebContext, enrolment_id: str, action: str = "") -> str:
 
 
 def begin(
-    web: WebContext, context: RequestContext, link: ports.Link, user: User, *, action: str, form_token: str
+    web: WebContext, context: RequestContext, link: FactorLink, user: User, *, action: str, form_token: str
 ) -> View:
     """The page of an opened link (D46)."""
     purpose = PURPOSES[link.purpose]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from corpid.flows.account.enrolments import EnrolmentStopped, OpenedLink
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import OpenInvitation
+    from corpid.rules.directory.invitations import OpenInvitation
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 

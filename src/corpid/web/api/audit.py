@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from corpid.flows.operations import audit, audit_seals
-from corpid.ports import AuditQuery
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.web.api.calls import Answer, cursor, number, place, plain
 from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query

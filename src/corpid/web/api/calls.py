@@ -19,12 +19,12 @@ from corpid.flows import namespaces
 from corpid.flows.directory.objects import Administration, ObjectNotFound
 from corpid.flows.large import in_thread_if_many
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, once_at_end, run_once
-from corpid.ports import StoredResponse
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.json_nodes import json_value
 from corpid.rules.directory.members import without_bookkeeping
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.limits import BODY_BYTES
+from corpid.rules.oauth.api_client import StoredResponse
 from corpid.web.api.problems import Problem
 from corpid.web.http.requests import encoding_fault, headers
 

@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.directory.objects import ApiObject
-    from corpid.ports import ClientRefusal, StoredResponse
     from corpid.rules.directory.document import Document
     from corpid.rules.directory.json_nodes import Json, JsonDocument
     from corpid.rules.directory.objects import Resource
+    from corpid.rules.oauth.api_client import StoredResponse
+    from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.rules.signing_keys import ProviderKey
     from corpid.web.api.calls import Call
 

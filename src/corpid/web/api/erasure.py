@@ -14,7 +14,7 @@ from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from corpid.ports import StoredResponse
+    from corpid.rules.oauth.api_client import StoredResponse
     from corpid.web.api.calls import Call
 
 

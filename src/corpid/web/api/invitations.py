@@ -24,8 +24,8 @@ from corpid.web.api.calls import JSON, Answer, cursor, parse_json, place, plain
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from corpid.ports import StoredResponse
     from corpid.rules.directory.json_nodes import Json
+    from corpid.rules.oauth.api_client import StoredResponse
     from corpid.web.api.calls import Call
 
 _TEXTS: Final = ("entity", "user_name", "external_id", "name", "email")

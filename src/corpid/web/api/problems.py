@@ -14,10 +14,11 @@ from corpid.flows.directory.objects import ObjectChanged, ObjectConflict, Object
 from corpid.flows.directory.provisioning import IdentifierConflict, InvalidDetails
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.idempotency import KeyReused
-from corpid.ports import Conflict, PasswordsBusy, StoreUnavailable
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.objects import InvalidObject
+from corpid.rules.failures import PasswordsBusy, StoreUnavailable
 from corpid.rules.oauth.errors import OAuthError, TemporarilyUnavailable, UseDPoPNonce
 from corpid.web.pages import errors
 

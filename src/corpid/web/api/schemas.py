@@ -8,8 +8,8 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from corpid.ports import AuditEntry
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditEntry
 from corpid.rules.audit_seals import SealFinding
 from corpid.rules.directory.invitations import EmailState
 from corpid.rules.directory.objects import RESOURCES

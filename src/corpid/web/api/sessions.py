@@ -15,7 +15,7 @@ from corpid.web.api.problems import Problem
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from corpid.ports import Session
+    from corpid.rules.authentication.records import Session
     from corpid.rules.directory.records import User
     from corpid.web.api.calls import Call
 

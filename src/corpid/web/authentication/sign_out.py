@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Session
+    from corpid.rules.authentication.records import Session
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from corpid.flows.directory import appointments, lists
 from corpid.flows.directory.members import AmbiguousName
 from corpid.flows.operations import history as flow
-from corpid.ports import AuditPart
+from corpid.rules.audit_records import AuditPart
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.role_forms import day, day_fault
 from corpid.texts import Phrase, phrase
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.operations.history import HistoryNames
-    from corpid.ports import AuditEntry
+    from corpid.rules.audit_records import AuditEntry
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.translations import Translator
     from corpid.web.pages.views import View

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.request_lists import RequestNames
     from corpid.flows.operations.history import HistoryNames
-    from corpid.ports import AuditEntry
+    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.plan import Change
     from corpid.texts import Phrase
 

@@ -10,7 +10,6 @@ from corpid.flows.directory.approvals import NoReason
 from corpid.flows.directory.invitation_limits import TooManyInvitations
 from corpid.flows.directory.provisioning import IdentifierConflict, LastOwner
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_conditions import (
     BELONGS_OR_INVITED,
@@ -19,6 +18,7 @@ from corpid.rules.directory.access_conditions import (
     SOMEBODY_ELSE,
     WITHIN_REACH,
 )
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.limits import (
     DAY,
     HOUR,

@@ -11,7 +11,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import provisioning_tokens
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import audit
-from corpid.ports import ChangedMeanwhile, Conflict
+from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.names import remedy_of
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase

@@ -10,7 +10,7 @@ import msgspec
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
 from corpid.flows.directory.grants import Authorisation
-from corpid.ports import Precondition
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import NO_END, ThirdPartyGrant
 from corpid.texts import Phrase, phrase

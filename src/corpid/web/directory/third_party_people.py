@@ -10,7 +10,7 @@ import msgspec
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants, role_assignment
 from corpid.flows.directory.person_names import names_digest
-from corpid.ports import Precondition
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person

@@ -8,9 +8,9 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, NoReason, StaleRequest, submit
 from corpid.flows.directory.person_names import known_name, names_digest
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
+from corpid.rules.directory.changes import Conflict
 from corpid.texts import phrase
 from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from corpid.flows.directory.provisioning import Member
-    from corpid.ports import Precondition
+    from corpid.rules.directory.changes import Precondition
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import ChangeRequest
     from corpid.web.directory.page_context import PortalContext

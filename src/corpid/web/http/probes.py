@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.ports import SecretUnreadable
 from corpid.rules import probes
+from corpid.rules.failures import SecretUnreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

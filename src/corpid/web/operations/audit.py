@@ -10,7 +10,7 @@ import msgspec
 from corpid.flows.operations import audit as flow
 from corpid.flows.operations import audit_seals
 from corpid.flows.operations.console import is_allowed
-from corpid.ports import AuditQuery
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, ConsolePage, console_path, frame
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from corpid.ports import AuditEntry
+    from corpid.rules.audit_records import AuditEntry
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 

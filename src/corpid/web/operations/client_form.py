@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import clients as flow
 from corpid.flows.directory.write import MembersRefused, Refused
-from corpid.ports import Conflict
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.sections import NOTHING
 from corpid.texts import phrase
 from corpid.web.operations.clients import CLIENTS, client_page_path, client_path, this_client

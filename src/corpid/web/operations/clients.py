@@ -12,8 +12,8 @@ from corpid.flows.directory.write import Refused
 from corpid.flows.oauth.recent_refusals import KEPT, refusals_of
 from corpid.flows.operations import audit, client_keys
 from corpid.flows.operations.migration_report import report_of
-from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth.client_registration import used_generations
 from corpid.rules.oauth.errors import reason_of
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.operations.client_keys import ClientKeyReport
     from corpid.flows.operations.migration_report import ClientUse
-    from corpid.ports import ClientRefusal
     from corpid.rules.oauth.records import Client
+    from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.web.pages.views import View
 
 CLIENTS: Final = "clients"

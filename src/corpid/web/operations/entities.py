@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.lists import Appointment
     from corpid.flows.operations.console_entities import EntityDetails
-    from corpid.ports import StoredMember
+    from corpid.rules.directory.queries import StoredMember
     from corpid.rules.directory.records import Entity, EntityType, ThirdPartyGrant
     from corpid.texts import Phrase
     from corpid.web.context import WebContext

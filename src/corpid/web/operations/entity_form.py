@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import entities as flow
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.entity_choice import STATUSES
 from corpid.rules.directory.sections import SECTIONS
 from corpid.texts import phrase

@@ -9,8 +9,8 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import owners as flow
 from corpid.flows.directory.provisioning import InvalidDetails, MemberDetails
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.entity_choice import STATUSES
 from corpid.rules.directory.names import COUNTRIES, remedy_of
 from corpid.rules.directory.values import address

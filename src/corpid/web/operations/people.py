@@ -13,8 +13,8 @@ from corpid.flows.directory import lists, people, sessions
 from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import console_people as flow
-from corpid.ports import LastOwnerRemoved
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import LastOwnerRemoved
 from corpid.rules.directory.records import NO_END
 from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
 from corpid.rules.oauth import acr
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.operations.console_people import PersonAction, PersonDetails
-    from corpid.ports import LinkPurpose, Session, SessionPurpose
+    from corpid.rules.authentication.records import LinkPurpose, Session, SessionPurpose
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.rules.directory.records import OperatorLevel, User
     from corpid.texts import Phrase

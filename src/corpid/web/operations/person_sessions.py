@@ -17,7 +17,7 @@ from corpid.web.pages.layout import Link
 from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
-    from corpid.ports import Session
+    from corpid.rules.authentication.records import Session
     from corpid.rules.directory.records import User
     from corpid.web.pages.views import View
 

@@ -11,7 +11,7 @@ from corpid.flows.directory import lists
 from corpid.flows.directory import services as flow
 from corpid.flows.directory.finding import service_named
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.records import RoleDescription, Service
 from corpid.rules.directory.values import DESCRIPTION_CHARACTERS
 from corpid.texts import phrase

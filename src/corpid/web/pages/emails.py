@@ -15,7 +15,7 @@ from unicodedata import east_asian_width
 from jinja2 import PackageLoader
 from markupsafe import escape
 
-from corpid.ports import Action, Address, Code, Facts, RenderedEmail
+from corpid.rules.emails import Action, Address, Code, Facts, RenderedEmail
 from corpid.rules.printable import printable
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.compilation import CompiledTemplates
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import tzinfo
 
-    from corpid.ports import Email
-    from corpid.ports.emails import Part
+    from corpid.rules.emails import Email, EmailPart
     from corpid.web.pages.theme import Theme
     from corpid.web.pages.translations import Language, Translator
 
@@ -92,7 +91,7 @@ class EmailRenderer:
         html = self._html(voice.language, (subject, say(email.preview), greeting, parts, foot))
         return RenderedEmail(subject=subject, text=_text(greeting, parts, foot), html=html, language=voice.language.tag)
 
-    def _said(self, part: Part, voice: Translator) -> Any:  # noqa: ANN401 - as the template takes it
+    def _said(self, part: EmailPart, voice: Translator) -> Any:  # noqa: ANN401 - as the template takes it
         def say(said: Phrase) -> str:
             return voice.say(said, self._prepared)
 

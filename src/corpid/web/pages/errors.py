@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from corpid.jose.compact import MAX_BYTES
-from corpid.ports import PasswordsBusy, StoreUnavailable
+from corpid.rules.failures import PasswordsBusy, StoreUnavailable
 from corpid.rules.oauth.client_assertion import claimed_client_id
 from corpid.rules.oauth.errors import (
     CredentialsRequired,

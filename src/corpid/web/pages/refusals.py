@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.ports import Conflict, LastOwnerRemoved, NameTaken
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import Conflict, LastOwnerRemoved, NameTaken
 from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:

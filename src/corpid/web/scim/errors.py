@@ -25,8 +25,8 @@ from corpid.flows.directory.invitation_limits import RETRY_SECONDS, TooManyInvit
 from corpid.flows.directory.provisioned_groups import UnknownMembers
 from corpid.flows.directory.provisioning import IdentifierConflict, LastOwner, UnknownMember
 from corpid.flows.directory.write import Refused
-from corpid.ports import ChangedMeanwhile, Conflict
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.oauth.errors import CredentialsRequired, TemporarilyUnavailable
 from corpid.web.pages import errors

@@ -12,7 +12,7 @@ from scim2_models import TooManyException
 from scim2_server.handler import AsyncScimHandler
 from scim2_server.routing import Operation
 
-from corpid.ports import ChangedMeanwhile
+from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.scim import documents, patches
 from corpid.rules.scim.resources import Group
 from corpid.web.scim.service import GroupPatch

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.provisioning import Member
     from corpid.flows.request_context import RequestContext
-    from corpid.ports.provisioning import Condition
     from corpid.rules.directory.actors import ProvisioningToken
+    from corpid.rules.directory.queries import MemberCondition
     from corpid.rules.directory.records import GroupRole
     from corpid.rules.scim.filters import FilterCondition
     from corpid.rules.scim.patches import MemberChanges
@@ -266,7 +266,7 @@ class Storage(AsyncScimStorage):
         return f'W/"{self._context.keys.mac("scim version", canonical)[:27]}"'
 
 
-def _condition(condition: FilterCondition) -> Condition:
+def _condition(condition: FilterCondition) -> MemberCondition:
     value = condition.value
     text = value if isinstance(value, str) else str(value).lower()
-    return cast("Condition", (condition.attribute, condition.operator, text))
+    return cast("MemberCondition", (condition.attribute, condition.operator, text))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 import msgspec
 
-from corpid.flows import event_log
+from corpid import event_log
 from corpid.rules.printable import printable_lines
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import BinaryIO, TextIO
 
-    from corpid.flows.event_log import EventLog, Write
+    from corpid.event_log import EventLog, Write
     from corpid.rules.oauth.refusals import Reason
 
     ExceptionTriple = tuple[type[BaseException], BaseException, TracebackType | None]

@@ -24,7 +24,7 @@ from corpid import __version__
 from corpid.flows.directory import notice_emails
 from corpid.flows.directory.invitation_emails import OUTCOMES
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.signing_keys import STANDBY
 from corpid.web.http.addresses import OwnHosts
 from corpid.web.http.connections import Limits

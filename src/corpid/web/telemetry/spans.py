@@ -34,9 +34,9 @@ from opentelemetry.trace import (
 )
 
 from corpid import __version__
-from corpid.ports import REGISTRY_PARTS, PipelinedVerb
 from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.oauth.urls import DEFAULT_PORTS
+from corpid.rules.transient import PipelinedVerb
 from corpid.web.http.requests import header_values, trace_parent
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from corpid.ports import Passwords, Registry, TransientBatch, TransientStore
+    from corpid.outbound.passwords import Passwords
+    from corpid.stores.sql.registry import Registry
+    from corpid.stores.transient import TransientBatch, TransientStore
 
     Attributes = Mapping[str, str | int]
     Fetch = Callable[[str], Awaitable[bytes]]
@@ -93,7 +95,7 @@ class Spans:
     def registry(self, registry: Registry, system: str) -> Registry:
         """A registry whose calls are spans, named by its engine."""
         attributes = {"db.system.name": system}
-        parts = {name: _Traced(self, getattr(registry, name), name, attributes) for name in REGISTRY_PARTS}
+        parts = {name: _Traced(self, getattr(registry, name), name, attributes) for name in registry.part_names()}
         return cast("Registry", SimpleNamespace(lost_at=registry.lost_at, **parts))
 
     def transient(self, store: TransientStore, system: str) -> TransientStore:

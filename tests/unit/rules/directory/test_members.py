@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from corpid.ports import FetchedKeySet, Link
-from corpid.rules.authentication.records import Credentials, Passkey
+from corpid.rules.authentication.records import Credentials, FactorLink, Passkey
 from corpid.rules.directory.members import (
     DISCLOSURES,
     Disclosure,
@@ -19,12 +18,12 @@ from corpid.rules.directory.plan import RECORDS
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import ChangeRequest, Membership, Parameter, Service, User
 from corpid.rules.oauth.api_client import RegisteredApiClient
-from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.signing_keys import ProviderKey
 
 LIM = User(user_id="u2", user_name="lim", name="Lim", email="lim@example.org", identity_number="S1234567D")
 TOLD: tuple[type[msgspec.Struct], ...] = (
-    Client, RegisteredApiClient, RegisteredProvisioningToken, Passkey, ProviderKey, Link, FetchedKeySet, ChangeRequest, *RECORDS.values(),
+    Client, RegisteredApiClient, RegisteredProvisioningToken, Passkey, ProviderKey, FactorLink, FetchedKeySet, ChangeRequest, *RECORDS.values(),
 )  # fmt: skip
 LOOKS_SECRET = ("password", "secret", "hash", "jwks", "private")
 """in the name of a member that is not told without a decision"""

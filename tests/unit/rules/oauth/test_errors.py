@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.ports import StoreUnavailable
+from corpid.rules.failures import StoreUnavailable
 from corpid.rules.oauth import errors
 from corpid.rules.oauth.errors import (
     Attributed,

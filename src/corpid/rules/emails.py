@@ -37,7 +37,7 @@ class Facts(msgspec.Struct, frozen=True):
     """a time is shown in the deployment's zone"""
 
 
-Part: TypeAlias = "Phrase | Address | Action | Code | Facts"
+EmailPart: TypeAlias = "Phrase | Address | Action | Code | Facts"
 """of an e-mail's body; a phrase is a paragraph"""
 
 
@@ -55,7 +55,7 @@ class Email(msgspec.Struct, frozen=True, kw_only=True):
     """what a list of e-mails shows after the subject; says something else, and no secret either"""
     name: str = ""
     """whom it greets; empty: somebody whose name is not known"""
-    parts: tuple[Part, ...]
+    parts: tuple[EmailPart, ...]
     """in the order in which they are read"""
     language: str = "en"
     """a tag (BCP 47)"""

@@ -1,37 +1,17 @@
-"""The transient store: entries that live for minutes."""
+"""The interface of transient stores, and of their engines."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import msgspec
-
-from corpid.rules.oauth.errors import Attributed
+from corpid.rules.failures import OrderlyStopRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from corpid.rules.data_loss import DataLoss
-
-
-class StoreUnavailable(Attributed):
-    """The store cannot be reached or stayed busy; becomes temporarily_unavailable.
-
-    The registry raises it, too.
-    """
-
-
-class PipelinedVerb(NamedTuple):
-    """A verb of a batch that runs in one pipeline with others."""
-
-    verb: Literal["get", "take", "add"]
-    kind: str
-    key: bytes
-    ttl: float = 0
-    """of `add`, in seconds"""
-    value: bytes = b""
-    """of `add`"""
+    from corpid.rules.transient import EngineCondition, PipelinedVerb
 
 
 class TransientBatch(Protocol):
@@ -117,20 +97,6 @@ class TransientStore(Protocol):
 
         Repeated calls find them all. Correctness never depends on it.
         """
-
-
-class EngineCondition(msgspec.Struct, frozen=True, kw_only=True):
-    """The condition of an engine's node, for operators."""
-
-    verdict: Literal["ok", "warning", "problem"]
-    seen: str
-    """a sentence"""
-    change: str = ""
-    """the remedy; empty if all is well, or if `seen` names it"""
-
-
-class OrderlyStopRefused(Exception):
-    """Nothing can be proven; the message is a sentence for the operator."""
 
 
 class OrderlyStops(Protocol):

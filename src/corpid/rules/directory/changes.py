@@ -1,0 +1,146 @@
+"""Changes of the registry's records, and the conflicts that refuse them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.directory.records import Membership, Record, ThirdPartyGrant
+from corpid.rules.directory.sources import Sources
+
+if TYPE_CHECKING:
+    from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+    from corpid.rules.oauth.api_client import RegisteredApiClient
+    from corpid.rules.oauth.records import Client
+
+Written: TypeAlias = "Record | Client | RegisteredApiClient | RegisteredProvisioningToken"
+
+
+class Upsert(msgspec.Struct, frozen=True):
+    """Write this record, whether or not it exists."""
+
+    record: Written
+    event: AuditEvent | None = None
+    """written in the same transaction; its actor becomes the source of what changes (D65)"""
+    taken: frozenset[str] = frozenset()
+    """members whose source the actor becomes, with the value that they have (`sources.sources_after`)"""
+    seen: Sources | None = None
+    """if the record has other sources by then, nothing is written"""
+
+
+class Delete(msgspec.Struct, frozen=True):
+    """Remove this record."""
+
+    record: Written
+    event: AuditEvent | None = None
+    """written in the same transaction"""
+    seen: Sources | None = None
+    """if the record has other sources by then, or another one refers to it, nothing is written"""
+
+
+class SignOut(msgspec.Struct, frozen=True):
+    """End a person's sessions and the links for setting their factors.
+
+    All of them end with the last change of that person's record or credentials, in the same transaction.
+    """
+
+    user_id: str
+
+
+class Precondition(msgspec.Struct, frozen=True):
+    """A record that a decision was made on.
+
+    If it is no longer as it was read, nothing is written.
+    """
+
+    kind: type[Written]
+    key: tuple[str, ...]
+    record: Written | None
+    """None: there was none"""
+
+
+class LastOwnerInvariant(msgspec.Struct, frozen=True):
+    """A person with all rights who must remain after the changes (D53, D54)."""
+
+    entity_id: str = ""
+    """an owner of this entity; empty: an operator of the deployment"""
+
+
+class RolesUnder(msgspec.Struct, frozen=True):
+    """Roles of a third party's people that end with the removed grant (D56).
+
+    They are read after the removal, in its transaction, so that one which was given meanwhile ends, too.
+    """
+
+    grant: ThirdPartyGrant
+    event: AuditEvent
+    """of each of them, without its object"""
+    planned: bool = False
+    """whether the changes have those that are to end: if there is another one, nothing is written"""
+
+
+class AccessUnder(msgspec.Struct, frozen=True):
+    """Level and roles that end because their invitation goes to another address (D68).
+
+    They are read in the transaction of that change, so that one which was given meanwhile ends, too.
+    """
+
+    invited: Membership
+    events: Mapping[type[Written], AuditEvent]
+    """of each kind of record, without its object"""
+
+
+class Accept(msgspec.Struct, frozen=True):
+    """Move an invited membership to the account that accepts it.
+
+    Its level and roles go with it, and the placeholder ends. If the invitation is no longer as it was read, or the
+    person belongs to the entity by then, nothing is written. Source: D60
+    """
+
+    invited: Membership
+    becomes: Membership
+    event: AuditEvent
+
+
+Change = Upsert | Delete | SignOut | Precondition | LastOwnerInvariant | RolesUnder | AccessUnder | Accept
+
+
+class Conflict(Exception):
+    """A change that the registry's rules refuse.
+
+    The text says which and why. Its transaction is rolled back.
+    """
+
+
+class NameTaken(Conflict):
+    """Another user has this user name, after PRECIS mapping (D51)."""
+
+
+class MemberNameTaken(Conflict):
+    """Another member of the entity has this user name (D60)."""
+
+
+class ExternalIdTaken(Conflict):
+    """Another member of the entity has this external identifier (D60)."""
+
+
+class NameRefused(Conflict):
+    """The user name is empty or has characters no name has.
+
+    Source: D51
+    """
+
+
+class MissingReference(Conflict):
+    """The record names an entity, user, membership or service that is missing."""
+
+
+class ChangedMeanwhile(Conflict):
+    """A record that the decision was made on has changed since."""
+
+
+class LastOwnerRemoved(Conflict):
+    """The last owner of an entity, or the last operator, would go (D53, D54)."""

@@ -1,0 +1,62 @@
+"""Queries of an entity's members, and what they return (D60)."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from corpid.rules.directory.records import (
+    Membership,
+    User,
+)
+
+MemberName: TypeAlias = Literal["membership_id", "user_name", "any_user_name", "external_id", "email", "active"]
+"""`any_user_name` (with `eq` only) is what the entity wrote or that of the account, whichever fits"""
+ConditionOperator: TypeAlias = Literal["eq", "co", "sw"]
+SortedBy: TypeAlias = Literal["membership_id", "user_name", "external_id", "email"]
+MemberState: TypeAlias = Literal["invited", "active", "suspended", "locked"]
+SEARCH_WORDS: Final = 4
+"""of one search"""
+MemberCondition: TypeAlias = tuple[MemberName, ConditionOperator, str]
+"""member, operator and value; of `active`, `true` or `false`"""
+
+
+class StoredMember(msgspec.Struct, frozen=True, kw_only=True):
+    """A membership and its person, who may be a placeholder."""
+
+    membership: Membership
+    user: User
+
+
+class MemberQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The members of an entity that are asked for."""
+
+    entity_id: str
+    conditions: tuple[MemberCondition, ...] = ()
+    """all must match; members that the entity did not set are the person's"""
+    sorted_by: SortedBy = "membership_id"
+    descending: bool = False
+    offset: int = 0
+    limit: int
+
+
+class MemberSearch(msgspec.Struct, frozen=True, kw_only=True):
+    """A search for members of an entity; empty members fit all."""
+
+    entity_id: str
+    words: tuple[str, ...] = ()
+    """parts of name, user name or e-mail address, as the entity sees them; all must match, at most SEARCH_WORDS"""
+    state: MemberState | Literal[""] = ""
+    service_id: str = ""
+    """at which they have a role for the entity"""
+
+
+class EntityTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """Present numbers of an entity."""
+
+    people: int
+    """also invited and disabled ones"""
+    ending: int
+    offers: int
+    """to it as a third party, which it has not accepted"""
